@@ -79,6 +79,7 @@ pub fn collect(host: &dyn Host, options: &Options<'_>) -> Facts {
         if options.services {
             parts.push(scope.spawn(move || part(host, collectors::zfs::everything)));
             parts.push(scope.spawn(move || part(host, collectors::services::collect)));
+            parts.push(scope.spawn(move || part(host, collectors::services::smart::collect)));
             if options.accounts {
                 let collect = collectors::services::authorized_keys::collect;
                 parts.push(scope.spawn(move || part(host, collect)));

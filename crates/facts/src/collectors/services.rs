@@ -15,6 +15,7 @@ pub(crate) mod packages;
 pub(crate) mod postfix;
 pub(crate) mod power;
 pub(crate) mod resolver;
+pub(crate) mod smart;
 pub(crate) mod spam;
 pub(crate) mod ssh;
 pub(crate) mod swap;

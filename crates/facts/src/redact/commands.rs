@@ -1,7 +1,7 @@
 //! Of each command that may be asked, what may be kept of its answer. What no line here names is not
 //! run.
 
-use crate::collectors::services::{certificates, mail_queue};
+use crate::collectors::services::{certificates, mail_queue, smart};
 use crate::collectors::{ext4, tools, zfs};
 use crate::{libvirt, lvm};
 use assay_model::secrets::{self, WITHHELD, is_path, is_plain};
@@ -42,6 +42,7 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
         ["stat", "--file-system", "--format=%S", "--", _] => Rule::Lines(digits),
         _ if certificates::is_mode_of(argv) => Rule::Lines(digits),
         _ if argv == mail_queue::LIST => Rule::Lines(mail_queue::redact),
+        [ask @ .., _] if *ask == smart::ASK => Rule::Lines(smart::redact),
         [ask @ .., _] if *ask == libvirt::DUMP => Rule::Text(libvirt::redact),
         ["cryptsetup", "luksDump", _] => Rule::Lines(luks),
         ["dumpe2fs", "-h", _] => Rule::Lines(|line| ext4::is_known(line).then(|| line.to_owned())),

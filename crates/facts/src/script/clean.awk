@@ -778,6 +778,44 @@ function printed(class, line,   gone) {
     if (class == "xfs") return (index(line, "=") && length(line) <= 300 && line ~ /^(meta-data=|data|naming|log|realtime| |=)/ && line ~ /^[A-Za-z0-9_.,+\/%= -]*$/) ? line : gone
     if (class == "btrfs") return (line ~ /^(compression|ro)=/ && (line ~ /=$/ || plain(substr(line, index(line, "=") + 1)))) ? line : gone
     if (class == "queue") return queue(line)
+    if (class == "smart") return smart(line)
+    return gone
+}
+# What a disk says of its health, in words of our own.
+function digits(text) { return length(text) <= 18 && text ~ /^[0-9]+$/ }
+function smart(line,   n, w, name, value, gone) {
+    gone = "\001"
+    n = split(line, w, " ")
+    if (n == 2 && w[1] == "health" && w[2] ~ /^(passed|failed)$/) return w[1] " " w[2]
+    if (n == 1 && w[1] ~ /^(sleeps|closed)$/) return w[1]
+    if (n == 3 && w[1] == "counter") return (w[2] ~ /^(reallocated_sectors|uncorrectable_errors|pending_sectors|offline_uncorrectable_sectors|critical_warning|available_spare|available_spare_threshold|percentage_used|media_errors)$/ && digits(w[3])) ? w[1] " " w[2] " " w[3] : gone
+    line = trim(line)
+    if (line ~ /^SMART overall-health self-assessment test result: (PASSED|FAILED!)$/) return line ~ /PASSED$/ ? "health passed" : "health failed"
+    if (line == "SMART Health Status: OK") return "health passed"
+    if (index(line, "SMART Health Status: ") == 1) return "health failed"
+    if (index(line, "Device is in ") == 1 && index(line, " mode")) return "sleeps"
+    if (index(line, "Smartctl open device: ") == 1 && line ~ /Permission denied$/) return "closed"
+    name = ""
+    if (index(line, "Critical Warning:") == 1) { name = "critical_warning"; value = substr(line, 18) }
+    else if (index(line, "Available Spare:") == 1) { name = "available_spare"; value = substr(line, 17) }
+    else if (index(line, "Available Spare Threshold:") == 1) { name = "available_spare_threshold"; value = substr(line, 27) }
+    else if (index(line, "Percentage Used:") == 1) { name = "percentage_used"; value = substr(line, 17) }
+    else if (index(line, "Media and Data Integrity Errors:") == 1) { name = "media_errors"; value = substr(line, 33) }
+    if (name != "") {
+        value = trim(value)
+        if (value ~ /^0x/) {
+            if (value !~ /^0x[0-9a-fA-F][0-9a-fA-F]$/) return gone
+            value = tolower(value)
+            return "counter " name " " ((index("0123456789abcdef", substr(value, 3, 1)) - 1) * 16 + index("0123456789abcdef", substr(value, 4, 1)) - 1)
+        }
+        sub(/%+$/, "", value); gsub(/,/, "", value)
+        if (digits(value)) return "counter " name " " value
+    }
+    if (n < 10 || w[3] !~ /^0x/ || !digits(w[10]) || w[1] !~ /^[0-9]+$/ || length(w[1]) > 9) return gone
+    if (w[1] + 0 == 5) return "counter reallocated_sectors " w[10]
+    if (w[1] + 0 == 187) return "counter uncorrectable_errors " w[10]
+    if (w[1] + 0 == 197) return "counter pending_sectors " w[10]
+    if (w[1] + 0 == 198) return "counter offline_uncorrectable_sectors " w[10]
     return gone
 }
 # Of a message in the queue when it came and why it waits; no address, no name.

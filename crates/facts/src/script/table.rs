@@ -256,6 +256,7 @@ pub(super) fn tools() -> Vec<&'static str> {
         "vgs",
         "pvs",
         "postqueue",
+        "smartctl",
     ]);
     all.sort_unstable();
     all.dedup();

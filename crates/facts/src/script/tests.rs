@@ -377,6 +377,52 @@ fn the_script_cleans_as_the_rules_do() {
     }
 }
 
+/// What the script lets through of the answer of a command.
+fn printed<'a>(class: &str, argv: &[&str], lines: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut input = format!("C {class}\n");
+    for word in argv {
+        let _ = writeln!(input, "A{word}");
+    }
+    for line in lines {
+        let _ = writeln!(input, "O{line}");
+    }
+    input.push_str("O0\nZ\n");
+    let output = awk(&clean_program(), input.as_bytes());
+    let ours = String::from_utf8_lossy(&output).into_owned();
+    let ours = ours.lines().filter_map(|line| line.strip_prefix('O'));
+    ours.map(str::to_owned).collect()
+}
+
+/// What a disk says of its health, as the rule for the command cleans it.
+#[test]
+fn the_health_of_disks_is_cleaned_as_the_rules_do() {
+    let nvme = include_str!("../../fixtures/smartctl-7.3-nvme-qemu.txt");
+    let ata = include_str!("../../fixtures/smartctl-7.3-ata-qemu.txt");
+    let odd = [
+        "SMART Health Status: FAILURE PREDICTION THRESHOLD EXCEEDED [asc=5d, ascq=10]",
+        "197 Current_Pending_Sector  0x0012   100   100   000    Old_age   Always       -       8 (0 1)",
+        "  5 Reallocated_Sector_Ct   0x0033   100   100   010    Pre-fail  Always       -       x",
+        "Critical Warning:  0xfF",
+        "Critical Warning:  0xfg",
+        "Percentage Used: 103%",
+        "Media and Data Integrity Errors:    1,234",
+        "Device is in STANDBY mode, exit(2)",
+        "Smartctl open device: /dev/sda failed: Permission denied",
+        "Serial Number: secret",
+        "counter secret 1",
+        "counter media_errors 1",
+        "health secret",
+        "sleeps",
+    ];
+    let lines = || ata.lines().chain(nvme.lines()).chain(odd);
+    let argv = ["smartctl", "-n", "standby", "-H", "-A", "/dev/sda"];
+    let ours = printed("smart", &argv, lines());
+    let keep = crate::collectors::services::smart::redact;
+    let theirs: Vec<String> = lines().filter_map(keep).collect();
+    assert_eq!(ours.join("\n"), theirs.join("\n"));
+    assert!(ours.len() >= 12 && !ours.join(" ").contains("secret"));
+}
+
 /// The list of Postfix's queue, as the rule for the command cleans it.
 #[test]
 fn the_queue_is_cleaned_as_the_rules_do() {
@@ -391,17 +437,7 @@ fn the_queue_is_cleaned_as_the_rules_do() {
         "waits 17 connection 1-2",
         "secret@example.org",
     ];
-    let mut input = "C queue\nApostqueue\nA-j\n".to_owned();
-    for line in list.lines().chain(odd) {
-        let _ = writeln!(input, "O{line}");
-    }
-    input.push_str("O0\nZ\n");
-    let output = awk(&clean_program(), input.as_bytes());
-    let ours = String::from_utf8_lossy(&output).into_owned();
-    let ours: Vec<&str> = ours
-        .lines()
-        .filter_map(|line| line.strip_prefix('O'))
-        .collect();
+    let ours = printed("queue", &["postqueue", "-j"], list.lines().chain(odd));
     let keep = crate::collectors::services::mail_queue::redact;
     let theirs: Vec<String> = list.lines().chain(odd).filter_map(keep).collect();
     assert_eq!(ours.join("\n"), theirs.join("\n"));
