@@ -85,7 +85,7 @@ fn write(dir: &str, machines: u64, rows: u64, prefix: &str) {
             hash[8..].copy_from_slice(&random.to_be_bytes());
             // From 1 byte to 16 MiB, small ones more often.
             let size = 1 + (random >> 8) % (1 << (random % 24 + 1));
-            let count = 1 + i64::from(mix(random ^ machine) % 10 == 0);
+            let count = 1 + i64::from(mix(random ^ machine).is_multiple_of(10));
             let row = [
                 Cell::Text(&name),
                 Cell::Fixed(&hash),

@@ -52,7 +52,7 @@ fn candidate(part: &[f64]) -> usize {
         within[k + 1] = within[k] + (0..k).map(|i| distance(i, k)).sum::<f64>();
     }
     let (mut best, mut place) = (f64::NEG_INFINITY, 1);
-    for tau in 1..n {
+    for (tau, &before) in within.iter().enumerate().take(n).skip(1) {
         let (mut across, mut right) = (0.0, 0.0);
         for kappa in tau + 1..=n {
             let new = kappa - 1;
@@ -61,7 +61,7 @@ fn candidate(part: &[f64]) -> usize {
             let (a, b) = (tau as f64, (kappa - tau) as f64);
             let mut q = 2.0 / (a + b) * across;
             if tau > 1 {
-                q -= 2.0 * b / (a + b) / (a - 1.0) * within[tau];
+                q -= 2.0 * b / (a + b) / (a - 1.0) * before;
             }
             if kappa - tau > 1 {
                 q -= 2.0 * a / (a + b) / (b - 1.0) * right;

@@ -135,4 +135,8 @@ fn fio<'a>(group: &Group<'a>) -> Option<&'a assay_model::Workload> {
 }
 
 #[cfg(test)]
+#[path = "../../../bench/trials/noise.rs"]
+#[allow(dead_code, reason = "a bench needs more of it")]
+mod noise;
+#[cfg(test)]
 mod tests;

@@ -1,11 +1,8 @@
 use super::*;
+use crate::noise;
 use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
-
-#[path = "../../../../bench/trials/noise.rs"]
-#[allow(dead_code, reason = "trials need more of it")]
-mod noise;
 
 fn points(logs: impl IntoIterator<Item = f64>) -> Vec<Point> {
     let point = |(at, log)| Point {

@@ -1,8 +1,7 @@
 //! Effects planted in recorded and made noise. Seeded, so that what holds once holds always; the
 //! full tables are made by `bench/trials/run`.
 
-#[path = "../../../../../bench/trials/noise.rs"]
-mod noise;
+use crate::noise;
 
 use super::{measured, rule};
 use crate::trial::{Rule, decide, evidence, forecast, judge};
