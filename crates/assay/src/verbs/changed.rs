@@ -29,9 +29,9 @@ Examples:
   assay changed --json                for programs
 
 Machines are asked by `assay fleet check` or `assay fleet facts`; this only compares what was
-kept, by the rules of today. Figures of plans that were run seven times or more are told when they are
-other ones from a run on; of a plan of which nothing changed, once in a hundred times at most, for as
-long as it is run. Nothing is printed when nothing changed.
+kept, by the rules of today. Figures of plans that were run seven times or more are told when they
+are other ones from a run on; of a plan of which nothing changed, once in a hundred times at most,
+for as long as it is run. Nothing is printed when nothing changed.
 
 Exit status: 0 nothing changed, 1 something did, 2 error, 3 what was kept cannot be read.";
 

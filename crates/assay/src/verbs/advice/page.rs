@@ -147,9 +147,14 @@ fn evidence(out: &mut Out, evidence: &[Evidence]) {
     let widest = evidence.iter().map(|item| width(&item.key)).max();
     let key_width = widest.unwrap_or(0).min(34) + 2;
     for item in evidence {
-        let value = readable(item);
-        let lead = format!("    {}", left(&clean(&item.key), key_width));
-        out.hanging(&lead, &format!("{value}  [{}]", item.place));
+        let text = format!("{}  [{}]", readable(item), item.place);
+        let key = clean(&item.key);
+        if width(&key) + 2 > key_width {
+            out.paragraph(4, &key);
+            out.hanging("      ", &text);
+        } else {
+            out.hanging(&format!("    {}", left(&key, key_width)), &text);
+        }
     }
 }
 
