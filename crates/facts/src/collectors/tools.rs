@@ -19,7 +19,7 @@ const TOOLS: [(&str, &[&str]); 14] = [
     ("dovecot", &["dovecot", "--version"]),
     ("pgbench", &["pgbench", "--version"]),
     ("mariadbd", &["mariadbd", "--version"]),
-    ("postfix", &["postconf", "-d", "mail_version"]),
+    ("postfix", &["postconf", "-h", "-d", "mail_version"]),
 ];
 
 /// How many tools there are: each is asked on a thread of its own.
@@ -45,6 +45,13 @@ pub(crate) fn collect(g: &mut Gather<'_>, which: usize) {
         let text = output.text() + &String::from_utf8_lossy(&output.stderr);
         let mut lines = text.lines().map(str::trim);
         if let Some(line) = lines.find(|line| !line.is_empty()) {
+            // mariadbd says by which path it was called.
+            let line = match line.split_once(' ') {
+                Some((path, _)) if path.starts_with('/') => {
+                    &line[path.rfind('/').map_or(0, |at| at + 1)..]
+                }
+                _ => line,
+            };
             g.facts
                 .known(key, line, FactKind::Runtime, Place::command(*argv));
         }

@@ -232,7 +232,7 @@ disks() {
     for path in /sys/block/sd* /sys/block/nvme*n*; do
         name=${path##*/}
         case $name in *[0-9]p[0-9]* | sd*[!a-z]* | nvme*c*n*) continue ;; esac
-        [ ! -e "$path/dev" ] || ask smart smartctl -n standby -H -A "/dev/$name"
+        [ ! -e "$path" ] || ask smart smartctl -n standby -H -A "/dev/$name"
     done
     for path in /sys/class/ata_link/*; do
         [ -d "$path" ] || continue

@@ -59,7 +59,7 @@ fn postgresql(g: &mut Gather<'_>) {
             let name = format!("{version}/{}", lossy(&cluster));
             let mut all = Read::default();
             all.file(g, &format!("{POSTGRESQL}/{name}/postgresql.conf"));
-            if !all.any {
+            if all.is_absent() {
                 continue;
             }
             all.file(g, &format!("{DATA}/{name}/{ALTERED}"));
@@ -77,7 +77,7 @@ fn mariadb(g: &mut Gather<'_>) {
     for file in OPTIONS {
         all.file(g, file);
     }
-    if all.any {
+    if !all.is_absent() {
         for (key, default) in INNODB {
             all.note(g, "mariadb", key, (default, "mariadbd --help --verbose"));
         }
@@ -96,6 +96,11 @@ struct Read {
 }
 
 impl Read {
+    /// Whether there is no such program here, as far as can be told: what may not be read may be its file.
+    fn is_absent(&self) -> bool {
+        !self.any && self.missing.is_none()
+    }
+
     /// Reads a file and those that it includes. One that does not exist says nothing.
     fn file(&mut self, g: &Gather<'_>, path: &str) {
         self.files += 1;
