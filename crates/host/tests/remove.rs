@@ -235,11 +235,18 @@ fn attack_nothing_but_ours_goes_while_the_names_are_exchanged() {
         });
         tried += 1;
         // Gone, or said that it could not be done; the decoys and what they lead to are there.
+        let is_removed = || {
+            let found = scene.known.find(File::open(&theirs).unwrap());
+            matches!(found, assay_host::Whereabouts::Removed)
+        };
+        // What is gone stays gone; a busy kernel may need a moment to say so.
         let ours_is_gone = !matches!(removed, Ok(Removed::Gone))
-            || matches!(
-                scene.known.find(File::open(&theirs).unwrap()),
-                assay_host::Whereabouts::Removed
-            );
+            || (0..200).any(|_| {
+                is_removed() || {
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                    false
+                }
+            });
         let names = fs::read_dir(&theirs).unwrap().flatten();
         let others = names
             .filter(|entry| {
@@ -251,7 +258,14 @@ fn attack_nothing_but_ours_goes_while_the_names_are_exchanged() {
         let folder = folder
             .filter(|entry| entry.path().join("of root").is_dir())
             .count();
-        held += u64::from(ours_is_gone && others == 4 && folder == 1 && scene.precious_is_whole());
+        let precious = scene.precious_is_whole();
+        let whole = ours_is_gone && others == 4 && folder == 1 && precious;
+        if !whole {
+            println!(
+                "{removed:?}: gone {ours_is_gone}, others {others}, folder {folder}, precious {precious}"
+            );
+        }
+        held += u64::from(whole);
     }
     attacked("names exchanged while a directory is removed", tried, held);
 }
