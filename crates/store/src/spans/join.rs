@@ -21,16 +21,20 @@ pub(super) fn join(a: (&Host, &[Row]), b: (&Host, &[Row])) -> (Host, Vec<Row>) {
     }
     let mut all: Vec<Row> = keys.into_values().flat_map(one).collect();
     for row in &mut all {
-        row.seen = row.seen.filter(|seen| *seen < host.last);
+        // What could not be read lasts no longer than it was looked at, also when that was the last look.
+        row.seen = row.seen.filter(|seen| *seen < host.last || unread(row));
     }
     all.sort();
     (host, all)
 }
 
+fn unread(row: &Row) -> bool {
+    row.value.as_deref() == Some(UNREAD)
+}
+
 /// The rows of a key from two stores, each with its end, as one series: what one of them saw first or last in the middle
 /// of what the other one took for lasting divides it.
 fn one(mut rows: Vec<Row>) -> Vec<Row> {
-    let unread = |row: &Row| row.value.as_deref() == Some(UNREAD);
     let begin = rows
         .iter()
         .filter(|row| !unread(row))

@@ -169,6 +169,20 @@ fn everything(store: &Store) -> (Vec<Host>, Vec<Row>) {
     (hosts.clone(), rows.collect())
 }
 
+/// What could not be read at the last look is the same row in the hub that looked and in one that merged it.
+#[test]
+fn what_was_never_read_merges_once() {
+    let (_from, mut from) = store();
+    from.look(&look(0, "s", &[("a", UNREAD), ("b", "1")]))
+        .unwrap();
+    let (_to, mut to) = store();
+    let merged = crate::merge(&from, &mut to, &mut |_, _| true).unwrap();
+    assert_eq!(merged.new, 1);
+    assert_eq!(everything(&from), everything(&to));
+    let merged = crate::merge(&from, &mut to, &mut |_, _| true).unwrap();
+    assert_eq!((merged.new, merged.grown), (0, 0));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
