@@ -194,6 +194,20 @@ fn what_changed_with_a_figure_is_named_and_other_machines_are_not() {
     assert_eq!(told["figures"][0]["since"], "2026-01-21T00:00:00Z");
     assert_eq!(told["figures"][0]["machine"]["name"], "web1");
     assert_eq!(told["figures"].as_array().unwrap().len(), 1);
+    let page = home.dir.path().join("changed.html");
+    let ran = home.assay(&[
+        "changed",
+        "--since",
+        "2026-01-20",
+        "--html",
+        page.to_str().unwrap(),
+    ]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    let page = std::fs::read_to_string(page).unwrap();
+    // A dot for each run of the machine whose figure changed, and the time in which it did.
+    assert_eq!(page.matches("<circle").count(), 34, "{page}");
+    assert_eq!(page.matches("class=\"band\"").count(), 1);
+    assert_eq!(page.matches("class=\"ref\"").count(), 2);
     // Machines are named as the store or the fleet knows them.
     let ran = home.assay(&["changed", "web2", "--since", "2026-01-20"]);
     assert_eq!(

@@ -15,5 +15,6 @@ pub mod rates;
 pub mod scale;
 pub mod sides;
 pub mod stack;
+pub mod timeline;
 pub mod treemap;
 pub mod waterfall;

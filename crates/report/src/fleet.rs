@@ -3,8 +3,10 @@
 //! Names of machines and everything that they say come from elsewhere: see [`assay_page::text::clean`].
 
 mod figures;
+mod html;
 
 pub use figures::figures;
+pub use html::html;
 
 use assay_model::drift::{Change, FigureChange, Kind};
 use assay_model::finding::{Certainty, Checked, Finding, Severity};
@@ -295,21 +297,32 @@ pub fn changes(all: &[Changed<'_>], style: Style) -> String {
         if !out.is_empty() {
             out.push('\n');
         }
-        let when = |time: Timestamp| time.strftime("%Y-%m-%d %H:%M").to_string();
         let name = style.bold(&clean(one.name));
-        let _ = writeln!(out, "{name}  {} to {} UTC", when(one.from), when(one.to));
+        let _ = writeln!(
+            out,
+            "{name}  {} to {} UTC",
+            minute(one.from),
+            minute(one.to)
+        );
         for change in &one.changes {
             let (sign, text) = words(change);
             style.paragraph(&mut out, &format!("  {sign} "), 4, &clean(&text));
             let cause = change.cause.as_deref().unwrap_or("the cause is not known");
             style.paragraph(&mut out, "", 6, &clean(cause));
-            if let Some([after, since]) = one.when.get(&change.what) {
-                let text = format!("between {} and {} UTC", when(*after), when(*since));
-                style.paragraph(&mut out, "", 6, &text);
+            if let Some(when) = one.when.get(&change.what) {
+                style.paragraph(&mut out, "", 6, &between(*when));
             }
         }
     }
     out
+}
+
+fn minute(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+fn between([after, since]: [Timestamp; 2]) -> String {
+    format!("between {} and {} UTC", minute(after), minute(since))
 }
 
 fn words(change: &Change) -> (char, String) {

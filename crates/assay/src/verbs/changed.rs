@@ -16,7 +16,7 @@ use assay_page::text::clean;
 use assay_report::fleet::{self as report, Changed};
 use jiff::{Timestamp, ToSpan as _};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,6 +26,8 @@ Examples:
   assay changed --key sysctl.vm.       what is so, since when, and what was before, on each machine
   assay changed --key sshd. --since 30d
                                       every change of these in a month
+  assay changed --since 30d --html changed.html
+                                      as a page, with each figure over time
   assay changed --json                for programs
 
 Machines are asked by `assay fleet check` or `assay fleet facts`; this only compares what was
@@ -48,6 +50,9 @@ pub struct Args {
     /// Since when facts and findings whose names begin so are as they are
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
+    /// Write a page with what changed and the curves of the figures
+    #[arg(long, value_name = "FILE", conflicts_with = "key")]
+    html: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -123,6 +128,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         Some(store) => figures::changed(store, &args.machines, since, &kept)?,
         None => Vec::new(),
     };
+    if let Some(path) = &args.html {
+        context::write_file(path, &report::html(&all, &figures))?;
+    }
     print(&match args.json {
         true => format!("{:#}\n", report::changes_json(&all, &figures)),
         false => {

@@ -1,7 +1,7 @@
 //! Figures of plans that are other ones than they were.
 
 use super::words;
-use assay_model::drift::FigureChange;
+use assay_model::drift::{Change, FigureChange};
 use assay_model::result;
 use assay_page::Style;
 use assay_page::text::clean;
@@ -33,13 +33,7 @@ pub fn figures(all: &[FigureChange], style: Style) -> String {
             result::Change::Unclear => '~',
         };
         style.paragraph(&mut out, &format!("  {sign} "), 4, &clean(&said(one)));
-        let runs = format!(
-            "{} before, {} since; noticed with that of {}",
-            plural(one.runs[0] as u64, "run", "runs"),
-            one.runs[1],
-            time(one.noticed)
-        );
-        style.paragraph(&mut out, "", 6, &runs);
+        style.paragraph(&mut out, "", 6, &runs(one));
         if one.causes.is_empty() {
             style.paragraph(
                 &mut out,
@@ -49,10 +43,8 @@ pub fn figures(all: &[FigureChange], style: Style) -> String {
             );
         }
         for change in one.causes.iter().take(CAUSES) {
-            let (sign, text) = words(change);
-            let cause = change.cause.as_deref();
-            let cause = cause.map_or_else(String::new, |cause| format!(" ({cause})"));
-            let text = clean(&format!("{text}{cause}"));
+            let (sign, _) = words(change);
+            let text = clean(&cause(change));
             style.paragraph(&mut out, &format!("      {sign} "), 8, &text);
         }
         if let Some(more @ 1..) = one.causes.len().checked_sub(CAUSES) {
@@ -62,8 +54,26 @@ pub fn figures(all: &[FigureChange], style: Style) -> String {
     out
 }
 
+/// Of how many runs it is said.
+pub(super) fn runs(one: &FigureChange) -> String {
+    format!(
+        "{} before, {} since; noticed with that of {}",
+        plural(one.runs[0] as u64, "run", "runs"),
+        one.runs[1],
+        time(one.noticed)
+    )
+}
+
+/// What else changed, and why.
+pub(super) fn cause(change: &Change) -> String {
+    let (_, text) = words(change);
+    let cause = change.cause.as_deref();
+    let cause = cause.map_or_else(String::new, |cause| format!(" ({cause})"));
+    format!("{text}{cause}")
+}
+
 /// What moved, by how much, and since when.
-fn said(one: &FigureChange) -> String {
+pub(super) fn said(one: &FigureChange) -> String {
     let percent = |ratio: f64| format!("{:+.1}", 100.0 * (ratio - 1.0));
     let mut text = format!(
         "{} on {}: {} {} %",

@@ -1,0 +1,156 @@
+//! What changed, as one page: figures with their runs over time, then each machine.
+
+use super::{Changed, between, figures, words};
+use assay_model::drift::FigureChange;
+use assay_model::result;
+use assay_page::html::{Chart, Table, page};
+use assay_page::svg::timeline::{Timeline, draw};
+use assay_page::text::clean;
+use assay_page::units::{time, value, value_and_unit};
+use jiff::Timestamp;
+use minijinja::context;
+use minijinja::value::Serde;
+use serde::Serialize;
+
+const TEMPLATE: &str = include_str!("changed.html");
+const STYLE: &str = "
+svg .band { fill: var(--bar); opacity: .16 }
+article.change { border-left: .3rem solid var(--rule); padding: 0 0 0 1rem; margin: 0 0 2rem }
+article.worse { border-color: var(--bad) }
+article.better { border-color: var(--good) }
+ul.changes { list-style: none; padding: 0; max-width: 60rem }
+ul.changes li { margin: 0 0 .7rem; overflow-wrap: anywhere }
+";
+
+#[derive(Serialize)]
+struct Figure {
+    machine: Option<String>,
+    plan: String,
+    verdict: &'static str,
+    said: String,
+    runs: String,
+    causes: Vec<String>,
+    chart: Chart,
+}
+
+#[derive(Serialize)]
+struct Machine {
+    name: String,
+    from: String,
+    to: String,
+    changes: Vec<Line>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    sign: char,
+    text: String,
+    cause: String,
+    when: Option<String>,
+}
+
+/// The page.
+#[must_use]
+pub fn html(all: &[Changed<'_>], figures: &[FigureChange]) -> String {
+    let machines = all.iter().filter(|one| !one.changes.is_empty());
+    let machines: Vec<Machine> = machines.map(machine).collect();
+    let level = figures.first().map_or(1.0, |one| one.level);
+    let figures: Vec<Figure> = figures.iter().enumerate().map(figure).collect();
+    page(
+        "What changed",
+        STYLE,
+        TEMPLATE,
+        context! {
+            once => (1.0 / level).round(),
+            figures => Serde(figures),
+            machines => Serde(machines),
+        },
+    )
+}
+
+fn machine(one: &Changed<'_>) -> Machine {
+    let line = |change: &assay_model::drift::Change| {
+        let (sign, text) = words(change);
+        let cause = change.cause.as_deref().unwrap_or("the cause is not known");
+        Line {
+            sign,
+            text: clean(&text),
+            cause: clean(cause),
+            when: one.when.get(&change.what).map(|when| between(*when)),
+        }
+    };
+    Machine {
+        name: clean(one.name),
+        from: time(one.from),
+        to: time(one.to),
+        changes: one.changes.iter().map(line).collect(),
+    }
+}
+
+fn figure((number, one): (usize, &FigureChange)) -> Figure {
+    let name =
+        |machine: &assay_model::Machine| clean(machine.name.as_deref().unwrap_or(&machine.id));
+    Figure {
+        machine: one.machine.as_ref().map(name),
+        plan: clean(&one.plan),
+        verdict: match one.verdict {
+            result::Change::Worse => "worse",
+            result::Change::Better => "better",
+            result::Change::Unclear => "other",
+        },
+        said: clean(&figures::said(one)),
+        runs: figures::runs(one),
+        causes: one
+            .causes
+            .iter()
+            .map(|c| clean(&figures::cause(c)))
+            .collect(),
+        chart: curve(number, one),
+    }
+}
+
+fn curve(number: usize, one: &FigureChange) -> Chart {
+    let title = clean(&format!(
+        "{} on {}: {}",
+        one.workload, one.target, one.metric
+    ));
+    let at = |time: Timestamp| time.as_second() as f64;
+    let first = one.curve.partition_point(|(begun, _)| *begun < one.since);
+    let before = &one.curve[first.saturating_sub(one.runs[0])..first];
+    let after = &one.curve[first..(first + one.runs[1]).min(one.curve.len())];
+    let level = |runs: &[(Timestamp, f64)]| {
+        let (from, to) = (runs.first()?.0, runs.last()?.0);
+        let mut values: Vec<f64> = runs.iter().map(|(_, value)| *value).collect();
+        values.sort_by(f64::total_cmp);
+        let half = values.len() / 2;
+        let middle = f64::midpoint(values[(values.len() - 1) / 2], values[half]);
+        Some((at(from), at(to), middle))
+    };
+    let quantity = one.metric.quantity;
+    let svg = draw(&Timeline {
+        id: format!("curve-{number}"),
+        title: title.clone(),
+        description: clean(&figures::said(one)),
+        points: one
+            .curve
+            .iter()
+            .map(|(t, value)| (at(*t), *value))
+            .collect(),
+        levels: [before, after].into_iter().filter_map(level).collect(),
+        changed: Some((at(one.between[0]), at(one.between[1]))),
+        time: &|second| {
+            let time = Timestamp::from_second(second as i64).unwrap_or(Timestamp::UNIX_EPOCH);
+            time.strftime("%Y-%m-%d %H:%M").to_string()
+        },
+        tick: &|number| value(quantity, number),
+    });
+    let row = |(at, value): &(Timestamp, f64)| vec![time(*at), value_and_unit(quantity, *value)];
+    Chart {
+        title,
+        svg,
+        table: Table {
+            head: vec!["run of".to_owned(), one.metric.to_string()],
+            rows: one.curve.iter().map(row).collect(),
+        },
+    }
+}
