@@ -61,7 +61,7 @@ pub fn html(all: &[Changed<'_>], figures: &[FigureChange]) -> String {
         STYLE,
         TEMPLATE,
         context! {
-            once => (1.0 / level).round(),
+            once => (1.0 / level).round() as u64,
             figures => Serde(figures),
             machines => Serde(machines),
         },
@@ -127,6 +127,16 @@ fn curve(number: usize, one: &FigureChange) -> Chart {
         Some((at(from), at(to), middle))
     };
     let quantity = one.metric.quantity;
+    let length = match (one.curve.first(), one.curve.last()) {
+        (Some(first), Some(last)) => at(last.0) - at(first.0),
+        _ => 0.0,
+    };
+    // As much of a time as tells the runs apart, in one width.
+    let form = match length {
+        ..7_200.0 => "%H:%M:%S",
+        ..2_600_000.0 => "%m-%d %H:%M",
+        _ => "%Y-%m-%d",
+    };
     let svg = draw(&Timeline {
         id: format!("curve-{number}"),
         title: title.clone(),
@@ -140,7 +150,7 @@ fn curve(number: usize, one: &FigureChange) -> Chart {
         changed: Some((at(one.between[0]), at(one.between[1]))),
         time: &|second| {
             let time = Timestamp::from_second(second as i64).unwrap_or(Timestamp::UNIX_EPOCH);
-            time.strftime("%Y-%m-%d %H:%M").to_string()
+            time.strftime(form).to_string()
         },
         tick: &|number| value(quantity, number),
     });
