@@ -53,8 +53,8 @@ pub struct Feed {
     kind: Kind,
     machine: u32,
     name: Vec<u8>,
-    /// Digits with which every hash begins.
-    prefix: String,
+    /// With which every hash begins.
+    prefix: Prefix,
     last: Option<[u8; 40]>,
     over: bool,
 }
@@ -89,7 +89,7 @@ impl Feed {
             path: path.into(),
             kind,
             machine,
-            prefix: prefix.to_owned(),
+            prefix: Prefix::of(prefix),
             last: None,
             over: false,
         })
@@ -122,7 +122,7 @@ impl Feed {
         let (Some(size), Some(count)) = (number(size, 0), number(count, 1)) else {
             return Err(self.damaged());
         };
-        if hash.len() != length || machine.bytes(at) != self.name || !begins(hash, &self.prefix) {
+        if hash.len() != length || machine.bytes(at) != self.name || !self.prefix.begins(hash) {
             return Err(self.damaged());
         }
         let mut row = [0; ROW];
@@ -147,13 +147,30 @@ impl Feed {
     }
 }
 
-/// Whether a hash begins with these hexadecimal digits.
-fn begins(hash: &[u8], digits: &str) -> bool {
-    digits.bytes().enumerate().all(|(at, digit)| {
-        let byte = hash.get(at / 2).copied().unwrap_or(0);
-        let half = if at % 2 == 0 { byte >> 4 } else { byte & 15 };
-        char::from(digit).to_digit(16) == Some(u32::from(half))
-    })
+/// The hexadecimal digits of a folder, as bits that are compared at once.
+struct Prefix {
+    mask: u64,
+    value: u64,
+}
+
+impl Prefix {
+    /// Of at most sixteen digits; with more, or others, no hash begins with them.
+    fn of(digits: &str) -> Self {
+        let bits = 4 * digits.len() as u32;
+        match u64::from_str_radix(digits, 16) {
+            Ok(value) if (1..=64).contains(&bits) => Self {
+                mask: u64::MAX << (64 - bits),
+                value: value << (64 - bits),
+            },
+            _ if digits.is_empty() => Self { mask: 0, value: 0 },
+            _ => Self { mask: 0, value: 1 },
+        }
+    }
+
+    fn begins(&self, hash: &[u8]) -> bool {
+        let first = hash.first_chunk().map(|first| u64::from_be_bytes(*first));
+        first.is_some_and(|first| first & self.mask == self.value)
+    }
 }
 
 impl Iterator for Feed {
@@ -180,4 +197,29 @@ pub fn rows(source: Source, path: &Path, prefix: &str) -> Result<u64, Error> {
         count += 1;
     }
     Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_begin_with_digits() {
+        let hash = [0xab, 0xcd, 0xef, 0, 0, 0, 0, 1, 9];
+        for (digits, begins) in [
+            ("", true),
+            ("a", true),
+            ("b", false),
+            ("abc", true),
+            ("abcd", true),
+            ("abce", false),
+            ("abcdef0000000001", true),
+            ("abcdef00000000011", false),
+            ("xy", false),
+            ("+a", false),
+        ] {
+            assert_eq!(Prefix::of(digits).begins(&hash), begins, "{digits}");
+        }
+        assert!(!Prefix::of("a").begins(&hash[..7]));
+    }
 }

@@ -1,9 +1,6 @@
 //! Sorting more records than memory holds: sorted runs in a file without a name, merged.
 
 use rustix::fd::OwnedFd;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Error, Read, Result, Seek as _, Write as _};
 
@@ -128,20 +125,67 @@ impl<const N: usize> Iterator for Run<N> {
 /// Sorted runs as one.
 pub struct Merge<const N: usize, R> {
     runs: Vec<R>,
-    heads: BinaryHeap<Reverse<([u8; N], usize)>>,
+    /// The next record of each run.
+    heads: Vec<[u8; N]>,
+    /// A heap of the runs that are not at their end, the smallest head first. Beside each run stand the first bytes of its
+    /// head, which decide nearly always where records begin with hashes: nothing long is compared or moved.
+    heap: Vec<(u64, usize)>,
 }
 
 impl<const N: usize, E, R: Iterator<Item = std::result::Result<[u8; N], E>>> Merge<N, R> {
     /// Of runs, each in order.
-    pub fn of(mut runs: Vec<R>) -> std::result::Result<Self, E> {
-        let mut heads = BinaryHeap::with_capacity(runs.len());
-        for (number, run) in runs.iter_mut().enumerate() {
+    pub fn of(runs: Vec<R>) -> std::result::Result<Self, E> {
+        let mut merge = Self {
+            heads: vec![[0; N]; runs.len()],
+            heap: Vec::with_capacity(runs.len()),
+            runs,
+        };
+        for (number, run) in merge.runs.iter_mut().enumerate() {
             if let Some(head) = run.next().transpose()? {
-                heads.push(Reverse((head, number)));
+                merge.heads[number] = head;
+                merge.heap.push((begin(&head), number));
             }
         }
-        Ok(Self { runs, heads })
+        for at in (0..merge.heap.len() / 2).rev() {
+            merge.sink(at);
+        }
+        Ok(merge)
     }
+
+    fn less(&self, a: (u64, usize), b: (u64, usize)) -> bool {
+        match a.0 == b.0 {
+            true => (&self.heads[a.1], a.1) < (&self.heads[b.1], b.1),
+            false => a.0 < b.0,
+        }
+    }
+
+    /// Puts what stands there below all that is less.
+    fn sink(&mut self, mut at: usize) {
+        let one = self.heap[at];
+        loop {
+            let mut child = 2 * at + 1;
+            if child >= self.heap.len() {
+                break;
+            }
+            if child + 1 < self.heap.len() && self.less(self.heap[child + 1], self.heap[child]) {
+                child += 1;
+            }
+            if !self.less(self.heap[child], one) {
+                break;
+            }
+            self.heap[at] = self.heap[child];
+            at = child;
+        }
+        self.heap[at] = one;
+    }
+}
+
+/// The first eight bytes, as a number that is in order as they are.
+fn begin<const N: usize>(record: &[u8; N]) -> u64 {
+    let mut first = [0; 8];
+    let length = N.min(8);
+    first[..length].copy_from_slice(&record[..length]);
+    u64::from_be_bytes(first)
 }
 
 impl<const N: usize, E, R: Iterator<Item = std::result::Result<[u8; N], E>>> Iterator
@@ -150,14 +194,20 @@ impl<const N: usize, E, R: Iterator<Item = std::result::Result<[u8; N], E>>> Ite
     type Item = std::result::Result<[u8; N], E>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut top = self.heads.peek_mut()?;
-        let (record, number) = top.0;
+        let (_, number) = *self.heap.first()?;
+        let record = self.heads[number];
         match self.runs[number].next() {
-            Some(Ok(next)) => top.0.0 = next,
+            Some(Ok(next)) => {
+                self.heads[number] = next;
+                self.heap[0].0 = begin(&next);
+            }
             Some(Err(error)) => return Some(Err(error)),
             None => {
-                PeekMut::pop(top);
+                self.heap.swap_remove(0);
             }
+        }
+        if !self.heap.is_empty() {
+            self.sink(0);
         }
         Some(Ok(record))
     }
