@@ -6,8 +6,8 @@ use crate::global::Global;
 use crate::progress::{LOG_EVERY, Meter};
 use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
-use assay_fleet::SessionError;
 use assay_fleet::session::Fault;
+use assay_fleet::{Session, SessionError};
 use assay_model::run::RunState;
 use assay_model::trial::TrialState;
 use assay_model::{Machine, Nanos};
@@ -150,6 +150,15 @@ impl Remote {
             );
         }
         Ok(self.host.is_some())
+    }
+
+    /// A session with a machine to which this program does not go. Options about that are refused.
+    pub fn session(&self, host: &str) -> anyhow::Result<Session> {
+        anyhow::ensure!(
+            !self.going.is_said(),
+            "--remote-assay and --silence are about a program that goes to another machine: say which with --host"
+        );
+        Ok(self.how.session(host))
     }
 
     /// Goes to the machine, calls `work` with the way there, and comes back.

@@ -11,6 +11,7 @@ pub mod changed;
 pub mod history;
 pub mod inventory;
 mod lanes;
+pub mod line;
 pub mod resolve;
 pub mod round;
 pub mod session;

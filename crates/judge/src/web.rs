@@ -139,7 +139,7 @@ fn result(shape: &[&Step]) -> StepResult {
         .unwrap_or(0.0),
         per_cpu_second: estimate(&efficiency),
         per_percent: rate.zip(server_cpus).and_then(|(rate, cpus)| {
-            let all = f64::from(first.machine.cpus);
+            let all = f64::from(first.server_cpus().0);
             (cpus > 0.0 && all > 0.0).then(|| rate.value / (cpus / all * 100.0))
         }),
         link: mean(&|step| {

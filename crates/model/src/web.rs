@@ -307,6 +307,22 @@ pub struct ServerUse {
     pub busiest: Option<f64>,
     /// Threads that did anything.
     pub active: u32,
+    /// Its machine, when that is another one than the generator's. The times are by the clock there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<ServerMachine>,
+}
+
+/// The machine of a server that is not the generator's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ServerMachine {
+    /// CPUs.
+    pub cpus: u32,
+    /// CPU time of everything but idle, on all CPUs, in the server's window.
+    pub busy: Nanos,
+    /// Taken by the hypervisor for other guests.
+    pub stolen: Nanos,
+    /// Connections that found an accept queue full (`TcpExt: ListenOverflows`).
+    pub listen_overflows: u64,
 }
 
 /// What the network did.
@@ -335,7 +351,7 @@ pub struct MachineUse {
     /// Taken by the hypervisor for other guests.
     pub stolen: Nanos,
     /// Connections that found an accept queue full (`TcpExt: ListenOverflows`), when the server is
-    /// on this machine.
+    /// on this machine; [`ServerMachine`] has those of another one.
     pub listen_overflows: u64,
     /// Connections dropped for that or another reason (`ListenDrops`).
     pub listen_drops: u64,
@@ -385,18 +401,47 @@ impl Step {
         u64::from(self.connections) * u64::from(self.streams)
     }
 
-    /// CPU time of this machine that neither the generator nor the server used, as CPUs.
+    /// CPUs of the server's machine, and how many of them were busy on average.
+    #[must_use]
+    pub fn server_cpus(&self) -> (u32, f64) {
+        let there = self.server.as_ref().ok().and_then(|server| {
+            let machine = server.machine.as_ref()?;
+            Some((machine.cpus, share(machine.busy, server.window)))
+        });
+        there.unwrap_or((
+            self.machine.cpus,
+            share(self.machine.busy, self.machine.window),
+        ))
+    }
+
+    /// CPU time of the generator's machine that neither the generator nor the server used, as CPUs.
     #[must_use]
     pub fn foreign_cpus(&self) -> Option<f64> {
         let server = self.server.as_ref().ok()?;
-        let seconds = |time: Nanos| time.0 as f64 / 1e9;
-        let share = |cpu: Nanos, window: Nanos| match window.0 {
-            0 => 0.0,
-            _ => seconds(cpu) / seconds(window),
-        };
         let own = share(self.measured.cpu, self.measured.window);
         let busy = share(self.machine.busy, self.machine.window);
-        Some((busy - own - share(server.cpu, server.window)).max(0.0))
+        let server = match server.machine {
+            Some(_) => 0.0,
+            None => share(server.cpu, server.window),
+        };
+        Some((busy - own - server).max(0.0))
+    }
+
+    /// The same of the server's machine, when that is another one, with its CPUs.
+    #[must_use]
+    pub fn foreign_cpus_there(&self) -> Option<(f64, u32)> {
+        let server = self.server.as_ref().ok()?;
+        let machine = server.machine.as_ref()?;
+        let foreign = share(machine.busy, server.window) - share(server.cpu, server.window);
+        Some((foreign.max(0.0), machine.cpus))
+    }
+}
+
+/// CPUs that a time is, on average.
+fn share(cpu: Nanos, window: Nanos) -> f64 {
+    match window.0 {
+        0 => 0.0,
+        window => cpu.0 as f64 / window as f64,
     }
 }
 

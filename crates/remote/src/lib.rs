@@ -20,7 +20,6 @@
 pub mod boot;
 pub mod guard;
 mod link;
-mod listen;
 mod outbox;
 mod program;
 mod records;

@@ -1,34 +1,25 @@
 //! The end here: brings the program to the machine, has it run verbs, and takes what they measured.
 
 use crate::boot::{self, Said};
-use crate::listen::listen;
 use crate::outbox::Outbox;
 use crate::program::Program;
 use crate::records::{LONGEST, Records};
 use crate::{HEARTBEAT, serve};
+use assay_fleet::line::{Line, Lines};
 use assay_fleet::session::{Fault, Session, SessionError, check_name};
-use assay_host::process::{Dies, Running};
 use assay_page::text::clean;
 use assay_wire::{CHUNK, Decoder, Frame, Look, Reply, Request};
 use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, PipeReader, Read};
-use std::os::fd::OwnedFd;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt as _;
-use std::process::{Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// What a machine may print before the first line that is for us.
 const MOST_BEFORE: usize = 1 << 20;
 /// What is kept of standard output of a verb.
 const MOST_OUTPUT: usize = 64 << 20;
-/// What is kept of the complaints of ssh.
-const MOST_COMPLAINT: usize = 16 << 10;
-/// The longest line of standard error that is passed on.
-const LONGEST_LINE: usize = 16 << 10;
 /// How often what was measured is fetched while a verb runs, so that a lost link does not lose all of it.
 const FETCH: Duration = Duration::from_secs(30);
 /// How long the program there may take to begin, once it is there.
@@ -36,17 +27,12 @@ const BEGIN: Duration = Duration::from_secs(30);
 /// How often is looked whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What ssh complains about, as it comes.
-type Complaints = Arc<Mutex<Vec<u8>>>;
-
 /// A machine on which this assay runs.
 pub struct Link<'a> {
     session: &'a Session,
     silence: Duration,
-    ssh: Running,
+    line: Line,
     out: Outbox,
-    heard: Receiver<Vec<u8>>,
-    complaints: Complaints,
     decoder: Decoder,
     frames: VecDeque<Frame>,
     last_heard: Instant,
@@ -126,15 +112,17 @@ impl<'a> Link<'a> {
                 );
                 return Err(session.failed(Fault::Deadline, &reason));
             }
-            match link.heard.recv_timeout(LOOK) {
+            match link.line.heard.recv_timeout(LOOK) {
                 Ok(bytes) => {
                     link.last_heard = Instant::now();
                     lines.push(&bytes);
                 }
                 Err(RecvTimeoutError::Timeout) => continue,
-                Err(RecvTimeoutError::Disconnected) => return Err(link.ended(&lines.text)),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(link.line.ended(session, &lines.rest()));
+                }
             }
-            if lines.all > MOST_BEFORE {
+            if lines.all() > MOST_BEFORE {
                 let reason = "it prints more than 1 MiB before it does what it is asked: look at what its login shell prints";
                 return Err(session.failed(Fault::TooMuch, reason));
             }
@@ -182,25 +170,12 @@ impl<'a> Link<'a> {
     }
 
     fn start(session: &'a Session, silence: Duration) -> io::Result<Self> {
-        let (input, to) = io::pipe()?;
-        let (from, output) = io::pipe()?;
-        let (complains, complaint) = io::pipe()?;
-        let mut command = Command::new("ssh");
-        command
-            .args(session.arguments())
-            .stdout(Stdio::from(OwnedFd::from(output)))
-            .stderr(Stdio::from(OwnedFd::from(complaint)));
-        let input = File::from(OwnedFd::from(input));
-        let ssh = Running::start_with_input(command, input, Dies::WithThread)?;
-        let complaints = Complaints::default();
-        keep_last(complains, Arc::clone(&complaints));
+        let (line, to) = Line::start(session)?;
         Ok(Self {
             session,
             silence,
-            ssh,
+            line,
             out: Outbox::to(to),
-            heard: listen(from),
-            complaints,
             decoder: Decoder::default(),
             frames: VecDeque::new(),
             last_heard: Instant::now(),
@@ -332,8 +307,9 @@ impl<'a> Link<'a> {
                 _ => {}
             }
         };
-        if !stderr.text.is_empty() {
-            (wishes.say)(&clean(&String::from_utf8_lossy(&stderr.text)));
+        let rest = stderr.rest();
+        if !rest.is_empty() {
+            (wishes.say)(&clean(&String::from_utf8_lossy(&rest)));
         }
         Ok(Ran { status, stdout })
     }
@@ -369,8 +345,7 @@ impl<'a> Link<'a> {
     /// Ends the program there, which removes itself.
     pub fn close(mut self) {
         self.out.close();
-        let _ = self.ssh.wait(Duration::from_secs(10));
-        let _ = self.ssh.kill();
+        self.line.close(Duration::from_secs(10));
     }
 
     fn next_request(&mut self) -> u64 {
@@ -396,13 +371,15 @@ impl<'a> Link<'a> {
             self.send(0, &Request::Alive);
         }
         if self.frames.is_empty() {
-            match self.heard.recv_timeout(LOOK) {
+            match self.line.heard.recv_timeout(LOOK) {
                 Ok(bytes) => {
                     self.last_heard = Instant::now();
                     self.decoder.push(&bytes);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(self.ended(b"")),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(self.line.ended(self.session, b""));
+                }
             }
             for frame in self.decoder.by_ref() {
                 self.frames.push_back(frame);
@@ -419,17 +396,6 @@ impl<'a> Link<'a> {
             return Ok(None);
         };
         Ok(Reply::read(&frame).map(|reply| (frame.request, reply)))
-    }
-
-    /// Why the line ended.
-    fn ended(&mut self, before: &[u8]) -> SessionError {
-        let _ = self.ssh.wait(Duration::from_secs(5));
-        let code = self.ssh.kill().map_or(255, |ended| ended.code());
-        // What it complained about comes on a thread of its own.
-        std::thread::sleep(Duration::from_millis(50));
-        let complaints = self.complaints.lock();
-        let complaints = complaints.unwrap_or_else(PoisonError::into_inner).clone();
-        self.session.complaint(code, &complaints, before)
     }
 }
 
@@ -473,49 +439,4 @@ impl Fetch {
         self.last = Instant::now();
         Records::read(&std::mem::take(&mut self.bytes)).ok()
     }
-}
-
-/// Takes lines out of what comes in pieces.
-#[derive(Default)]
-struct Lines {
-    text: Vec<u8>,
-    /// Bytes so far.
-    all: usize,
-}
-
-impl Lines {
-    fn push(&mut self, bytes: &[u8]) {
-        self.all += bytes.len();
-        self.text.extend_from_slice(bytes);
-    }
-
-    /// The next line; one that is too long in pieces.
-    fn next(&mut self) -> Option<String> {
-        let end = self.text.iter().position(|byte| *byte == b'\n');
-        let end = match end {
-            Some(end) => end + 1,
-            None if self.text.len() >= LONGEST_LINE => LONGEST_LINE,
-            None => return None,
-        };
-        let line: Vec<u8> = self.text.drain(..end.min(LONGEST_LINE)).collect();
-        Some(String::from_utf8_lossy(&line).into_owned())
-    }
-
-    /// What follows the lines that were taken.
-    fn rest(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.text)
-    }
-}
-
-/// Keeps the end of what ssh complains about.
-fn keep_last(mut pipe: PipeReader, kept: Complaints) {
-    std::thread::spawn(move || {
-        let mut buffer = [0; 4096];
-        while let Ok(count @ 1..) = pipe.read(&mut buffer) {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.extend_from_slice(&buffer[..count]);
-            let more = kept.len().saturating_sub(MOST_COMPLAINT);
-            kept.drain(..more);
-        }
-    });
 }

@@ -2,10 +2,10 @@
 //! ends everything when nothing is heard any more.
 
 use crate::guard::Guard;
-use crate::listen::listen;
 use crate::outbox::Outbox;
 use crate::records::{LONGEST, Records};
 use crate::{HEARTBEAT, boot};
+use assay_fleet::line::listen;
 use assay_host::process::{Dies, Ended, Running};
 use assay_model::Machine;
 use assay_store::Store;

@@ -5,7 +5,7 @@
 //! here but that capacity; nothing is printed.
 #![allow(
     clippy::disallowed_methods,
-    reason = "it reads the kernel's counters around a load, on one clock with it"
+    reason = "it reads the kernel's counters around a load, on one clock with it, and those of another machine over ssh"
 )]
 
 pub mod consent;
@@ -19,6 +19,7 @@ mod server;
 mod session;
 mod step;
 mod target;
+mod there;
 
 pub use consent::Consent;
 pub use link::is_here;
@@ -27,3 +28,4 @@ pub use server::{Server, ServerError};
 pub use session::{Event, Search, Settings, carry_out, estimate};
 pub use step::{Bench, Manner, Shape, measure};
 pub use target::{Asked, Family, Target, TargetError, What, find};
+pub use there::{Counted, There, told};

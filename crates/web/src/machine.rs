@@ -5,8 +5,8 @@ use assay_model::Nanos;
 use assay_model::web::MachineUse;
 use std::time::Instant;
 
-/// Ticks of `/proc/stat` in a second (USER_HZ, proc_stat(5): 100 on all that Linux runs on).
-const TICK: u64 = 10_000_000;
+/// Nanoseconds of a tick of `/proc/stat` (USER_HZ, proc_stat(5): 100 on all that Linux runs on).
+pub(crate) const TICK: u64 = 10_000_000;
 
 /// Counters at one time.
 pub struct Look {
@@ -66,7 +66,7 @@ fn is_cpu(line: &str) -> bool {
 }
 
 /// Ticks in which a CPU worked for this machine, and ticks that the hypervisor took.
-fn ticks(stat: &str) -> Option<(u64, u64)> {
+pub(crate) fn ticks(stat: &str) -> Option<(u64, u64)> {
     // user nice system idle iowait irq softirq steal …; guests are in user.
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     let values: Vec<u64> = line
@@ -76,7 +76,8 @@ fn ticks(stat: &str) -> Option<(u64, u64)> {
     let [user, nice, system, _, _, irq, softirq, steal, ..] = values[..] else {
         return None;
     };
-    Some((user + nice + system + irq + softirq, steal))
+    let busy = [nice, system, irq, softirq];
+    Some((busy.into_iter().fold(user, u64::saturating_add), steal))
 }
 
 #[cfg(test)]

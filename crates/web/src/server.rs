@@ -1,14 +1,16 @@
-//! CPU time of a server on this machine: the processes that hold the listening socket with all that
-//! descend from them, a process that the user names, or a control group.
+//! CPU time of a server: the processes that hold the listening socket with all that descend from them, a process
+//! that the user names, or a control group; on this machine, or on another that is reached by ssh.
 
 use crate::procfs::{numbers, read};
+use crate::there::{Asked, Counted, There};
 use assay_model::Nanos;
 use assay_model::web::ServerUse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Where the CPU time of a server is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub enum Server {
     Processes(Vec<u32>),
     /// A directory of the control group hierarchy (version 2).
     Group(PathBuf),
+    /// On another machine, over a session with it.
+    There(Arc<There>, Counted),
     /// It cannot be.
     Unknown(String),
 }
@@ -57,13 +61,17 @@ impl Server {
     /// # Errors
     /// There is none.
     pub fn group(path: &str) -> Result<Self, ServerError> {
-        let path = match path.starts_with("/sys/fs/cgroup") {
-            true => PathBuf::from(path),
-            false => PathBuf::from("/sys/fs/cgroup").join(path.trim_start_matches('/')),
-        };
+        let path = Self::group_path(path);
         match std::fs::read_to_string(path.join("cpu.stat")) {
             Ok(_) => Ok(Self::Group(path)),
             Err(source) => Err(ServerError::Group { path, source }),
+        }
+    }
+
+    pub(crate) fn group_path(path: &str) -> PathBuf {
+        match path.starts_with("/sys/fs/cgroup") {
+            true => PathBuf::from(path),
+            false => PathBuf::from("/sys/fs/cgroup").join(path.trim_start_matches('/')),
         }
     }
 
@@ -124,8 +132,8 @@ fn listeners(port: u16) -> BTreeSet<String> {
     found.collect()
 }
 
-/// CPU time of each thread: on a CPU and waiting for one, in nanoseconds.
-type Threads = BTreeMap<(u32, u32), (u64, u64)>;
+/// CPU time of each thread: on a CPU and, where the kernel tells, waiting for one, in nanoseconds.
+pub(crate) type Threads = BTreeMap<(u32, u32), (u64, Option<u64>)>;
 
 /// Counters at one time.
 pub struct Look {
@@ -133,9 +141,10 @@ pub struct Look {
     seen: Result<Seen, String>,
 }
 
-enum Seen {
+pub(crate) enum Seen {
     Threads(Threads, String),
     Group(u64, String),
+    There(Asked),
 }
 
 impl Look {
@@ -145,48 +154,82 @@ impl Look {
             Server::Unknown(why) => Err(why.clone()),
             Server::Group(path) => group(path),
             Server::Processes(roots) => processes(roots),
+            Server::There(there, counts) => Ok(Seen::There(Asked::now(there, counts))),
         };
         Self { at, seen }
+    }
+
+    /// How long it took; of a look that is under way, so far.
+    pub fn took(&self) -> Duration {
+        match &self.seen {
+            Ok(Seen::There(asked)) => asked.took(),
+            _ => Duration::ZERO,
+        }
     }
 
     /// What was used since an earlier look. What a process that ended in between had used is lost: its
     /// threads are gone.
     pub fn since(&self, then: &Self) -> Result<ServerUse, String> {
-        let window = Nanos::from(self.at - then.at);
         match (&self.seen, &then.seen) {
             (Err(why), _) | (_, Err(why)) => Err(why.clone()),
-            (Ok(Seen::Group(now, what)), Ok(Seen::Group(before, _))) => Ok(ServerUse {
+            (Ok(now), Ok(before)) => now.since(before, Nanos::from(self.at - then.at)),
+        }
+    }
+}
+
+impl Seen {
+    /// Threads under the name of a process.
+    pub(crate) fn threads(threads: Threads, name: &str) -> Self {
+        let alive: BTreeSet<u32> = threads.keys().map(|(pid, _)| *pid).collect();
+        let what = match alive.len() {
+            1 => name.to_owned(),
+            n => format!("{name} ({n} processes)"),
+        };
+        Self::Threads(threads, what)
+    }
+
+    /// What was used in a time.
+    pub(crate) fn since(&self, then: &Self, window: Nanos) -> Result<ServerUse, String> {
+        match (self, then) {
+            (Self::There(now), Self::There(before)) => now.since(before),
+            (Self::Group(now, what), Self::Group(before, _)) => Ok(ServerUse {
                 what: what.clone(),
                 window,
                 cpu: Nanos(now.saturating_sub(*before)),
                 waited: None,
                 busiest: None,
                 active: 0,
+                machine: None,
             }),
-            (Ok(Seen::Threads(now, what)), Ok(Seen::Threads(before, _))) => {
-                let used: Vec<(u64, u64)> = now
+            (Self::Threads(now, what), Self::Threads(before, _)) => {
+                let used: Vec<(u64, Option<u64>)> = now
                     .iter()
                     .map(|(thread, (cpu, waited))| {
-                        let (cpu_then, waited_then) = before.get(thread).copied().unwrap_or((0, 0));
+                        let (cpu_then, waited_then) =
+                            before.get(thread).copied().unwrap_or((0, Some(0)));
+                        let waited = waited.zip(waited_then);
                         (
                             cpu.saturating_sub(cpu_then),
-                            waited.saturating_sub(waited_then),
+                            waited.map(|(now, then)| now.saturating_sub(then)),
                         )
                     })
                     .collect();
                 // One that waits for a CPU has work as well.
                 let busiest = used
                     .iter()
-                    .map(|(cpu, waited)| cpu + waited)
+                    .map(|(cpu, waited)| cpu.saturating_add(waited.unwrap_or(0)))
                     .max()
                     .unwrap_or(0);
+                let sum = |a: u64, b: u64| a.saturating_add(b);
+                let waited: Option<Vec<u64>> = used.iter().map(|(_, waited)| *waited).collect();
                 Ok(ServerUse {
                     what: what.clone(),
                     window,
-                    cpu: Nanos(used.iter().map(|(cpu, _)| cpu).sum()),
-                    waited: Some(Nanos(used.iter().map(|(_, waited)| waited).sum())),
+                    cpu: Nanos(used.iter().map(|(cpu, _)| *cpu).fold(0, sum)),
+                    waited: waited.map(|waited| Nanos(waited.into_iter().fold(0, sum))),
                     busiest: (window.0 > 0).then(|| busiest as f64 / window.0 as f64),
                     active: used.iter().filter(|(cpu, _)| *cpu > 0).count() as u32,
+                    machine: None,
                 })
             }
             _ => Err("it was looked at in two ways".to_owned()),
@@ -210,14 +253,12 @@ fn processes(roots: &[u32]) -> Result<Seen, String> {
     let all = tree(roots);
     let mut threads = Threads::new();
     let mut name = None;
-    let mut alive = BTreeSet::new();
     for pid in all {
         for thread in numbers(format!("/proc/{pid}/task")) {
             if let Some(times) = read(format!("/proc/{pid}/task/{thread}/schedstat"))
                 .and_then(|text| schedstat(&text))
             {
                 threads.insert((pid, thread), times);
-                alive.insert(pid);
             }
         }
         if name.is_none() {
@@ -227,17 +268,14 @@ fn processes(roots: &[u32]) -> Result<Seen, String> {
     if threads.is_empty() {
         return Err("its processes are gone".to_owned());
     }
-    let what = match alive.len() {
-        1 => name.unwrap_or_default(),
-        n => format!("{} ({n} processes)", name.unwrap_or_default()),
-    };
-    Ok(Seen::Threads(threads, what))
+    Ok(Seen::threads(threads, &name.unwrap_or_default()))
 }
 
 /// Time on a CPU and time ready and waiting (Documentation/scheduler/sched-stats.rst).
-fn schedstat(text: &str) -> Option<(u64, u64)> {
+fn schedstat(text: &str) -> Option<(u64, Option<u64>)> {
     let mut words = text.split_whitespace();
-    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+    let (cpu, waited) = (words.next()?, words.next()?);
+    Some((cpu.parse().ok()?, Some(waited.parse().ok()?)))
 }
 
 /// Processes with all that descend from them, oldest first; never assay itself.
@@ -288,7 +326,7 @@ mod tests {
         assert_eq!(parent("12 (a) S 9 (b)) R 7 12 12 0"), Some(7));
         assert_eq!(parent("12 (nginx) S 1 12"), Some(1));
         assert_eq!(parent("12 (nginx"), None);
-        assert_eq!(schedstat("5 6 7\n"), Some((5, 6)));
+        assert_eq!(schedstat("5 6 7\n"), Some((5, Some(6))));
     }
 
     #[test]

@@ -117,30 +117,33 @@ pub fn measure(
         .as_ref()
         .map(|link| link.interface.clone())
         .unwrap_or_default();
-    let look = || {
-        (
-            server::Look::at(bench.server),
-            machine::Look::now(),
-            link::Look::at(&interface),
-        )
-    };
+    let look_around = || (machine::Look::now(), link::Look::at(&interface));
+    let look = || server::Look::at(bench.server);
     let looks = Mutex::new(None);
     let over = Mutex::new(false);
     let begin = Instant::now();
     let measured = thread::scope(|scope| {
-        let (looks, over, live, look) = (&looks, &over, &live, &look);
+        let (looks, over, live) = (&looks, &over, &live);
+        let (look, look_around) = (&look, &look_around);
         scope.spawn(move || {
-            let mut first = None;
-            let mut last = None;
+            let (mut first, mut last) = (None, None);
+            let (mut first_of_server, mut last_of_server) = (None, None);
             let (mut told, end) = (begin, load.washout + load.window);
             loop {
                 let since = begin.elapsed();
                 if first.is_none() && since >= load.washout {
-                    first = Some(look());
+                    first_of_server = Some(look());
+                    first = Some(look_around());
                 }
                 let ended = over.lock().map_or(true, |over| *over);
+                // What is far away is asked so much earlier as it takes, while the load goes on.
+                let took = first_of_server.as_ref().map(server::Look::took);
+                let end_of_server = end - took.unwrap_or_default().min(load.window / 4);
+                if last_of_server.is_none() && (ended || since >= end_of_server) {
+                    last_of_server = Some(look());
+                }
                 if last.is_none() && (ended || since >= end) {
-                    last = Some(look());
+                    last = Some(look_around());
                 }
                 if ended {
                     break;
@@ -149,15 +152,16 @@ pub fn measure(
                     told = Instant::now();
                     tell(live.read(), since);
                 }
-                let next = match (&first, &last) {
-                    (None, _) => load.washout.saturating_sub(since),
-                    (_, None) => end.saturating_sub(since),
+                let next = match (&first, &last_of_server, &last) {
+                    (None, ..) => load.washout.saturating_sub(since),
+                    (_, None, _) => end_of_server.saturating_sub(since),
+                    (.., None) => end.saturating_sub(since),
                     _ => TOLD,
                 };
                 thread::sleep(next.clamp(Duration::from_micros(200), Duration::from_millis(20)));
             }
             if let Ok(mut looks) = looks.lock() {
-                *looks = first.zip(last);
+                *looks = first_of_server.zip(last_of_server).zip(first.zip(last));
             }
         });
         let measured = assay_http::run(load, live, stop);
@@ -168,11 +172,11 @@ pub fn measure(
     })?;
     let looks = looks.into_inner().unwrap_or_default();
     let (server, machine, link) = match &looks {
-        Some((first, last)) => (
+        Some(((first_of_server, last_of_server), (first, last))) => (
+            last_of_server.since(first_of_server),
             last.0.since(&first.0),
-            last.1.since(&first.1),
             match &bench.link {
-                Ok(link) => last.2.since(&first.2, link),
+                Ok(link) => last.1.since(&first.1, link),
                 Err(why) => Err(why.clone()),
             },
         ),

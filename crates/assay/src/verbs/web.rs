@@ -3,6 +3,7 @@
 
 mod arguments;
 mod progress;
+mod watched;
 
 pub use arguments::{Args, header, speed};
 
@@ -18,14 +19,14 @@ use assay_model::web::{Pace, Step};
 use assay_model::{Nanos, Run};
 use assay_report::web::{Web, json, page, terminal};
 use assay_store::{Store, StoreError};
-use assay_web::{Event, Server, Settings, Target, carry_out, estimate, find, record};
+use assay_web::{Event, Settings, Target, carry_out, estimate, find, record};
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
-    if args.remote.is_meant()? {
+    if args.server_hosts.is_empty() && args.remote.is_meant()? {
         let asked = args.there()?;
         let done = args
             .remote
@@ -50,14 +51,12 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         );
         targets.push(target);
     }
-    let servers = targets
-        .iter()
-        .map(|target| server(args, target))
-        .collect::<anyhow::Result<Vec<Server>>>()?;
+    let watch = watched::Watch::open(args, &stop)?;
+    let servers = watch.servers(args, &targets)?;
     if let Some(span) = targets.iter().filter_map(span_of_log).reduce(f64::max) {
         settings.seconds.1 = args.seconds_of_log(span);
     }
-    let remarks: Vec<Vec<String>> = targets
+    let mut remarks: Vec<Vec<String>> = targets
         .iter()
         .map(|target| remarks(target, settings.seconds.1))
         .collect();
@@ -102,6 +101,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         (_, true) => RunState::Interrupted,
         _ => RunState::Complete,
     };
+    for (target, lost) in watch.lost() {
+        keeper.run.remarks.push(format!("{}: {lost}", urls[target]));
+        remarks[target].push(lost);
+    }
     keeper.end(state)?;
     carried.context("the load could not be carried out")?;
     let judged = judge(&steps, targets.len());
@@ -193,16 +196,6 @@ impl Keeper<'_> {
 /// Seconds from the first to the last request of a log.
 fn span_of_log(target: &Target) -> Option<f64> {
     Some(target.listed.last()?.due as f64 / 1e9)
-}
-
-/// Where the CPU time of a target is counted.
-fn server(args: &Args, target: &Target) -> anyhow::Result<Server> {
-    Ok(match (&args.server_pid, &args.cgroup) {
-        (Some(pid), _) => Server::process(*pid)?,
-        (_, Some(group)) => Server::group(group)?,
-        _ if target.here => Server::listening(&target.addresses[0]),
-        _ => Server::Unknown("it is on another machine".to_owned()),
-    })
 }
 
 fn remarks(target: &Target, seconds: f64) -> Vec<String> {

@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod counters;
 mod cut;
 mod hostile;
 

@@ -265,8 +265,28 @@ fn foreign_work(step: &Step) -> Option<Doubt> {
         );
         return Some(suspect("foreign-work", evidence, remedy));
     }
-    (stolen > STOLEN).then(|| {
+    let there = step.foreign_cpus_there();
+    let there = there.map(|(foreign, cpus)| foreign / f64::from(cpus.max(1)));
+    if let Some(foreign) = there.filter(|foreign| *foreign > FOREIGN) {
+        let evidence = format!(
+            "others than the server used {} of the CPUs of its machine",
+            percent(foreign)
+        );
+        return Some(suspect("foreign-work", evidence, remedy));
+    }
+    if stolen > STOLEN {
         let evidence = format!("the hypervisor took {} of the CPU time", percent(stolen));
+        return Some(suspect("foreign-work", evidence, remedy));
+    }
+    let server = step.server.as_ref().ok()?;
+    let machine = server.machine.as_ref()?;
+    let time = server.window.0 as f64 * f64::from(machine.cpus);
+    let stolen = machine.stolen.0 as f64 / time.max(1.0);
+    (stolen > STOLEN).then(|| {
+        let evidence = format!(
+            "the hypervisor took {} of the CPU time of the server's machine",
+            percent(stolen)
+        );
         suspect("foreign-work", evidence, remedy)
     })
 }

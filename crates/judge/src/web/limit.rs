@@ -60,7 +60,8 @@ fn ports(step: &Step) -> Option<Limit> {
 
 fn accept_queue(step: &Step) -> Option<Limit> {
     let (measured, machine) = (&step.measured, &step.machine);
-    let full = machine.listen_overflows;
+    let there = step.server.as_ref().ok().and_then(|server| server.machine);
+    let full = there.map_or(machine.listen_overflows, |there| there.listen_overflows);
     // The first packet is dropped and sent again, or the last one of the handshake: then the client
     // believes in a connection on which nobody answers.
     let late = |histogram: &Histogram| {
@@ -156,18 +157,16 @@ fn server(step: &Step) -> Option<Limit> {
         return because(Limited::Server, evidence);
     }
     // Many threads, none of them full, and no CPU left for more.
-    let machine = &step.machine;
-    let all = machine.window.0 as f64 * f64::from(machine.cpus);
-    let busy = machine.busy.0 as f64 / all.max(1.0);
+    let (cpus, busy) = step.server_cpus();
+    let busy = busy / f64::from(cpus.max(1));
     let waited = server.waited.map_or(0.0, |waited| {
         waited.0 as f64 / server.window.0.max(1) as f64
     });
-    (busy >= MACHINE && used >= 0.5 * f64::from(machine.cpus)).then(|| Limit {
+    (busy >= MACHINE && used >= 0.5 * f64::from(cpus)).then(|| Limit {
         who: Limited::Server,
         evidence: format!(
-            "{}: {used:.2} of {} CPUs, all of which were {} busy; its threads waited {waited:.2} CPUs long",
+            "{}: {used:.2} of {cpus} CPUs, all of which were {} busy; its threads waited {waited:.2} CPUs long",
             server.what,
-            machine.cpus,
             percent(busy)
         ),
     })

@@ -3,7 +3,9 @@
 use super::*;
 use assay_model::doubt::Severity;
 use assay_model::web::result::RankedBy;
-use assay_model::web::{FailureKind, Failures, LinkUse, MachineUse, Protocol, ServerUse};
+use assay_model::web::{
+    FailureKind, Failures, LinkUse, MachineUse, Protocol, ServerMachine, ServerUse,
+};
 
 const S: u64 = 1_000_000_000;
 
@@ -39,6 +41,7 @@ fn closed() -> Step {
             waited: Some(Nanos(0)),
             busiest: Some(0.99),
             active: 1,
+            machine: None,
         }),
         link: Ok(LinkUse {
             interface: "lo".to_owned(),
@@ -244,6 +247,51 @@ fn who_limited() {
         step.link = Err("no such interface".to_owned());
     };
     assert_eq!(who(closed(), &unseen), Limited::NotKnown);
+}
+
+/// The server's machine is another one: its CPUs and its queue count, not those here.
+#[test]
+fn a_server_on_another_machine_is_judged_by_that_machine() {
+    let there = |change: &dyn Fn(&mut ServerUse, &mut ServerMachine)| {
+        let mut step = closed();
+        // Work of nobody here would be a doubt here.
+        step.machine.busy = Nanos(S / 4);
+        let server = step.server.as_mut().unwrap();
+        let mut machine = ServerMachine {
+            cpus: 8,
+            busy: Nanos(2 * S),
+            stolen: Nanos(0),
+            listen_overflows: 0,
+        };
+        server.busiest = Some(0.3);
+        change(server, &mut machine);
+        server.machine = Some(machine);
+        step
+    };
+    let quiet = there(&|_, _| {});
+    assert!(doubts(&quiet).is_empty(), "{:?}", doubts(&quiet));
+    let judged = judge(std::slice::from_ref(&quiet), 1);
+    // 10,000 a second with one CPU of eight.
+    assert!((judged.steps[0].per_percent.unwrap() - 10_000.0 / 12.5).abs() < 1e-6);
+    let full = there(&|server, machine| {
+        server.cpu = Nanos(15 * S);
+        machine.busy = Nanos(16 * S - 1);
+    });
+    let limited = limit(&full);
+    assert_eq!(limited.who, Limited::Server);
+    assert!(limited.evidence.contains("of 8 CPUs"), "{limited:?}");
+    let foreign = there(&|_, machine| machine.busy = Nanos(6 * S));
+    assert!(doubts(&foreign)[0].evidence.contains("its machine"));
+    let stolen = there(&|_, machine| machine.stolen = Nanos(2 * S));
+    assert!(doubts(&stolen)[0].evidence.contains("the server's machine"));
+    let mut queue = there(&|_, machine| machine.listen_overflows = 700);
+    queue.measured.connections = 900;
+    queue.measured.connect = [(1_010_000_000, 900)].into_iter().collect();
+    assert_eq!(limit(&queue).who, Limited::AcceptQueue);
+    let mut ours = there(&|_, _| {});
+    ours.machine.listen_overflows = 700;
+    ours.measured = queue.measured;
+    assert_ne!(limit(&ours).who, Limited::AcceptQueue);
 }
 
 #[test]

@@ -30,6 +30,7 @@ Examples:
   assay web URL --list urls.txt --shuffle         a URL or path on each line, at random
   assay web URL --host root@client                from another machine, over ssh
   assay web URL --link 1gbit --server-pid 4242    what the link carries; whose CPU time counts
+  assay web http://shop/ --server-host root@shop  the CPU time of the server there, over ssh
 
 The run is stored: `assay show`, `assay compare last~1 last`, `assay report --html` know it.
 Values of headers, the body and the query of the URL are not stored: they may be secret.
@@ -149,6 +150,13 @@ pub struct Args {
     /// Speed of the link, such as 1gbit or 100mbit
     #[arg(long, value_name = "SPEED", value_parser = speed)]
     link: Option<f64>,
+    /// Read the server's CPU time on its own machine, over ssh; once, or for each URL
+    #[arg(
+        long = "server-host",
+        value_name = "[USER@]HOST",
+        conflicts_with = "host"
+    )]
+    pub server_hosts: Vec<String>,
     /// Count the CPU time of this process and its descendants
     #[arg(long, value_name = "PID", conflicts_with = "cgroup")]
     pub server_pid: Option<u32>,

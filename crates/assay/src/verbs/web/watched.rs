@@ -1,0 +1,87 @@
+//! Where the CPU time of each server is counted: here, or on another machine over ssh.
+
+use super::Args;
+use anyhow::{anyhow, ensure};
+use assay_page::text::clean;
+use assay_web::{Server, Target, There};
+use std::sync::Arc;
+
+/// Sessions with the machines of servers, one for each.
+pub struct Watch {
+    /// Of each target; none: here.
+    of: Vec<Option<Arc<There>>>,
+}
+
+impl Watch {
+    /// Logs in where it was asked for.
+    pub fn open(args: &Args, stop: &dyn Fn() -> bool) -> anyhow::Result<Self> {
+        let (hosts, urls) = (&args.server_hosts, args.urls.len());
+        ensure!(
+            hosts.len() <= 1 || hosts.len() == urls,
+            "--server-host is said {} times for {urls} URLs: say it once for all of them, or once for each, in their order",
+            hosts.len()
+        );
+        let mut known: Vec<(&String, Arc<There>)> = Vec::new();
+        let mut of = Vec::new();
+        for at in 0..urls {
+            let host = match &hosts[..] {
+                [one] => Some(one),
+                each => each.get(at),
+            };
+            let Some(host) = host.filter(|host| *host != "-") else {
+                of.push(None);
+                continue;
+            };
+            let open = known.iter().find(|(name, _)| *name == host);
+            let there = match open {
+                Some((_, there)) => Arc::clone(there),
+                None => {
+                    let session = args.remote.session(host)?;
+                    let there = There::open(&session, stop).map_err(crate::remote::unreached)?;
+                    known.push((host, Arc::clone(&there)));
+                    there
+                }
+            };
+            of.push(Some(there));
+        }
+        Ok(Self { of })
+    }
+
+    /// Where the CPU time of each target is counted.
+    pub fn servers(&self, args: &Args, targets: &[Target]) -> anyhow::Result<Vec<Server>> {
+        let both = targets.iter().zip(&self.of);
+        both.map(|(target, there)| match there {
+            None => here(args, target),
+            Some(there) => {
+                let found = match (&args.server_pid, &args.cgroup) {
+                    (Some(pid), _) => there.process(*pid),
+                    (_, Some(group)) => there.group(group),
+                    _ => there.listening(target.addresses[0].port()),
+                };
+                found.map_err(|why| anyhow!("{}: {}", there.name(), clean(why.as_str())))
+            }
+        })
+        .collect()
+    }
+
+    /// What is to be said of targets whose sessions ended before the measurement.
+    pub fn lost(&self) -> Vec<(usize, String)> {
+        let each = self.of.iter().enumerate();
+        each.filter_map(|(target, there)| {
+            let why = there.as_ref()?.gone()?;
+            let lost = format!("from some step on the CPU time of the server is not known: {why}");
+            Some((target, clean(&lost)))
+        })
+        .collect()
+    }
+}
+
+/// On this machine.
+fn here(args: &Args, target: &Target) -> anyhow::Result<Server> {
+    Ok(match (&args.server_pid, &args.cgroup) {
+        (Some(pid), _) => Server::process(*pid)?,
+        (_, Some(group)) => Server::group(group)?,
+        _ if target.here => Server::listening(&target.addresses[0]),
+        _ => Server::Unknown("it is on another machine: --server-host reads it there".to_owned()),
+    })
+}

@@ -1,0 +1,509 @@
+//! Counters of a server on another machine, read over one ssh session that stays open: a script for any POSIX
+//! shell waits there for a line, looks at `/proc`, and answers with the clock of its own machine. Nothing is
+//! installed there, and the script ends with the session.
+//!
+//! What comes is text of another machine: it is bounded, and a line that does not fit ends the session. A
+//! session that ended is no end of the measurement: CPU time is not known from then on.
+
+mod counters;
+
+use crate::procfs;
+use crate::server::Server;
+use assay_fleet::SessionError;
+use assay_fleet::line::{Line, Lines};
+use assay_fleet::session::{Fault, Session};
+use assay_model::web::ServerUse;
+use counters::Counters;
+use std::collections::BTreeMap;
+use std::io::{PipeWriter, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What the shell there carries out.
+const SCRIPT: &str = include_str!("there/script.sh");
+/// What a machine may print before the first line that is for us.
+const MOST_BEFORE: usize = 1 << 20;
+/// Bytes of an answer: a line of some 40 bytes for each thread of the server.
+const MOST_ANSWER: usize = 4 << 20;
+/// The longest line of an answer.
+const LONGEST: usize = 512;
+/// How long an answer may take before the session is given up.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often is looked whether to stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A session with the machine of a server.
+#[derive(Debug)]
+pub struct There {
+    name: String,
+    root: bool,
+    /// It is this machine, under another name.
+    same: bool,
+    to: Mutex<PipeWriter>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    news: Condvar,
+    stop: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The number of the last question.
+    last: u64,
+    asked: BTreeMap<u64, Instant>,
+    answers: BTreeMap<u64, Answer>,
+    /// Why nothing more comes.
+    gone: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Answer {
+    asked: Instant,
+    came: Instant,
+    lines: Vec<String>,
+}
+
+/// What of it counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// These processes and their descendants.
+    Processes(Vec<u32>),
+    /// A control group.
+    Group(String),
+}
+
+/// A look that was asked for.
+pub(crate) struct Asked {
+    there: Arc<There>,
+    number: Result<u64, String>,
+    at: Instant,
+    group: Option<String>,
+}
+
+impl PartialEq for There {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for There {}
+
+impl Drop for There {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+impl There {
+    /// Logs in and starts the script. `stop` is asked several times a second whether to give up.
+    ///
+    /// # Errors
+    /// [`SessionError`], with what can be done.
+    pub fn open(session: &Session, stop: &dyn Fn() -> bool) -> Result<Arc<Self>, SessionError> {
+        assay_fleet::session::check_name(&session.host)?;
+        let (mut line, mut to) = Line::start(session).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => session.failed(
+                Fault::NoSsh,
+                "there is no ssh here: install the OpenSSH client",
+            ),
+            _ => session.failed(Fault::Other, &format!("ssh: {error}")),
+        })?;
+        let mut lines = Lines::default();
+        if to.write_all(SCRIPT.as_bytes()).is_err() {
+            return Err(line.ended(session, b""));
+        }
+        let begun = Instant::now();
+        let (uid, boot) = loop {
+            if stop() {
+                return Err(session.failed(Fault::Interrupted, "interrupted"));
+            }
+            if begun.elapsed() > session.deadline {
+                let seconds = session.deadline.as_secs();
+                let reason = format!("no answer after {seconds} s: --deadline gives it more time");
+                return Err(session.failed(Fault::Deadline, &reason));
+            }
+            match line.heard.recv_timeout(LOOK) {
+                Ok(bytes) => lines.push(&bytes),
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(line.ended(session, &lines.rest()));
+                }
+            }
+            if lines.all() > MOST_BEFORE {
+                let reason = "it prints more than 1 MiB before it does what it is asked: look at what its login shell prints";
+                return Err(session.failed(Fault::TooMuch, reason));
+            }
+            if let Some(ready) = std::iter::from_fn(|| lines.next()).find_map(|text| ready(&text)) {
+                break ready;
+            }
+        };
+        if boot.is_empty() {
+            let reason = "it has no /proc as Linux has, so its CPU time is not known";
+            return Err(session.failed(Fault::Other, reason));
+        }
+        let own = procfs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let shared = Arc::<Shared>::default();
+        let (reader, session) = (Arc::clone(&shared), session.clone());
+        let name = session.failed(Fault::Other, "").host;
+        std::thread::spawn(move || reader.read(line, lines, &session));
+        Ok(Arc::new(Self {
+            name,
+            root: uid == 0,
+            same: own.trim() == boot,
+            to: Mutex::new(to),
+            shared,
+        }))
+    }
+
+    /// Its name, without control characters.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Why nothing more comes from it, when that is so.
+    #[must_use]
+    pub fn gone(&self) -> Option<String> {
+        self.shared.state().gone.clone()
+    }
+
+    /// Who listens there on a port.
+    ///
+    /// # Errors
+    /// Nobody does that this user sees, with what can be done.
+    pub fn listening(self: &Arc<Self>, port: u16) -> Result<Server, String> {
+        let answer = self.ask(&format!("listening {port:04X}"))?;
+        let holders = counters::holders(&answer.lines)?;
+        match holders {
+            None => Err(format!(
+                "nobody listens on port {port} there, in the network namespace of that login: --server-pid or --cgroup names the server"
+            )),
+            Some(pids) if !pids.is_empty() => Ok(self.counting(Counted::Processes(pids))),
+            Some(_) if !self.root => Err(format!(
+                "only root sees whose socket listens on port {port} there: log in as root, or say --sudo, or name the process with --server-pid"
+            )),
+            Some(_) => Err(format!("no process there holds the socket of port {port}")),
+        }
+    }
+
+    /// A process there, with all that descend from it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn process(self: &Arc<Self>, pid: u32) -> Result<Server, String> {
+        self.tried(Counted::Processes(vec![pid]))
+            .map_err(|why| format!("--server-pid {pid}: {why}"))
+    }
+
+    /// A control group of version 2 there.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn group(self: &Arc<Self>, path: &str) -> Result<Server, String> {
+        let path = Server::group_path(path).to_string_lossy().into_owned();
+        if path.len() > 4096 || path.contains(|c: char| c.is_control()) {
+            return Err("--cgroup: a control group has no control characters in it".to_owned());
+        }
+        self.tried(Counted::Group(path.clone()))
+            .map_err(|why| format!("{path}: {why}"))
+    }
+
+    /// Looks at it once.
+    fn tried(self: &Arc<Self>, counts: Counted) -> Result<Server, String> {
+        let answer = self.ask(&counts.question())?;
+        Counters::read(&answer.lines)?;
+        Ok(self.counting(counts))
+    }
+
+    fn counting(self: &Arc<Self>, counts: Counted) -> Server {
+        Server::There(Arc::clone(self), counts)
+    }
+
+    fn ask(&self, question: &str) -> Result<Answer, String> {
+        let number = self.begin(question)?;
+        self.shared.answer(number)
+    }
+
+    /// Asks and does not wait.
+    fn begin(&self, question: &str) -> Result<u64, String> {
+        let number = {
+            let mut state = self.shared.state();
+            if let Some(why) = &state.gone {
+                return Err(why.clone());
+            }
+            state.last += 1;
+            let number = state.last;
+            state.asked.insert(number, Instant::now());
+            number
+        };
+        let (what, rest) = question.split_once(' ').unwrap_or((question, ""));
+        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        // A few hundred bytes, of which two wait at most: a pipe has room for them.
+        match writeln!(to, "{what} {number} {rest}") {
+            Ok(()) => Ok(number),
+            // The other side has ended, and why is told by its thread.
+            Err(_) => Err(self.shared.end_soon()),
+        }
+    }
+}
+
+impl Counted {
+    fn question(&self) -> String {
+        match self {
+            Self::Processes(roots) => {
+                let roots: Vec<String> = roots.iter().map(u32::to_string).collect();
+                format!("processes {}", roots.join(" "))
+            }
+            Self::Group(path) => format!("group {path}"),
+        }
+    }
+}
+
+impl Asked {
+    pub(crate) fn now(there: &Arc<There>, counts: &Counted) -> Self {
+        let at = Instant::now();
+        Self {
+            there: Arc::clone(there),
+            number: there.begin(&counts.question()),
+            at,
+            group: match counts {
+                Counted::Group(path) => Some(format!("group {path}")),
+                Counted::Processes(_) => None,
+            },
+        }
+    }
+
+    /// How long the answer took, or how long it is waited for.
+    pub(crate) fn took(&self) -> Duration {
+        let Ok(number) = self.number else {
+            return Duration::ZERO;
+        };
+        let state = self.there.shared.state();
+        match state.answers.get(&number) {
+            Some(answer) => answer.came - answer.asked,
+            None if state.gone.is_some() => Duration::ZERO,
+            None => self.at.elapsed(),
+        }
+    }
+
+    /// What was used since an earlier look.
+    pub(crate) fn since(&self, then: &Self) -> Result<ServerUse, String> {
+        let answer = |asked: &Self| asked.there.shared.answer(asked.number.clone()?);
+        let used = used(&answer(then)?, &answer(self)?)?;
+        let what = self.group.as_ref().unwrap_or(&used.what);
+        Ok(ServerUse {
+            what: format!("{what} on {}", self.there.name),
+            machine: used.machine.filter(|_| !self.there.same),
+            ..used
+        })
+    }
+}
+
+/// What was used between two answers.
+fn used(first: &Answer, last: &Answer) -> Result<ServerUse, String> {
+    let window = between(first, last)?;
+    let (then, now) = (Counters::read(&first.lines)?, Counters::read(&last.lines)?);
+    let machine = now.machine_since(&then);
+    let used = now.counted.since(&then.counted, window)?;
+    let all = window.0 as f64 * f64::from(machine.cpus);
+    // A tick more at both ends.
+    match used.cpu.0 as f64 > all * 1.05 + 50e6 {
+        true => Err("it tells more CPU time than it has CPUs".to_owned()),
+        false => Ok(ServerUse {
+            machine: Some(machine),
+            ..used
+        }),
+    }
+}
+
+/// What a machine tells that answers the questions 1 and 2 with these bytes, as if no time passed here.
+///
+/// # Errors
+/// It is none of what was asked for, or cannot be.
+#[doc(hidden)]
+pub fn told(bytes: &[u8]) -> Result<ServerUse, String> {
+    let (shared, now) = (Shared::default(), Instant::now());
+    shared.state().asked = [(1, now), (2, now)].into();
+    let (mut lines, mut open) = (Lines::default(), None);
+    lines.push(bytes);
+    while let Some(text) = lines.next() {
+        shared.take(&mut open, &text, now)?;
+    }
+    let answers = std::mem::take(&mut shared.state().answers);
+    match &answers.into_values().collect::<Vec<Answer>>()[..] {
+        [first, last] => {
+            let _ = counters::holders(&first.lines);
+            used(first, last)
+        }
+        _ => Err("there are not two answers".to_owned()),
+    }
+}
+
+/// Time between two looks by the clock there, which has to fit what passed here: the first look was between
+/// its question and its answer, and so was the last.
+fn between(first: &Answer, last: &Answer) -> Result<assay_model::Nanos, String> {
+    let up = |answer: &Answer| counters::up(&answer.lines);
+    let window = up(last)?.checked_sub(up(first)?);
+    let window = window.ok_or("its clock went backwards")?;
+    let least = last.asked.saturating_duration_since(first.came);
+    let most = last.came.saturating_duration_since(first.asked);
+    // The clock there has ticks of 10 ms (proc_uptime(5)).
+    let slack = Duration::from_millis(30) + most / 100;
+    if window + slack < least || window > most + slack || window.is_zero() {
+        return Err(format!(
+            "its clock went {:.2} s while {:.2} s to {:.2} s passed here",
+            window.as_secs_f64(),
+            least.as_secs_f64(),
+            most.as_secs_f64()
+        ));
+    }
+    // It was asked for so much earlier as the first took: what takes much longer may be from behind the load.
+    let (took, expected) = (last.came - last.asked, first.came - first.asked);
+    let allowed = expected.min(window / 4) + window / 10 + Duration::from_millis(20);
+    if took > allowed {
+        return Err(format!(
+            "its counters came {:.2} s after they were asked for, which may be behind the load: --seconds makes steps longer",
+            took.as_secs_f64()
+        ));
+    }
+    Ok(assay_model::Nanos::from(window))
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for an answer. One that does not come ends the session.
+    fn answer(&self, number: u64) -> Result<Answer, String> {
+        let end = Instant::now() + PATIENCE;
+        let mut state = self.state();
+        loop {
+            if let Some(answer) = state.answers.get(&number) {
+                return Ok(answer.clone());
+            }
+            if let Some(why) = &state.gone {
+                return Err(why.clone());
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let why = format!("no counters came for {} s", PATIENCE.as_secs());
+                state.gone = Some(why.clone());
+                self.stop.store(true, Ordering::Relaxed);
+                return Err(why);
+            }
+            let waited = self.news.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Why it has ended, which is told soon.
+    fn end_soon(&self) -> String {
+        let end = Instant::now() + PATIENCE;
+        let mut state = self.state();
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match &state.gone {
+                Some(why) => return why.clone(),
+                None if left.is_zero() => return "its session does not take anything".to_owned(),
+                None => {}
+            }
+            let waited = self.news.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn end(&self, why: String) {
+        self.state().gone.get_or_insert(why);
+        self.news.notify_all();
+    }
+
+    /// Takes answers until the line ends.
+    fn read(&self, mut line: Line, mut lines: Lines, session: &Session) {
+        let mut open = None;
+        loop {
+            while let Some(text) = lines.next() {
+                if let Err(why) = self.take(&mut open, &text, Instant::now()) {
+                    line.close(Duration::ZERO);
+                    return self.end(why.to_owned());
+                }
+            }
+            match line.heard.recv_timeout(LOOK) {
+                Ok(bytes) => lines.push(&bytes),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return self.end(line.ended(session, b"").reason);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return line.close(Duration::ZERO);
+            }
+        }
+    }
+
+    /// A line of an answer: `begin 7`, what there is to say, `end 7`.
+    fn take(&self, open: &mut Option<Open>, text: &str, now: Instant) -> Result<(), &'static str> {
+        const NO_ANSWER: &str = "what it sent is no answer to what it was asked";
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        if text.len() > LONGEST {
+            return Err(NO_ANSWER);
+        }
+        let word = |word: &str| text.strip_prefix(word)?.parse::<u64>().ok();
+        match open {
+            None => {
+                let number = word("begin ").ok_or(NO_ANSWER)?;
+                if !self.state().asked.contains_key(&number) {
+                    return Err(NO_ANSWER);
+                }
+                *open = Some(Open {
+                    number,
+                    bytes: 0,
+                    lines: Vec::new(),
+                });
+            }
+            Some(own) if word("end ") == Some(own.number) => {
+                let mut state = self.state();
+                let asked = state.asked.remove(&own.number).ok_or(NO_ANSWER)?;
+                let answer = Answer {
+                    asked,
+                    came: now,
+                    lines: std::mem::take(&mut own.lines),
+                };
+                state.answers.insert(own.number, answer);
+                // Two looks belong together; older ones were waited for.
+                while state.answers.len() > 4 {
+                    state.answers.pop_first();
+                }
+                *open = None;
+                self.news.notify_all();
+            }
+            Some(own) => {
+                own.bytes += text.len() + 24;
+                if own.bytes > MOST_ANSWER {
+                    return Err("it sends more than a server has threads");
+                }
+                own.lines.push(text.to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An answer that comes.
+struct Open {
+    number: u64,
+    bytes: usize,
+    lines: Vec<String>,
+}
+
+/// The user that the script runs as there, and which start of which machine it is.
+fn ready(line: &str) -> Option<(u32, String)> {
+    let (uid, boot) = line.strip_prefix("assay-counters 1 ")?.split_once(' ')?;
+    Some((uid.parse().ok()?, boot.trim_end().to_owned()))
+}
