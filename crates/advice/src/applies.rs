@@ -3,7 +3,7 @@
 use crate::condition::{self, Known, Ledger, Truth, World};
 use crate::resolve;
 use assay_model::advice::Advice;
-use assay_model::{Fact, FactKind, FactValue, Facts, Place, TargetInfo};
+use assay_model::{Bytes, Fact, FactKind, FactValue, Facts, Place, TargetInfo};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -96,15 +96,17 @@ pub struct Missing {
 /// In conditions, `target` has: `kind` (`directory`, `file`, `block-device`), `fstype`,
 /// `mountpoint`, `options` (a list), `source`, `pool` (of ZFS), `device` (the whole block device directly below),
 /// `disk` (the physical one at the bottom), `free` and `size` in bytes. What the target does not
-/// have is absent. `parameters` given here stand before their defaults; they are not checked.
+/// have is absent. `trial` has `size`, the bytes that the load works on: `size` where it is given, else what
+/// the page says. `parameters` given here stand before their defaults; they are not checked.
 #[must_use]
 pub fn applies(
     advice: &Advice,
     facts: &Facts,
     target: Option<&TargetInfo>,
     parameters: &BTreeMap<String, String>,
+    size: Option<Bytes>,
 ) -> Applicability {
-    let known = Sources::new(advice, facts, target, parameters);
+    let known = Sources::new(advice, facts, target, parameters, size);
     let world = known.world();
     let (mut reasons, mut missing) = (Vec::new(), Vec::new());
     let mut evidence: Vec<Evidence> = Vec::new();
@@ -148,6 +150,8 @@ struct Sources<'a> {
     facts: &'a Facts,
     given: &'a BTreeMap<String, String>,
     target: Option<(&'a str, BTreeMap<&'static str, Value>)>,
+    /// Size of the load, and who says so.
+    size: Option<(Bytes, &'static str)>,
 }
 
 impl<'a> Sources<'a> {
@@ -156,8 +160,13 @@ impl<'a> Sources<'a> {
         facts: &'a Facts,
         target: Option<&'a TargetInfo>,
         given: &'a BTreeMap<String, String>,
+        size: Option<Bytes>,
     ) -> Self {
         Self {
+            size: match size {
+                Some(size) => Some((size, "--size")),
+                None => size_of_page(advice).map(|size| (size, "the advice")),
+            },
             advice,
             facts,
             given,
@@ -195,6 +204,9 @@ impl<'a> Sources<'a> {
                 .map(|key| ((*key).to_owned(), Known::Unreadable(NO_TARGET.to_owned())))
                 .collect(),
         };
+        let size = self
+            .size
+            .map(|(size, _)| (SIZE.to_owned(), Known::Value(size.0.into())));
         World {
             facts: Ledger::new("fact", self.facts.map.iter().map(fact)),
             parameters: Ledger::new(
@@ -202,6 +214,7 @@ impl<'a> Sources<'a> {
                 self.advice.parameters.keys().filter_map(parameter),
             ),
             target: Ledger::new("target", target),
+            trial: Ledger::new("trial", size),
             ..World::empty()
         }
     }
@@ -252,8 +265,26 @@ impl<'a> Sources<'a> {
             };
             note(format!("target {name}"), found);
         }
+        for name in world.trial.take_asked() {
+            let found = match self.size {
+                Some((size, said)) if name == SIZE => {
+                    Ok((size.0.into(), Place::Words(said.to_owned()), None))
+                }
+                _ => Err("the trial of this advice has none".to_owned()),
+            };
+            note(format!("trial {name}"), found);
+        }
         (seen, unseen)
     }
+}
+
+/// What conditions may ask of the trial.
+const SIZE: &str = "size";
+
+/// What the load of the page's trial works on, where it is no parameter.
+fn size_of_page(advice: &Advice) -> Option<Bytes> {
+    let load = advice.trial.as_ref()?.get("load")?;
+    load.get("size")?.clone().try_into().ok()
 }
 
 const NO_TARGET: &str = "no target was named";
@@ -356,7 +387,13 @@ mod tests {
     }
 
     fn says(conditions: &[&str], target: Option<&TargetInfo>) -> Applicability {
-        applies(&advice(conditions), &facts(), target, &BTreeMap::new())
+        applies(
+            &advice(conditions),
+            &facts(),
+            target,
+            &BTreeMap::new(),
+            None,
+        )
     }
 
     #[test]
@@ -410,6 +447,35 @@ mod tests {
             panic!()
         };
         assert_eq!(missing[0].key, "disk.vda.scheduler");
+    }
+
+    #[test]
+    fn room_is_asked_for_what_the_trial_works_on() {
+        let mut advice = advice(&["target.free >= 2 * trial.size"]);
+        let load =
+            |size: &str| Some(toml::from_str(&format!("load = {{ size = {size} }}")).unwrap());
+        let target = target();
+        let says = |advice: &Advice, size| {
+            applies(advice, &facts(), Some(&target), &BTreeMap::new(), size)
+        };
+        advice.trial = load("\"1KiB\"");
+        let Applicability::Not { reasons, .. } = says(&advice, None) else {
+            panic!()
+        };
+        let size = &reasons[0].evidence[1];
+        assert_eq!(
+            (size.key.as_str(), &size.value),
+            ("trial size", &json!(1024))
+        );
+        // What the user gives stands before it.
+        let Applicability::Applies { evidence } = says(&advice, Some(Bytes(5))) else {
+            panic!()
+        };
+        assert_eq!(evidence[1].place, Place::Words("--size".to_owned()));
+        advice.trial = load("\"{size}\"");
+        assert!(matches!(says(&advice, None), Applicability::Unknown { .. }));
+        advice.trial = None;
+        assert!(matches!(says(&advice, None), Applicability::Unknown { .. }));
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! Conditions: CEL expressions over facts, parameters and the target.
+//! Conditions: CEL expressions over facts, parameters, the target and the trial.
 //!
 //! `facts["disk.vda.scheduler"]` is a fact's value, `"tool.zfs" in facts` whether there is such a
 //! fact. `parameters["size"]` is a parameter's value as text. `target.fstype` and its siblings say
-//! what is under the target (see [`crate::applies`]). `version("qemu-img version 7.2.0")` finds the
+//! what is under the target (see [`crate::applies`]), `trial.size` how many bytes the load of the trial works on.
+//! `version("qemu-img version 7.2.0")` finds the
 //! version in a text; versions compare with `<`, `<=`, `>`, `>=`. `debian_before("1:9.2p1-2", "1:9.2p1-2+deb12u3")`
 //! says whether a Debian package is older than another.
 //!
@@ -236,6 +237,8 @@ pub(crate) struct World {
     pub(crate) facts: Ledger,
     pub(crate) parameters: Ledger,
     pub(crate) target: Ledger,
+    /// What is settled of the trial.
+    pub(crate) trial: Ledger,
     /// What is known of the subject that a check looks at.
     pub(crate) this: Ledger,
     /// How each of these came to be so.
@@ -251,17 +254,19 @@ impl World {
             facts: none("fact"),
             parameters: none("parameter"),
             target: none("target"),
+            trial: none("trial"),
             this: none("property"),
             kinds: none("property"),
             parent: none("property"),
         }
     }
 
-    fn maps(&self) -> [(&'static str, &Ledger); 6] {
+    fn maps(&self) -> [(&'static str, &Ledger); 7] {
         [
             ("facts", &self.facts),
             ("parameters", &self.parameters),
             ("target", &self.target),
+            ("trial", &self.trial),
             ("this", &self.this),
             ("kinds", &self.kinds),
             ("parent", &self.parent),

@@ -203,6 +203,7 @@ impl<'a> Rule<'a> {
             facts: self.machine.all.clone(),
             parameters: none("parameter"),
             target: none("target"),
+            trial: none("trial"),
             this: ledger("property", &this),
             kinds: kinds(&this),
             parent: ledger("property of what it is a part of", &parent),

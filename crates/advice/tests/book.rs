@@ -109,6 +109,6 @@ fn the_example_of_how_to_write_one_is_a_page() {
     let mut facts = Facts::default();
     let source = "/proc/sys/vm/swappiness";
     facts.known("sysctl.vm.swappiness", 60, FactKind::Runtime, source);
-    let said = applies(&advice, &facts, None, &BTreeMap::new());
+    let said = applies(&advice, &facts, None, &BTreeMap::new(), None);
     assert!(matches!(said, Applicability::Applies { .. }), "{said:?}");
 }

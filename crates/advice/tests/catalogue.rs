@@ -137,7 +137,7 @@ fn fixtures_agree() {
                     "{path}: {origin}"
                 );
                 let target = fixture.target.as_ref();
-                let said = applies(advice, &fixture.facts, target, &fixture.parameters);
+                let said = applies(advice, &fixture.facts, target, &fixture.parameters, None);
                 match (&said, &fixture.because) {
                     (Applicability::Applies { .. }, None) if case == "fires" => {}
                     (Applicability::Not { reasons, .. }, Some(because)) if case != "fires" => {
@@ -157,7 +157,7 @@ fn nothing_applies_to_a_machine_of_which_nothing_is_known() {
     let catalogue = catalogue();
     let tried = catalogue.all().into_iter();
     for advice in tried.filter(|advice| advice.trial.is_some()) {
-        let said = applies(advice, &Facts::default(), None, &BTreeMap::new());
+        let said = applies(advice, &Facts::default(), None, &BTreeMap::new(), None);
         assert!(
             !matches!(said, Applicability::Applies { .. }),
             "{}",

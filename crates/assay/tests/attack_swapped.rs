@@ -9,7 +9,7 @@
 mod common;
 
 use assay_rigs::skip;
-use assay_testing::{Stop, attacked, factor, skipped};
+use assay_testing::{Stop, attacked, factor};
 use common::Home;
 use common::guests::{image, image_for_long};
 use common::pages::{SETTING, STUDY};
@@ -276,20 +276,6 @@ fn left_in(dir: &Path) -> Vec<PathBuf> {
     roots.map(|entry| entry.path()).collect()
 }
 
-/// Whether less than so many GiB are free where the directories are made; the page of the advice that
-/// is tried asks for that.
-fn lacks_space(gib: u64) -> bool {
-    let found = rustix::fs::statvfs("/var/tmp").unwrap();
-    let free = found.f_bavail.saturating_mul(found.f_frsize) >> 30;
-    if free < gib {
-        skipped(
-            "space",
-            format_args!("{free} GiB are free in /var/tmp, and the trial asks for {gib}"),
-        );
-    }
-    free < gib
-}
-
 /// Every end.
 const ENDS: [Then; 3] = [Then::Nothing, Then::Kill, Then::Terminate];
 
@@ -316,9 +302,6 @@ fn attacks_that_end(ends: &[Then], name: &str, rounds: u64, words: &[&str]) {
 
 #[test]
 fn attack_disk_images() {
-    if lacks_space(20) {
-        return;
-    }
     let words = [
         &["trial", "qcow2-preallocation", "DIR", "--quiet"][..],
         &SHORT,
@@ -334,9 +317,6 @@ fn attack_disk_images() {
 
 #[test]
 fn attack_file_systems() {
-    if lacks_space(8) {
-        return;
-    }
     let words = [
         &["trial", "ext4-data-writeback", "DIR", "--quiet"][..],
         &SHORT,

@@ -30,6 +30,18 @@ impl Dovecot {
     /// # Errors
     /// Something of it is missing, or Dovecot does not start.
     pub fn start() -> io::Result<Self> {
+        Self::asking(PAM_FIRST)
+    }
+
+    /// The same without PAM: a login is over at once.
+    ///
+    /// # Errors
+    /// As [`Dovecot::start`].
+    pub fn without_pam() -> io::Result<Self> {
+        Self::asking("")
+    }
+
+    fn asking(first: &str) -> io::Result<Self> {
         let program = needed("dovecot")?;
         let dir = open_dir()?;
         let mail = dir.path().join("mail");
@@ -39,7 +51,7 @@ impl Dovecot {
         let config = dir.path().join("dovecot.conf");
         let log = dir.path().join("log");
         let (master, port) = start_listening(&log, |port| {
-            fs::write(&config, configuration(dir.path(), port))?;
+            fs::write(&config, configuration(dir.path(), port, first))?;
             let mut command = Command::new(&program);
             command.arg("-F").arg("-c").arg(&config);
             start(command)
@@ -129,7 +141,14 @@ password_query = SELECT userid AS user, password FROM users WHERE userid = '%u'
     fs::set_permissions(&password, fs::Permissions::from_mode(0o600))
 }
 
-fn configuration(dir: &Path, port: u16) -> String {
+/// System users first, as in the example configuration.
+const PAM_FIRST: &str = "passdb {
+  driver = pam
+  args = dovecot
+}
+";
+
+fn configuration(dir: &Path, port: u16, first: &str) -> String {
     let dir = dir.display();
     format!(
         "base_dir = {dir}/run
@@ -158,12 +177,7 @@ service anvil {{
   chroot =
 }}
 
-# System users first, as in the example configuration.
-passdb {{
-  driver = pam
-  args = dovecot
-}}
-passdb {{
+{first}passdb {{
   driver = sql
   args = {dir}/sql.conf
 }}

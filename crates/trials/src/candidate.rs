@@ -56,7 +56,8 @@ impl Candidate {
         let paths: Vec<PathBuf> = info.iter().map(|info| PathBuf::from(&info.name)).collect();
         let infos: Vec<TargetInfo> = info.into_iter().cloned().collect();
         let survey = assay_facts::survey(host, &paths);
-        let applies = assay_advice::applies(advice, &survey.facts, info, &parameters);
+        let facts = &survey.facts;
+        let applies = assay_advice::applies(advice, facts, info, &parameters, options.size);
         Ok(Self {
             plan: settle(advice, &spec, parameters, &target, options),
             facts: survey.about(&infos),

@@ -111,7 +111,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         .into_iter()
         .map(|advice| Entry {
             advice,
-            here: applies(advice, &facts, target.as_ref(), &given),
+            here: applies(advice, &facts, target.as_ref(), &given, None),
             elsewhere: match args.id {
                 Some(_) => super::pool::elsewhere(advice, global),
                 None => Vec::new(),

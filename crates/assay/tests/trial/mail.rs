@@ -57,7 +57,7 @@ fn dovecot_is_told_how_many_logins_a_process_takes() {
     if skip(&["dovecot", "doveconf", "doveadm"], true) {
         return;
     }
-    let dovecot = Dovecot::start().unwrap();
+    let dovecot = Dovecot::without_pam().unwrap();
     let sets = [
         format!("user={USER}"),
         format!("password_file={}", text(&dovecot.password_file())),

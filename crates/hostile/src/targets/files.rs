@@ -117,7 +117,7 @@ pub(super) fn targets() -> Vec<Target> {
             run: |bytes| {
                 let page = assay_advice::page::parse_own("storage/x.md", &text(bytes));
                 if let Ok(page) = page {
-                    let _ = assay_advice::applies(&page, &Facts::default(), None, &BTreeMap::new());
+                    let _ = assay_advice::applies(&page, &Facts::default(), None, &BTreeMap::new(), None);
                 }
             },
         },

@@ -1,0 +1,215 @@
+//! What changed on machines between two looks, and why.
+
+use super::common::servers::{Servers, little_root};
+use super::common::{self, Home};
+use super::{json, run};
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+#[test]
+fn what_changed_has_its_cause() {
+    let Some(mut servers) = Servers::new() else {
+        return;
+    };
+    let package = |version: &str| {
+        format!("Package: nginx\nStatus: install ok installed\nVersion: {version}\n")
+    };
+    let before = [
+        (
+            "etc/os-release",
+            "ID=debian\nVERSION_ID=\"12\"\n".to_owned(),
+        ),
+        (
+            "etc/ssh/sshd_config",
+            "Include /etc/ssh/sshd_config.d/*.conf\nUsePAM yes\n".to_owned(),
+        ),
+        (
+            "etc/sysctl.d/50-own.conf",
+            "vm.swappiness = 10\n".to_owned(),
+        ),
+        ("proc/sys/vm/swappiness", "10\n".to_owned()),
+        ("proc/sys/vm/dirty_ratio", "20\n".to_owned()),
+        ("proc/sys/kernel/osrelease", "6.1.0-17-amd64\n".to_owned()),
+        ("proc/stat", "btime 1700000000\n".to_owned()),
+        ("proc/uptime", "1000.00 0\n".to_owned()),
+        (
+            "proc/meminfo",
+            "MemTotal: 1000 kB\nMemAvailable: 500 kB\n".to_owned(),
+        ),
+        ("var/lib/dpkg/status", package("1.22.1-9")),
+    ];
+    let files: Vec<(&str, &str)> = before
+        .iter()
+        .map(|(path, text)| (*path, text.as_str()))
+        .collect();
+    let mut roots = Vec::new();
+    for name in ["one", "two", "same"] {
+        let Some(root) = little_root(&servers, name, &files) else {
+            return;
+        };
+        servers.machine(
+            name,
+            &format!(
+                "ForceCommand exec chroot {} /bin/busybox sh",
+                root.display()
+            ),
+        );
+        roots.push(root);
+    }
+    let config = servers.config();
+    let home = Home::new();
+    let check = || {
+        run(
+            &home,
+            &config,
+            &["fleet", "check", "one", "two", "same", "--quiet"],
+        )
+    };
+    let first = check();
+    assert!(
+        first.stdout.starts_with("3 machines: 3 checked"),
+        "{}\n{}",
+        first.stdout,
+        first.stderr
+    );
+    let none = home.assay(&["changed"]);
+    assert_eq!(
+        (none.code, none.stdout.as_str()),
+        (Some(0), ""),
+        "{}",
+        none.stderr
+    );
+
+    let put = |root: &Path, path: &str, text: &str| {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    // Planted on the first: a drop-in with a finding, another value while it runs, a package.
+    put(
+        &roots[0],
+        "etc/ssh/sshd_config.d/10-dns.conf",
+        "# why\nUseDNS yes\n",
+    );
+    put(&roots[0], "proc/sys/vm/dirty_ratio", "5\n");
+    put(
+        &roots[0],
+        "var/lib/dpkg/status",
+        &package("1.22.1-9+deb12u1"),
+    );
+    // On the second: another kernel after a restart, a value that follows its file.
+    put(&roots[1], "proc/sys/kernel/osrelease", "6.1.0-18-amd64\n");
+    put(&roots[1], "proc/stat", "btime 1700090000\n");
+    put(&roots[1], "etc/sysctl.d/50-own.conf", "vm.swappiness = 1\n");
+    put(&roots[1], "proc/sys/vm/swappiness", "1\n");
+    // On all, what changes all the time.
+    for root in &roots {
+        put(
+            root,
+            "proc/meminfo",
+            "MemTotal: 1000 kB\nMemAvailable: 17 kB\n",
+        );
+        put(root, "proc/uptime", "2000.00 0\n");
+    }
+    // Times are kept in seconds.
+    std::thread::sleep(Duration::from_secs(1));
+    let second = check();
+    assert!(
+        second.stdout.starts_with("3 machines: 3 checked"),
+        "{}",
+        second.stdout
+    );
+    let changed = home.assay(&["changed", "--json"]);
+    assert_eq!(changed.code, Some(1), "{}", changed.stderr);
+    common::schemas::holds("changed", &changed.stdout, &["/machines/0"]);
+    let document = json(&changed.stdout);
+    let of = |name: &str| {
+        let all = document["machines"].as_array().unwrap();
+        let one = all.iter().find(|one| one["name"] == name).unwrap();
+        one["changes"].as_array().unwrap().clone()
+    };
+    let cause = |name: &str, what: &str| {
+        let found = of(name).into_iter().find(|change| change["what"] == what);
+        let found = found.unwrap_or_else(|| panic!("{what}: {}", changed.stdout));
+        found["cause"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(
+        cause("one", "sysctl.vm.dirty_ratio"),
+        "it was set while the machine ran"
+    );
+    assert_eq!(
+        cause("one", "package.nginx.version"),
+        "the package nginx has another version"
+    );
+    assert_eq!(
+        cause("one", "sshd.usedns"),
+        "/etc/ssh/sshd_config.d/10-dns.conf:2 was edited"
+    );
+    let findings: Vec<Value> = of("one")
+        .into_iter()
+        .filter(|change| change["kind"] == "finding-came")
+        .collect();
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!(
+        findings[0]["cause"],
+        "/etc/ssh/sshd_config.d/10-dns.conf:2 was edited"
+    );
+    assert_eq!(
+        cause("two", "kernel.release"),
+        "the machine was started anew with it"
+    );
+    assert_eq!(
+        cause("two", "sysctl.vm.swappiness"),
+        "/etc/sysctl.d/50-own.conf:1 was edited"
+    );
+    assert!(of("same").is_empty(), "{:?}", of("same"));
+    let text = home.assay(&["changed", "same"]);
+    assert_eq!((text.code, text.stdout.as_str()), (Some(0), ""));
+    let text = home.assay(&["changed"]);
+    assert!(
+        text.stdout.contains("~ sysctl.vm.dirty_ratio: 20 → 5"),
+        "{}",
+        text.stdout
+    );
+    assert!(!text.stdout.contains("same"), "{}", text.stdout);
+
+    // The store knows since when; what did not change, since when it was looked at.
+    let spans = |words: &[&str]| {
+        let ran = home.assay(&[&["changed", "--json"], words].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let all = json(&ran.stdout)["spans"].as_array().unwrap().clone();
+        let closed: &[&str] = if all.is_empty() { &[] } else { &["/spans/0"] };
+        common::schemas::holds("changed-key", &ran.stdout, closed);
+        all
+    };
+    let now = spans(&["--key", "sysctl.vm.dirty_ratio"]);
+    let mut told: Vec<(&str, bool)> = now
+        .iter()
+        .map(|span| (span["machine"].as_str().unwrap(), span["changed"] == true))
+        .collect();
+    told.sort_unstable();
+    assert_eq!(told, [("one", true), ("same", false), ("two", false)]);
+    let one = now.iter().find(|span| span["machine"] == "one").unwrap();
+    assert_eq!(one["until"], Value::Null);
+    assert!(one["after"].as_str() < one["since"].as_str(), "{one:#}");
+    assert_ne!(one["before"], one["value"]);
+    // All that changed on one machine, the finding among it.
+    let all = spans(&["--key", "", "--since", "1h", "one"]);
+    let has = |key: &str| all.iter().any(|span| span["key"] == key);
+    assert!(
+        has("sysctl.vm.dirty_ratio") && has("package.nginx.version"),
+        "{all:#?}"
+    );
+    assert!(
+        all.iter().any(|span| span["about"] == "finding"),
+        "{all:#?}"
+    );
+    assert_eq!(
+        spans(&["--key", "", "--since", "1h", "same"]),
+        [] as [Value; 0]
+    );
+    let none = home.assay(&["changed", "--key", "sysctl.", "nowhere"]);
+    assert_eq!(none.code, Some(2), "{}", none.stdout);
+    assert!(none.stderr.contains("one, same, two"), "{}", none.stderr);
+}
