@@ -100,7 +100,7 @@ fn attack_secrets_of_trials_studies_and_comparisons() {
         "--pairs",
         "6",
         "--slot",
-        "5s",
+        "2s",
         "--washout",
         "50ms",
         "--size",

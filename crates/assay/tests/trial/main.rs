@@ -343,7 +343,9 @@ fn a_killed_trial_is_recovered() {
         note.stderr
     );
     let recovered = home.assay(&["trial", "--recover"]);
-    assert_eq!(recovered.code, Some(0), "{}", recovered.stderr);
+    // 1: something is left on this machine that others changed, with a state directory of their own.
+    let ended = matches!(recovered.code, Some(0 | 1));
+    assert!(ended, "{}", recovered.stderr);
     assert!(
         recovered.stdout.contains("set back"),
         "{}",
@@ -351,7 +353,8 @@ fn a_killed_trial_is_recovered() {
     );
     assert_eq!(own.value(), SLOW);
     let again = home.assay(&["trial", "--recover"]);
-    assert_eq!(again.stdout, "Nothing to set back.\n");
+    let nothing = again.stdout.starts_with("Nothing to set back");
+    assert!(nothing, "{}", again.stdout);
     let again = home.assay(&["trial", "--recover", "--json"]);
     assert_eq!(json(&again)["recovered"], serde_json::json!([]));
 }
