@@ -99,6 +99,12 @@ impl Servers {
     fn start_below(&mut self, name: &str, more: &str, program: &[&str]) -> u16 {
         let port = free_port();
         let at = |file: &str| self.path(file).display().to_string();
+        // A home of the test's own, so that no start-up file of root's shell has a say. Of several lines SetEnv sshd takes
+        // the first.
+        let home = self.path("home");
+        std::fs::create_dir_all(&home).unwrap();
+        let (before, after) = more.split_once("SetEnv ").unwrap_or((more, ""));
+        let more = format!("{before}\nSetEnv HOME={} {after}", home.display());
         let config = format!(
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nPidFile {}\nAuthorizedKeysFile {}\n\
              StrictModes no\nPermitRootLogin yes\nUsePAM no\nLogLevel VERBOSE\n{more}\n",
