@@ -164,13 +164,18 @@ fn winner(
     let all = occurrences(language, text, blocks, key);
     match language {
         Language::Ssh => Ok(all.into_iter().next()),
-        Language::Nginx if all.len() > 1 => Err(ConfError::Ambiguous {
+        Language::Nginx | Language::Apache if all.len() > 1 => Err(ConfError::Ambiguous {
             what: key.to_owned(),
             lines: all
                 .iter()
                 .map(|directive| line_number(text, directive.span.start))
                 .collect(),
-            way_out: "put more of its words into the key, such as `add_header X-Frame-Options`",
+            way_out: match language {
+                Language::Nginx => {
+                    "put more of its words into the key, such as `add_header X-Frame-Options`"
+                }
+                _ => "name a file or a section in which it stands once",
+            },
         }),
         _ => Ok(all.into_iter().next_back()),
     }

@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test asks real programs")]
 
 use assay_conf::{get, set};
-use assay_model::change::ConfigLanguage::{self, Dovecot, Nginx, Postfix, Ssh};
+use assay_model::change::ConfigLanguage::{self, Apache, Dovecot, Nginx, Postfix, Ssh};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -62,6 +62,70 @@ fn sshd(file: &Path, keyword: &str) -> Option<String> {
     lines
         .find(|(key, _)| *key == keyword)
         .map(|(_, value)| value.to_owned())
+}
+
+/// Whichever module a line loads, Apache loads: and it takes the file that was hard to read.
+#[test]
+fn apache() {
+    let modules = Path::new("/usr/lib/apache2/modules");
+    if !modules.join("mod_mpm_worker.so").exists() {
+        assay_testing::skipped("apache2", "not installed");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("httpd.conf");
+    let hard = include_bytes!("../fixtures/hard.apache.conf");
+    let ask = |text: &[u8]| {
+        std::fs::write(&file, text).unwrap();
+        let root = dir.path().display();
+        let server = format!("ServerName localhost\nErrorLog {root}/log");
+        let before = dir.path().join("before");
+        std::fs::write(&before, server).unwrap();
+        let include = format!("Include {}", before.display());
+        ask(&[
+            "apache2",
+            "-M",
+            "-C",
+            &include,
+            "-f",
+            file.to_str().unwrap(),
+        ])
+    };
+    for mpm in ["event", "worker", "prefork"] {
+        let value = format!("mpm_{mpm}_module {}/mod_mpm_{mpm}.so", modules.display());
+        // Of what is hard, only the module is there.
+        let text = set(Apache, hard, &[], "LoadModule", &value).unwrap();
+        let found = get(Apache, &text, &[], "LOADMODULE").unwrap().unwrap();
+        assert_eq!(found.value, value);
+        let kept = |line: &&str| {
+            let line = line.trim_start().to_ascii_lowercase();
+            ![
+                "serverroot",
+                "options",
+                "includeoptional",
+                "logformat",
+                "<ifversion",
+                "</ifversion",
+                "documentroot",
+                "<directory",
+                "</directory",
+                "<virtualhost",
+                "</virtualhost",
+            ]
+            .iter()
+            .any(|word| line.starts_with(word))
+        };
+        let text = String::from_utf8(text).unwrap();
+        let text: Vec<&str> = text.lines().filter(kept).collect();
+        let Some(output) = ask(text.join("\n").as_bytes()) else {
+            return;
+        };
+        let loaded = stdout(&output);
+        assert!(
+            loaded.contains(&format!("mpm_{mpm}_module (shared)")),
+            "{loaded}"
+        );
+    }
 }
 
 #[test]

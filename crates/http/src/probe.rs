@@ -213,10 +213,7 @@ impl Probing<'_> {
                 return Err(ProbeError::Interrupted);
             }
             if self.begin.elapsed() >= self.limit {
-                return Err(ProbeError::Slow {
-                    address: self.address,
-                    limit: self.limit,
-                });
+                return Err(self.slow());
             }
             match poll(&mut [PollFd::new(&stream.tcp, flags)], Some(&slice)) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
@@ -226,6 +223,30 @@ impl Probing<'_> {
         }
     }
 
+    fn slow(&self) -> ProbeError {
+        ProbeError::Slow {
+            address: self.address,
+            limit: self.limit,
+        }
+    }
+
+    /// What has come; `all` are the bytes so far. A server that never stops, but fast, is slow as well.
+    fn read(
+        &self,
+        stream: &mut Stream,
+        buffer: &mut [u8],
+        all: &mut u64,
+    ) -> Result<Came, ProbeError> {
+        let came = stream.read(buffer, 0).map_err(|error| self.broken(error))?;
+        if let Came::Bytes(n, _) = came {
+            if *all > MOST || self.begin.elapsed() >= self.limit {
+                return Err(self.slow());
+            }
+            *all += n as u64;
+        }
+        Ok(came)
+    }
+
     fn answer(&mut self, stream: &mut Stream, request: &Request) -> Result<Probed, ProbeError> {
         let (mut reader, mut memory) = (Reader::default(), Memory::default());
         reader.restart(request.head, true);
@@ -233,23 +254,12 @@ impl Probing<'_> {
         let mut buffer = vec![0; 64 << 10];
         let mut all = 0;
         let answer = loop {
-            let read = match stream
-                .read(&mut buffer, 0)
-                .map_err(|error| self.broken(error))?
-            {
+            let read = match self.read(stream, &mut buffer, &mut all)? {
                 Came::Nothing => {
                     self.wait(stream, PollFlags::IN)?;
                     continue;
                 }
-                // A server that never stops, but fast.
-                Came::Bytes(..) if all > MOST || self.begin.elapsed() >= self.limit => {
-                    return Err(ProbeError::Slow {
-                        address: self.address,
-                        limit: self.limit,
-                    });
-                }
                 Came::Bytes(n, _) => {
-                    all += n as u64;
                     let room = HEADS.saturating_sub(kept.len());
                     kept.extend_from_slice(&buffer[..n.min(room)]);
                     reader.feed(&buffer[..n], &mut memory)

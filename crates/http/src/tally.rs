@@ -8,8 +8,10 @@ use assay_model::web::{FailureKind, Failures, Measured, Second};
 pub struct Tally {
     /// Where the counted time begins.
     from: u64,
-    /// Where it ends; earlier when the user interrupts.
+    /// Where it ends; earlier when the user interrupts, later for the last answers of a log.
     until: u64,
+    /// Where it ends at the latest.
+    latest: u64,
     answers: u64,
     bytes: u64,
     pub received: u64,
@@ -29,6 +31,8 @@ pub struct Tally {
     under_way: u32,
     /// Requests under way times time, in nanoseconds, up to `looked`.
     area: u128,
+    /// The same behind `until`, where no answer has come yet.
+    beyond: u128,
     looked: u64,
     pub cpu: u64,
     pub cpu_waited: Option<u64>,
@@ -45,6 +49,7 @@ impl Tally {
         Self {
             from,
             until,
+            latest: until,
             answers: 0,
             bytes: 0,
             received: 0,
@@ -63,6 +68,7 @@ impl Tally {
             seconds: vec![Second::default(); usize::try_from(seconds).unwrap_or(0)],
             under_way: 0,
             area: 0,
+            beyond: 0,
             looked: 0,
             cpu: 0,
             cpu_waited: None,
@@ -70,6 +76,26 @@ impl Tally {
             interrupted: false,
             total: (0, 0),
         }
+    }
+
+    /// Good answers that come at most so much later are waited for, and so is the time until they come: a log
+    /// that is replayed to its end has nothing after it, and began with nothing under way.
+    pub fn stretching(mut self, most: u64) -> Self {
+        self.latest = self.until.saturating_add(most);
+        self
+    }
+
+    /// Counts up to `now`, where an answer has come.
+    fn stretch(&mut self, now: u64) {
+        if !(self.until..self.latest).contains(&now) {
+            return;
+        }
+        self.until = now + 1;
+        self.area += std::mem::take(&mut self.beyond);
+        let seconds = (self.until - self.from).div_ceil(1_000_000_000);
+        let seconds = usize::try_from(seconds).unwrap_or(0);
+        self.seconds
+            .resize(seconds.max(self.seconds.len()), Second::default());
     }
 
     fn counts(&self, at: u64) -> bool {
@@ -83,8 +109,16 @@ impl Tally {
 
     /// Time passes: requests under way are counted up to `now`.
     pub fn pass(&mut self, now: u64) {
-        let (from, to) = (self.looked.max(self.from), now.min(self.until));
-        self.area += u128::from(self.under_way) * u128::from(to.saturating_sub(from));
+        let under_way = u128::from(self.under_way);
+        let within = |from: u64, until: u64| {
+            under_way * u128::from(now.min(until).saturating_sub(self.looked.max(from)))
+        };
+        let (counted, beyond) = (
+            within(self.from, self.until),
+            within(self.until, self.latest),
+        );
+        self.area += counted;
+        self.beyond += beyond;
         self.looked = now.max(self.looked);
     }
 
@@ -110,6 +144,7 @@ impl Tally {
     pub fn good(&mut self, intended: u64, begun: u64, now: u64, bytes: u64) {
         self.under_way -= 1;
         self.total.0 += 1;
+        self.stretch(now);
         let latency = now.saturating_sub(intended);
         if self.counts(intended) {
             self.latency.record(latency);
@@ -178,7 +213,7 @@ impl Tally {
         let mut hdr = <[Latencies; 4]>::default();
         let mut failures: [(u64, Option<String>); FailureKind::ALL.len()] = Default::default();
         let mut early = None;
-        let mut area = 0.0;
+        let mut area = 0;
         let mut waited = Some(0);
         for tally in tallies {
             let window = tally.until - tally.from;
@@ -197,9 +232,7 @@ impl Tally {
             out.threads += 1;
             out.gave_up |= tally.gave_up;
             out.interrupted |= tally.interrupted;
-            if window > 0 {
-                area += tally.area as f64 / window as f64;
-            }
+            area += tally.area;
             for (all, one) in hdr.iter_mut().zip([
                 &tally.latency,
                 &tally.service,
@@ -225,7 +258,10 @@ impl Tally {
         }
         let shown = usize::try_from(out.window.0.div_ceil(1_000_000_000)).unwrap_or(usize::MAX);
         out.seconds.truncate(shown);
-        out.under_way = area;
+        out.under_way = match out.window.0 {
+            0 => 0.0,
+            window => area as f64 / window as f64,
+        };
         out.cpu_waited = waited.map(Nanos);
         let [latency, service, lateness, connect] = hdr;
         out.latency = latency.to_model();
@@ -295,6 +331,31 @@ mod tests {
         tally.pass(2_000);
         let out = Tally::finish(vec![tally]);
         assert!((out.under_way - 1.5).abs() < 1e-9, "{}", out.under_way);
+    }
+
+    #[test]
+    fn the_last_answers_of_a_log_are_part_of_it() {
+        let mut tally = Tally::new(0, 1_000).stretching(500);
+        let begin = |tally: &mut Tally, at: u64| {
+            tally.pass(at);
+            tally.begin(at);
+        };
+        begin(&mut tally, 0);
+        begin(&mut tally, 800);
+        tally.pass(900);
+        tally.good(0, 0, 900, 7);
+        begin(&mut tally, 999);
+        tally.pass(1_199);
+        tally.good(800, 800, 1_199, 7);
+        // Too late for the rate: whoever waits so long is slower than the log.
+        tally.pass(1_600);
+        tally.good(999, 999, 1_600, 7);
+        let out = Tally::finish(vec![tally]);
+        assert_eq!((out.answers, out.due, out.window), (2, 3, Nanos(1_200)));
+        assert_eq!(out.latency.count(), 3);
+        assert_eq!(out.seconds[0].answers, 2);
+        // 900 of the first, 399 of the second and 201 of the last, in 1,200.
+        assert!((out.under_way - 1.25).abs() < 1e-9, "{}", out.under_way);
     }
 
     #[test]

@@ -61,6 +61,8 @@ pub struct Worker<'a> {
     now: u64,
     /// When the counted time begins and ends.
     window: (u64, u64),
+    /// Nothing is due behind it.
+    ends: bool,
     turn: usize,
     random: Option<ChaCha8Rng>,
     limit: u64,
@@ -86,6 +88,8 @@ impl<'a> Worker<'a> {
         };
         let washout = nanos(load.washout);
         let window = (washout, washout.saturating_add(nanos(load.window)));
+        // Nothing is due behind the window: the load ends with its last answer, not with the window.
+        let ends = load.listed.last().is_some_and(|last| last.due < window.1);
         let random = load.shuffled.then(|| {
             let mut random = ChaCha8Rng::seed_from_u64(load.seed);
             random.set_stream(u64::from(which) | 1 << 32);
@@ -107,12 +111,16 @@ impl<'a> Worker<'a> {
             starved: false,
             starved_until: 0,
             intents,
-            tally: Tally::new(window.0, window.1),
+            tally: Tally::new(window.0, window.1).stretching(match ends {
+                true => GRACE.min(nanos(load.limit)),
+                false => 0,
+            }),
             memory: Memory::default(),
             buffer: vec![0; BUFFER],
             begin,
             now: 0,
             window,
+            ends,
             turn: which as usize % load.requests.len(),
             random,
             limit: nanos(load.limit),
@@ -184,6 +192,7 @@ impl<'a> Worker<'a> {
                 }
             }
             if self.now >= self.window.1
+                && !self.ends
                 && let Some(used) = used.as_mut()
             {
                 used.end(&mut self.tally);

@@ -3,25 +3,13 @@
 
 mod common;
 
-use assay_http::{Expect, Live, run};
-use assay_model::web::{FailureKind, Pace};
-use common::{HELLO, expecting, kinds, load, say, server};
+use assay_http::Expect;
+use assay_model::web::FailureKind;
+use common::{HELLO, expecting, for_ever, is_as_said, load, say, server};
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::thread;
-use std::time::{Duration, Instant};
-
-/// Says a piece again and again until the other side is gone.
-fn for_ever(stream: &mut TcpStream, first: &[u8], piece: &[u8]) -> bool {
-    let many = piece.repeat((64 << 10) / piece.len() + 1);
-    let _ = stream.set_write_timeout(Some(Duration::from_secs(2)));
-    let begin = Instant::now();
-    let mut more = say(stream, first);
-    while more && begin.elapsed() < Duration::from_secs(10) {
-        more = say(stream, &many);
-    }
-    false
-}
+use std::time::Duration;
 
 /// Byte by byte with pauses.
 fn slowly(stream: &mut TcpStream, bytes: &[u8]) -> bool {
@@ -122,18 +110,6 @@ const HOSTILE: [(&str, Server, &[FailureKind]); 14] = {
     ]
 };
 
-/// Memory of this process in use, in bytes.
-fn resident() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    statm
-        .split_whitespace()
-        .nth(1)
-        .unwrap()
-        .parse::<u64>()
-        .unwrap()
-        * 4096
-}
-
 #[test]
 fn attack_by_answers_that_never_end_or_lie() {
     let expect = Expect {
@@ -146,23 +122,8 @@ fn attack_by_answers_that_never_end_or_lie() {
             let url = server(move |_, stream| answer(stream));
             let mut load = expecting(load(&url, 3), expect);
             load.limit = Duration::from_millis(150);
-            load.washout = Duration::ZERO;
-            load.window = Duration::from_millis(200);
-            if round % 2 == 1 {
-                load.pace = Pace::Constant { per_s: 50.0 };
-            }
-            let (begin, before) = (Instant::now(), resident());
-            let measured = run(&load, &Live::default(), &|| false).unwrap();
-            let took = begin.elapsed();
-            let grown = resident().saturating_sub(before);
             tried += 1;
-            let as_said = measured.answers == 0
-                && !measured.failures.is_empty()
-                && kinds(&measured).iter().all(|kind| may.contains(kind));
-            match as_said && took < Duration::from_secs(10) && grown < 64 << 20 {
-                true => held += 1,
-                false => eprintln!("{name}: {:?} in {took:?}, {grown} bytes", measured.failures),
-            }
+            held += u64::from(is_as_said(name, load, round, Duration::from_secs(10), may));
         }
     }
     assay_testing::attacked("hostile HTTP answers", tried, held);

@@ -3,14 +3,12 @@
 
 mod common;
 
-use assay_http::{Expect, Live, run};
-use assay_model::web::{FailureKind, Pace};
-use common::{expecting, http2, kinds, measure};
+use assay_http::Expect;
+use assay_model::web::FailureKind;
+use common::{expecting, for_ever, http2, is_as_said, kinds, measure, serve};
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::net::TcpStream;
+use std::time::Duration;
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut out = (payload.len() as u32).to_be_bytes()[1..].to_vec();
@@ -50,21 +48,13 @@ fn hello(stream: u32) -> Vec<u8> {
 /// A server that first sends settings, then, for each request, what `answer` makes of its stream. What is
 /// repeated is said again and again until the other side is gone.
 fn server(answer: impl Fn(u32) -> (Vec<u8>, Vec<u8>) + Send + Sync + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    let answer = Arc::new(answer);
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(stream) = stream else { return };
-            let answer = answer.clone();
-            thread::spawn(move || talk(stream, &*answer));
-        }
+    let address = serve(move |tcp| {
+        talk(tcp, &answer);
     });
-    url
+    format!("http://{address}/")
 }
 
 fn talk(mut tcp: TcpStream, answer: &dyn Fn(u32) -> (Vec<u8>, Vec<u8>)) -> Option<()> {
-    let _ = tcp.set_nodelay(true);
     let _ = tcp.set_write_timeout(Some(Duration::from_secs(2)));
     let mut preface = [0; 24];
     tcp.read_exact(&mut preface).ok()?;
@@ -80,16 +70,12 @@ fn talk(mut tcp: TcpStream, answer: &dyn Fn(u32) -> (Vec<u8>, Vec<u8>)) -> Optio
             continue;
         }
         let (once, again) = answer(stream);
-        tcp.write_all(&once).ok()?;
-        if again == b"close" {
+        if !again.is_empty() && again != b"close" {
+            for_ever(&mut tcp, &once, &again);
             return None;
         }
-        if !again.is_empty() {
-            let many = again.repeat((64 << 10) / again.len() + 1);
-            let begin = Instant::now();
-            while begin.elapsed() < Duration::from_secs(10) {
-                tcp.write_all(&many).ok()?;
-            }
+        tcp.write_all(&once).ok()?;
+        if again == b"close" {
             return None;
         }
     }
@@ -320,13 +306,6 @@ const BROKEN: [(&str, Answer, &[FailureKind]); 25] = {
     ]
 };
 
-/// Memory of this process in use, in bytes.
-fn resident() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages = statm.split_whitespace().nth(1).unwrap();
-    pages.parse::<u64>().unwrap() * 4096
-}
-
 #[test]
 fn attack_by_servers_that_break_http2() {
     let (mut tried, mut held) = (0, 0);
@@ -335,23 +314,8 @@ fn attack_by_servers_that_break_http2() {
             let url = server(answer);
             let mut load = expecting(http2(&url, 2, 2), five());
             load.limit = Duration::from_millis(250);
-            load.washout = Duration::ZERO;
-            load.window = Duration::from_millis(200);
-            if round % 2 == 1 {
-                load.pace = Pace::Constant { per_s: 50.0 };
-            }
-            let (begin, before) = (Instant::now(), resident());
-            let measured = run(&load, &Live::default(), &|| false).unwrap();
-            let took = begin.elapsed();
-            let grown = resident().saturating_sub(before);
             tried += 1;
-            let as_said = measured.answers == 0
-                && !measured.failures.is_empty()
-                && kinds(&measured).iter().all(|kind| may.contains(kind));
-            match as_said && took < Duration::from_secs(20) && grown < 64 << 20 {
-                true => held += 1,
-                false => eprintln!("{name}: {:?} in {took:?}, {grown} bytes", measured.failures),
-            }
+            held += u64::from(is_as_said(name, load, round, Duration::from_secs(20), may));
         }
     }
     assay_testing::attacked("hostile HTTP/2 answers", tried, held);

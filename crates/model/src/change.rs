@@ -115,6 +115,8 @@ pub enum ConfigLanguage {
     Ssh,
     /// nginx: `directive value;` and blocks in braces.
     Nginx,
+    /// Apache's httpd: `Directive value` and sections `<Name …>`; a key that is there twice is refused.
+    Apache,
     /// Postfix main.cf(5): `key = value`, continuation lines; the last one wins.
     Postfix,
     /// Dovecot 2.3: `key = value` and blocks in braces.

@@ -7,6 +7,7 @@
 //!
 //! - [`busybox`]: a root directory with a shell and nothing else.
 //! - [`nginx::Nginx`]: a web server with a small file to fetch.
+//! - [`apache::Apache`]: Apache with an MPM that can be changed.
 //! - [`http2::Server`]: nginx, h2o or Apache with HTTP/2.
 //! - [`dovecot::Dovecot`]: IMAP with two passdbs, PAM before SQL. The user is in SQL alone, so
 //!   every login first fails in PAM, which takes its time (pam_unix asks for 2 s).
@@ -22,6 +23,7 @@
     reason = "a rig starts processes and owns its files"
 )]
 
+pub mod apache;
 pub mod busybox;
 pub mod dns;
 pub mod dovecot;

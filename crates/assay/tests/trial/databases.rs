@@ -8,15 +8,26 @@ use assay_rigs::postgres::Postgres;
 use std::fs;
 
 /// A short trial of two pairs.
-fn tried(home: &Home, server: &Postgres, words: &[&str], sets: &[String]) -> Ran {
+fn tried(home: &Home, words: &[&str], sets: &[String], clients: &[(&str, String)]) -> Ran {
     let mut all = args(&["trial"], &SHORT);
     all.extend(args(words, &["--yes", "--json", "--pairs", "2"]));
     for set in sets {
         all.extend(["--set".into(), set.into()]);
     }
     let mut command = home.command(&all);
-    command.envs(server.environment());
+    command.envs(clients.iter().cloned());
     ended(command)
+}
+
+/// A server with a table for what the load sees, and its file of settings as it is.
+fn postgres() -> Option<(Postgres, Home, Vec<u8>)> {
+    let server = Postgres::kept()?;
+    if assay_rigs::skip(&["psql", "pgbench"], false) {
+        return None;
+    }
+    server.sql("postgres", "CREATE TABLE seen (value text)");
+    let before = fs::read(server.config()).unwrap();
+    Some((server, Home::new(), before))
 }
 
 fn sets(server: &Postgres, reload: (&str, Vec<String>), load: &str) -> Vec<String> {
@@ -39,21 +50,16 @@ fn load(setting: &str) -> String {
 
 #[test]
 fn postgresql_reads_its_file_or_is_restarted_for_each_side() {
-    let Some(server) = Postgres::kept() else {
+    let Some((server, home, before)) = postgres() else {
         return;
     };
-    if assay_rigs::skip(&["psql", "pgbench"], false) {
-        return;
-    }
-    let home = Home::new();
-    let before = fs::read(server.config()).unwrap();
-    server.sql("postgres", "CREATE TABLE seen (value text)");
+    let tried = |words: &[&str], sets: &[String]| tried(&home, words, sets, &server.environment());
     let own = sets(
         &server,
         ("reload", server.reload()),
         &load("random_page_cost"),
     );
-    let ran = tried(&home, &server, &["postgresql-random-page-cost"], &own);
+    let ran = tried(&["postgresql-random-page-cost"], &own);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(json(&ran)["pairs"].as_array().map(Vec::len), Some(2));
     assert_eq!(seen(&server), "1.1 4");
@@ -67,7 +73,7 @@ fn postgresql_reads_its_file_or_is_restarted_for_each_side() {
     );
     let validate = format!("validate={}", server.validate().join(" "));
     own.extend([validate, "size=32MB".to_owned()]);
-    let ran = tried(&home, &server, &["postgresql-shared-buffers"], &own);
+    let ran = tried(&["postgresql-shared-buffers"], &own);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(seen(&server), "128MB 32MB");
     assert_eq!(fs::read(server.config()).unwrap(), before);
@@ -84,7 +90,7 @@ fn postgresql_reads_its_file_or_is_restarted_for_each_side() {
             own.retain(|set| !set.starts_with("validate="));
             own.push("validate=true".to_owned());
         }
-        let ran = tried(&home, &server, &["postgresql-shared-buffers"], &own);
+        let ran = tried(&["postgresql-shared-buffers"], &own);
         assert_eq!(ran.code, Some(2), "{} {}", ran.stdout, ran.stderr);
         assert_eq!(fs::read(server.config()).unwrap(), before);
         assert_eq!(now(), "128MB");
@@ -94,29 +100,24 @@ fn postgresql_reads_its_file_or_is_restarted_for_each_side() {
 
 #[test]
 fn what_loses_data_is_never_kept_and_needs_a_target() {
-    let Some(server) = Postgres::kept() else {
+    let Some((server, home, before)) = postgres() else {
         return;
     };
-    if assay_rigs::skip(&["psql", "pgbench"], false) {
-        return;
-    }
-    let home = Home::new();
-    let before = fs::read(server.config()).unwrap();
-    server.sql("postgres", "CREATE TABLE seen (value text)");
+    let tried = |words: &[&str], sets: &[String]| tried(&home, words, sets, &server.environment());
     let own = sets(
         &server,
         ("reload", server.reload()),
         &load("full_page_writes"),
     );
     let page = "postgresql-fsync-off";
-    let nowhere = tried(&home, &server, &[page], &own);
+    let nowhere = tried(&[page], &own);
     assert_eq!(nowhere.code, Some(2), "{}", nowhere.stdout);
     let mut own = own;
     own.push("key=full_page_writes".to_owned());
-    let kept = tried(&home, &server, &[page, "localhost", "--keep"], &own);
+    let kept = tried(&[page, "localhost", "--keep"], &own);
     assert_ne!(kept.code, Some(0), "{}", kept.stdout);
     assert_eq!(fs::read(server.config()).unwrap(), before);
-    let ran = tried(&home, &server, &[page, "localhost"], &own);
+    let ran = tried(&[page, "localhost"], &own);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(seen(&server), "off on");
     assert_eq!(fs::read(server.config()).unwrap(), before);
@@ -152,12 +153,7 @@ fn variables_of_a_running_mariadb_are_toggled_and_come_back() {
             format!("client={}", server.client("mariadb").join(" ")),
             format!("load={load}"),
         ];
-        let mut words = args(&["trial", page, "localhost"], &SHORT);
-        words.extend(args(&["--yes", "--json", "--pairs", "2"], &[]));
-        for set in &sets {
-            words.extend(["--set".into(), set.into()]);
-        }
-        let ran = home.assay(&words);
+        let ran = tried(&home, &[page, "localhost"], &sets, &[]);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert_eq!(json(&ran)["pairs"].as_array().map(Vec::len), Some(2));
         let changed = value.split_once('=').unwrap().1;

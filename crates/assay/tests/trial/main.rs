@@ -4,6 +4,7 @@
     reason = "tests drive the real program and look at what it leaves"
 )]
 
+mod apache;
 #[path = "../common/mod.rs"]
 mod common;
 mod databases;

@@ -197,7 +197,7 @@ type InFile = (
 );
 
 /// One setting in a file of each language.
-const FILES: [InFile; 7] = [
+const FILES: [InFile; 8] = [
     (
         "sshd_config",
         ConfigLanguage::Ssh,
@@ -213,6 +213,14 @@ const FILES: [InFile; 7] = [
         "keepalive_timeout",
         "5",
         "events {}\nhttp {\n  keepalive_timeout 65; # s\n}\n",
+    ),
+    (
+        "mpm.load",
+        ConfigLanguage::Apache,
+        &[],
+        "LoadModule",
+        "mpm_event_module /m/event.so",
+        "# one of three\nLoadModule mpm_prefork_module /m/prefork.so\n",
     ),
     (
         "main.cf",

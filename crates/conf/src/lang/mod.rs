@@ -1,5 +1,6 @@
 //! One file per language: how it is parsed and how a value is written in it.
 
+mod apache;
 mod dovecot;
 mod flat;
 pub mod nginx;
@@ -16,6 +17,7 @@ pub fn parse(language: Language, text: &[u8]) -> Result<Block, ConfError> {
     let mut root = match language {
         Language::Ssh => ssh::parse(text)?,
         Language::Nginx => nginx::parse(text)?,
+        Language::Apache => apache::parse(text)?,
         Language::Postfix => postfix::parse(text)?,
         Language::Dovecot => dovecot::parse(text)?,
         Language::Nsswitch => flat::parse(text, b':', false),
@@ -29,7 +31,7 @@ pub fn parse(language: Language, text: &[u8]) -> Result<Block, ConfError> {
 /// Whether two keys are one to the program.
 pub fn same_key(language: Language, a: &str, b: &str) -> bool {
     match language {
-        Language::Ssh => a.eq_ignore_ascii_case(b),
+        Language::Ssh | Language::Apache => a.eq_ignore_ascii_case(b),
         _ => a == b,
     }
 }
@@ -59,6 +61,7 @@ pub fn write_value(
         Language::Ssh if ssh::is_raw(key) => ssh::write_raw(value),
         Language::Ssh => ssh::write_value(value, quote),
         Language::Nginx => nginx::write_value(value),
+        Language::Apache => apache::write_value(value),
         Language::Dovecot => dovecot::write_value(value, quote),
         Language::Postfix | Language::Nsswitch | Language::KeyValue | Language::Ini => {
             match value.trim() == value {
@@ -72,7 +75,7 @@ pub fn write_value(
 /// A new statement.
 pub fn statement(language: Language, key: &str, value: &str) -> String {
     let text = match language {
-        Language::Ssh => format!("{key} {value}"),
+        Language::Ssh | Language::Apache => format!("{key} {value}"),
         Language::Nginx if value.is_empty() => format!("{key};"),
         Language::Nginx => format!("{key} {value};"),
         Language::Nsswitch => format!("{key}: {value}"),

@@ -34,6 +34,19 @@ pub(super) fn targets() -> Vec<Target> {
             },
         },
         Target {
+            name: "conf-apache",
+            seeds: seeds!("hard.apache.conf"),
+            run: |bytes| {
+                edits(Language::Apache, bytes, &[], "LoadModule");
+                edits(
+                    Language::Apache,
+                    bytes,
+                    &["IfModule mpm_event_module"],
+                    "StartServers",
+                );
+            },
+        },
+        Target {
             name: "conf-postfix",
             seeds: seeds!(
                 "hard.main.cf",

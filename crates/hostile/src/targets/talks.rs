@@ -35,6 +35,22 @@ pub(super) fn targets() -> Vec<Target> {
             run: http2,
         },
         Target {
+            name: "counters-over-ssh",
+            seeds: texts(&[
+                "begin 1\nup 5.00\ncpu  10 1 5 900 40 2 3 7 0 0\ncpus 2\noverflows 3\ndrops 4\nt 7 7 5000 60\nticks 7 8 3\nname nginx\nup 5.00\nend 1\nbegin 2\nup 5.01\ncpu  11 1 5 900 40 2 3 7 0 0\ncpus 2\nt 7 7 9000 70\nname nginx\nup 5.01\nend 2\n",
+                "begin 1\nup 5.00\ncpu  1 1 1 1 1 1 1 1\ncpus 1\nusage 7\nup 5.01\nend 1\nbegin 2\nup 5.02\ncpu  1 1 1 1 1 1 1 1\ncpus 1\nusage 99\nup 5.02\nend 2\n",
+                "begin 1\nsockets\nholds 7\nholds 8\nend 1\nbegin 2\nend 2\n",
+            ]),
+            run: |bytes| {
+                if let Ok(used) = assay_web::told(bytes) {
+                    // What is taken can be, and may be printed.
+                    assert!(used.window.0 > 0 && !used.what.contains(char::is_control));
+                    let cpus = f64::from(used.machine.expect("it is another one").cpus);
+                    assert!(used.cpu.0 as f64 <= used.window.0 as f64 * cpus * 1.05 + 50e6);
+                }
+            },
+        },
+        Target {
             name: "nbd-client",
             seeds: vec![
                 server(&[(3, &export(1 << 20)), (1, &[])]),

@@ -1,6 +1,6 @@
 //! The same over HTTP/2.
 
-use super::{MOST, ProbeError, Probed, Probing};
+use super::{ProbeError, Probed, Probing};
 use crate::answer::Answer;
 use crate::h2::{Event, Session};
 use crate::request::Request;
@@ -45,15 +45,8 @@ impl Probing<'_> {
                 session.sent(written);
             }
             let full = !session.output().is_empty() || !stream.flush().map_err(broken)?;
-            match stream.read(&mut buffer, 0).map_err(broken)? {
-                Came::Bytes(..) if all > MOST || self.begin.elapsed() >= self.limit => {
-                    return Err(ProbeError::Slow {
-                        address: self.address,
-                        limit: self.limit,
-                    });
-                }
+            match self.read(stream, &mut buffer, &mut all)? {
                 Came::Bytes(n, _) => {
-                    all += n as u64;
                     let fed = session.feed(&buffer[..n], &mut events);
                     // An answer counts, whatever is wrong after it.
                     match events.pop() {

@@ -4,11 +4,11 @@
 use assay_http::{Expect, Live, Load, Method, Request, Url, run};
 use assay_model::web::{FailureKind, Measured, Pace, Protocol};
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
@@ -94,35 +94,89 @@ pub fn kinds(measured: &Measured) -> Vec<FailureKind> {
         .collect()
 }
 
-/// A server that answers each request with what `answer` makes of its number; false closes.
-pub fn server(answer: impl Fn(u64, &mut TcpStream) -> bool + Send + Sync + 'static) -> String {
+/// The address of a server that does this with each connection.
+pub fn serve(each: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    let (answer, count) = (Arc::new(answer), Arc::new(AtomicU64::new(0)));
+    let address = listener.local_addr().unwrap();
+    let each = Arc::new(each);
     thread::spawn(move || {
         for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let (answer, count) = (answer.clone(), count.clone());
+            let Ok(stream) = stream else { return };
             let _ = stream.set_nodelay(true);
-            thread::spawn(move || {
-                let mut asked = Vec::new();
-                let mut buffer = [0; 1024];
-                while let Ok(n @ 1..) = stream.read(&mut buffer) {
-                    asked.extend_from_slice(&buffer[..n]);
-                    if asked.ends_with(b"\r\n\r\n") {
-                        asked.clear();
-                        if !answer(count.fetch_add(1, Ordering::SeqCst), &mut stream) {
-                            return;
-                        }
-                    }
-                }
-            });
+            let each = each.clone();
+            thread::spawn(move || each(stream));
         }
     });
-    url
+    address
+}
+
+/// A server that answers each request with what `answer` makes of its number; false closes.
+pub fn server(answer: impl Fn(u64, &mut TcpStream) -> bool + Send + Sync + 'static) -> String {
+    let count = AtomicU64::new(0);
+    let address = serve(move |mut stream| {
+        let mut asked = Vec::new();
+        let mut buffer = [0; 1024];
+        while let Ok(n @ 1..) = stream.read(&mut buffer) {
+            asked.extend_from_slice(&buffer[..n]);
+            if asked.ends_with(b"\r\n\r\n") {
+                asked.clear();
+                if !answer(count.fetch_add(1, Ordering::SeqCst), &mut stream) {
+                    return;
+                }
+            }
+        }
+    });
+    format!("http://{address}/")
 }
 
 /// Writes, and whether the reader is still there.
 pub fn say(stream: &mut TcpStream, bytes: &[u8]) -> bool {
     stream.write_all(bytes).is_ok()
+}
+
+/// Says a piece again and again until the other side is gone.
+pub fn for_ever(stream: &mut TcpStream, first: &[u8], piece: &[u8]) -> bool {
+    let many = piece.repeat((64 << 10) / piece.len() + 1);
+    let _ = stream.set_write_timeout(Some(Duration::from_secs(2)));
+    let begin = Instant::now();
+    let mut more = say(stream, first);
+    while more && begin.elapsed() < Duration::from_secs(10) {
+        more = say(stream, &many);
+    }
+    false
+}
+
+/// Whether a load of a server that answers nothing good fails in none but these ways, in time and within 64 MiB.
+pub fn is_as_said(
+    name: &str,
+    mut load: Load,
+    round: u64,
+    most: Duration,
+    may: &[FailureKind],
+) -> bool {
+    load.washout = Duration::ZERO;
+    load.window = Duration::from_millis(200);
+    if round % 2 == 1 {
+        load.pace = Pace::Constant { per_s: 50.0 };
+    }
+    let (begin, before) = (Instant::now(), resident());
+    let measured = run(&load, &Live::default(), &|| false).unwrap();
+    let took = begin.elapsed();
+    let grown = resident().saturating_sub(before);
+    let as_said = measured.answers == 0
+        && !measured.failures.is_empty()
+        && kinds(&measured).iter().all(|kind| may.contains(kind))
+        && took < most
+        && grown < 64 << 20;
+    if !as_said {
+        eprintln!("{name}: {:?} in {took:?}, {grown} bytes", measured.failures);
+    }
+    as_said
+}
+
+/// Memory of this process in use, in bytes.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages = statm.split_whitespace().nth(1).unwrap();
+    pages.parse::<u64>().unwrap() * 4096
 }
