@@ -3,10 +3,17 @@
 use super::{Failed, Postgres};
 use crate::StoreError;
 use crate::database::Timeline;
-use crate::spans::listing::{Found, sql, values};
+use crate::spans::listing::{Dialect, Found, sql, values};
 use crate::spans::{About, Ask, Changes, Host, Row, Span};
 use ::postgres::types::ToSql;
 use ::postgres::{Client, GenericClient};
+
+const DIALECT: Dialect = Dialect {
+    schema: "assay.",
+    hashed: true,
+    cut: true,
+    plain: " + 0",
+};
 
 const HOST: &str = "SELECT name, first, last, scope, scoped, digest FROM assay.host";
 
@@ -68,7 +75,7 @@ impl Timeline for Postgres {
             .iter()
             .map(|value| value as &(dyn ToSql + Sync))
             .collect();
-        let found = self.all(&sql(ask, "assay."), &values, |row| Found {
+        let found = self.all(&sql(ask, DIALECT), &values, |row| Found {
             host: row.get(0),
             kind: row.get(1),
             key: row.get(2),

@@ -57,9 +57,31 @@ pub(crate) struct Found {
     pub(crate) before: Option<String>,
 }
 
-/// The columns of [`Found`], with `$1` and so on for what [`values`] returns; `schema` stands before each table.
-pub(crate) fn sql(ask: &Ask<'_>, schema: &str) -> String {
-    let mut wanted = vec![format!("(value.text IS NULL OR value.text <> '{UNREAD}')")];
+/// What the databases do not say in the same way.
+#[derive(Clone, Copy)]
+pub(crate) struct Dialect {
+    /// Stands before each table.
+    pub(crate) schema: &'static str,
+    /// Whether the text of a value, and that of a parameter, are compared by their hash, which has the index.
+    pub(crate) hashed: bool,
+    /// Whether the newest spans are cut off before anything is looked up for them. Where the plan follows the index
+    /// on `since`, no more is read than is shown anyway; elsewhere a year would be joined for a page of it.
+    pub(crate) cut: bool,
+    /// Behind a time that is not to be looked up by its index, where the planner knows too little to leave that index
+    /// alone: all machines have their first values of the same moment.
+    pub(crate) plain: &'static str,
+}
+
+/// The columns of [`Found`], with `$1` and so on for what [`values`] returns.
+pub(crate) fn sql(ask: &Ask<'_>, dialect: Dialect) -> String {
+    let Dialect { schema, plain, .. } = dialect;
+    let unread = match dialect.hashed {
+        true => format!("md5(text) = md5('{UNREAD}')"),
+        false => format!("text = '{UNREAD}'"),
+    };
+    // No value has the number 0, and none -1: it is known of all that they are not unread.
+    let unread = format!("coalesce((SELECT id FROM {schema}value WHERE {unread}), -1)");
+    let mut wanted = vec![format!("coalesce(span.value, 0) <> {unread}")];
     let mut number = 0;
     let mut next = || {
         number += 1;
@@ -81,29 +103,44 @@ pub(crate) fn sql(ask: &Ask<'_>, schema: &str) -> String {
         ));
     }
     match ask.since {
+        // Without an earlier one this is null, which is not true either.
         Some(since) => wanted.push(format!(
-            "span.since > {} AND before.since IS NOT NULL AND (past.text IS NULL OR past.text <> '{UNREAD}')",
+            "span.since{} > {} AND (SELECT coalesce(early.value, 0) FROM {schema}span AS early WHERE early.host = span.host
+             AND early.subject = span.subject AND early.since < span.since ORDER BY early.since DESC LIMIT 1) <> {unread}",
+            match ask.hosts.is_empty() && ask.key.is_none() {
+                true => "",
+                false => plain,
+            },
             since.as_second()
         )),
         None => wanted.push(format!(
-            "value.text IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {schema}span AS next
+            "span.value IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {schema}span AS next
              WHERE next.host = span.host AND next.subject = span.subject AND next.since > span.since)"
         )),
     }
+    let cut = match dialect.cut {
+        // Which of those of one second are shown is decided by their names, below.
+        true => format!(
+            "ORDER BY span.since DESC FETCH FIRST {} ROWS WITH TIES",
+            ask.most
+        ),
+        false => String::new(),
+    };
     format!(
         "SELECT host.name, subject.kind, subject.key, span.since, span.seen, value.text, host.last,
                 (SELECT min(next.since) FROM {schema}span AS next WHERE next.host = span.host
                  AND next.subject = span.subject AND next.since > span.since),
                 before.since, before.seen, past.text
-         FROM {schema}span AS span
+         FROM (SELECT span.host, span.subject, span.since, span.seen, span.value,
+                      (SELECT max(early.since) FROM {schema}span AS early WHERE early.host = span.host
+                       AND early.subject = span.subject AND early.since < span.since) AS early
+               FROM {schema}span AS span WHERE {} {cut}) AS span
          JOIN {schema}host AS host ON host.id = span.host
          JOIN {schema}subject AS subject ON subject.id = span.subject
          LEFT JOIN {schema}value AS value ON value.id = span.value
          LEFT JOIN {schema}span AS before ON before.host = span.host AND before.subject = span.subject
-              AND before.since = (SELECT max(early.since) FROM {schema}span AS early WHERE early.host = span.host
-                                  AND early.subject = span.subject AND early.since < span.since)
+              AND before.since{plain} = span.early
          LEFT JOIN {schema}value AS past ON past.id = before.value
-         WHERE {}
          ORDER BY span.since DESC, host.name, subject.kind DESC, subject.key LIMIT {}",
         wanted.join(" AND "),
         ask.most

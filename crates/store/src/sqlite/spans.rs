@@ -3,9 +3,16 @@
 use super::Sqlite;
 use crate::StoreError;
 use crate::database::Timeline;
-use crate::spans::listing::{Found, sql, values};
+use crate::spans::listing::{Dialect, Found, sql, values};
 use crate::spans::{About, Ask, Changes, Host, Row, Span};
 use rusqlite::{OptionalExtension as _, ToSql, Transaction, TransactionBehavior, params};
+
+const DIALECT: Dialect = Dialect {
+    schema: "",
+    hashed: false,
+    cut: false,
+    plain: "",
+};
 
 const HOST: &str = "SELECT name, first, last, scope, scoped, digest FROM host";
 
@@ -69,7 +76,7 @@ impl Timeline for Sqlite {
     fn spans(&self, ask: &Ask<'_>) -> Result<Vec<Span>, StoreError> {
         let values = values(ask);
         let values: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
-        let found = self.all(&sql(ask, "").replace('$', "?"), &values, |row| {
+        let found = self.all(&sql(ask, DIALECT).replace('$', "?"), &values, |row| {
             Ok(Found {
                 host: row.get(0)?,
                 kind: row.get(1)?,
