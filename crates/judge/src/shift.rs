@@ -44,7 +44,7 @@ pub struct Point {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
     /// The first run of the new level, most likely: of those between which it began, the one that leaves least scatter
-    /// around the medians before and after.
+    /// around the medians before and after; of several, the one with the most weight.
     pub at: usize,
     /// The first and the last run with which it may have begun (95 % of the weight).
     pub between: [usize; 2],
@@ -97,10 +97,14 @@ fn located(points: &[Point], span: [usize; 2], at: usize, noticed: usize, found:
         Some([first, last]) => {
             let all = logs(&points[from..to]);
             // Ranks say that something changed; how far apart the runs are says best where.
-            let rest = |at: &usize| scatter(&all[..*at]) + scatter(&all[*at..]);
-            let places = first..=last;
-            let at = places.min_by(|a, b| rest(a).total_cmp(&rest(b)));
-            (from + at.unwrap_or(first), [from + first, from + last])
+            let rest = |at: usize| scatter(&all[..at]) + scatter(&all[at..]);
+            let rests: Vec<(usize, f64)> = (first..=last).map(|at| (at, rest(at))).collect();
+            let least = rests.iter().map(|one| one.1).fold(f64::MAX, f64::min);
+            // A run between both medians leaves as much on either side, and rounding must not decide.
+            let places = rests.iter().filter(|one| one.1 <= least * (1.0 + 1e-9));
+            let at = places.max_by(|a, b| weights[a.0].total_cmp(&weights[b.0]));
+            let at = at.map_or(first, |one| one.0);
+            (from + at, [from + first, from + last])
         }
         None => (at, [at, at]),
     };
