@@ -5,7 +5,7 @@
 //! that went from 10 ms to 9 ms changed by −10 %, which is good.
 
 mod change;
-mod evidence;
+pub(crate) mod evidence;
 mod html;
 mod json;
 mod list;

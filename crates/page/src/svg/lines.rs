@@ -44,19 +44,12 @@ pub struct Lines<'a> {
 /// The vertical axis that several drawings share: logarithmic where the values are many times apart.
 #[must_use]
 pub fn scale<'a>(lines: impl Iterator<Item = &'a Line> + Clone) -> Scale {
-    let values = || {
-        let points = lines.clone().flat_map(|line| &line.points);
-        let ends = points.flat_map(|(_, value, ends)| {
-            let (low, high) = ends.unwrap_or((*value, *value));
-            [low, *value, high]
-        });
-        ends.filter(|value| value.is_finite() && *value > 0.0)
-    };
-    let (low, high) = values().fold((f64::MAX, 0.0f64), |(l, h), v| (l.min(v), h.max(v)));
-    match high / low > 8.0 {
-        true => Scale::log(values(), FOOT, TOP),
-        false => Scale::from_zero(values(), FOOT, TOP),
-    }
+    let points = lines.flat_map(|line| &line.points);
+    let values = points.flat_map(|(_, value, ends)| {
+        let (low, high) = ends.unwrap_or((*value, *value));
+        [low, *value, high]
+    });
+    Scale::fitting(values.filter(|value| *value > 0.0), FOOT, TOP)
 }
 
 /// Draws the lines on an axis of [`scale`].

@@ -80,6 +80,15 @@ impl Scale {
         }
     }
 
+    /// An axis that holds all positive values: logarithmic where they are many times apart, else from zero.
+    #[must_use]
+    pub fn fitting(values: impl Iterator<Item = f64> + Clone, from: f64, to: f64) -> Self {
+        match extent(values.clone(), true) {
+            Some((low, high)) if high / low > 8.0 => Self::log(values, from, to),
+            _ => Self::from_zero(values, from, to),
+        }
+    }
+
     /// The pixel of a value; values beyond an end lie on it, and so do those that are none.
     #[must_use]
     pub fn at(&self, value: f64) -> f64 {

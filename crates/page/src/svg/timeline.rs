@@ -1,7 +1,6 @@
 //! A figure of each run over time, the level it had and the level it has, and where it may have changed.
 
 use super::draw::{Anchor, Svg};
-use super::lines;
 use super::scale::Scale;
 
 const WIDTH: f64 = 620.0;
@@ -37,13 +36,7 @@ pub struct Timeline<'a> {
 #[must_use]
 pub fn draw(chart: &Timeline) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT);
-    let line = lines::Line {
-        label: String::new(),
-        points: chart.points.iter().map(|(at, v)| (*at, *v, None)).collect(),
-    };
-    // The ends of a scale lie where charts of lines have theirs: only their values are taken.
-    let shared = lines::scale([&line].into_iter());
-    let place = |value: f64| FOOT + shared.share(value) * (TOP - FOOT);
+    let y = Scale::fitting(chart.points.iter().map(|(_, value)| *value), FOOT, TOP);
     let (first, last) = chart
         .points
         .iter()
@@ -57,10 +50,10 @@ pub fn draw(chart: &Timeline) -> String {
         let (from, to) = (x.at(from) - 3.0, x.at(to) + 3.0);
         svg.rect(from, TOP, to - from, FOOT - TOP, "band");
     }
-    for tick in shared.ticks(5) {
-        svg.line((LEFT, place(tick)), (RIGHT, place(tick)), "gr");
+    for tick in y.ticks(5) {
+        svg.line((LEFT, y.at(tick)), (RIGHT, y.at(tick)), "gr");
         let text = (chart.tick)(tick);
-        svg.text(LEFT - 6.0, place(tick) + 4.0, Anchor::End, "ax n", &text);
+        svg.text(LEFT - 6.0, y.at(tick) + 4.0, Anchor::End, "ax n", &text);
     }
     if last >= first {
         for number in 0..TIMES {
@@ -76,11 +69,11 @@ pub fn draw(chart: &Timeline) -> String {
         }
     }
     for (from, to, level) in &chart.levels {
-        let y = place(*level);
-        svg.line((x.at(*from), y), (x.at(*to), y), "ref");
+        let level = y.at(*level);
+        svg.line((x.at(*from), level), (x.at(*to), level), "ref");
     }
     for (at, value) in &chart.points {
-        svg.circle(x.at(*at), place(*value), 2.6, "mark");
+        svg.circle(x.at(*at), y.at(*value), 2.6, "mark");
     }
     svg.finish(&chart.id, &chart.title, &chart.description)
 }

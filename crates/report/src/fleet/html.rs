@@ -1,6 +1,7 @@
 //! What changed, as one page: figures with their runs over time, then each machine.
 
 use super::{Changed, between, figures, words};
+use crate::trial::evidence::median;
 use assay_model::drift::FigureChange;
 use assay_model::result;
 use assay_page::html::{Chart, Table, page};
@@ -120,10 +121,7 @@ fn curve(number: usize, one: &FigureChange) -> Chart {
     let after = &one.curve[first..(first + one.runs[1]).min(one.curve.len())];
     let level = |runs: &[(Timestamp, f64)]| {
         let (from, to) = (runs.first()?.0, runs.last()?.0);
-        let mut values: Vec<f64> = runs.iter().map(|(_, value)| *value).collect();
-        values.sort_by(f64::total_cmp);
-        let half = values.len() / 2;
-        let middle = f64::midpoint(values[(values.len() - 1) / 2], values[half]);
+        let middle = median(runs.iter().map(|(_, value)| *value).collect())?.value;
         Some((at(from), at(to), middle))
     };
     let quantity = one.metric.quantity;
