@@ -8,11 +8,12 @@ use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_fleet::session::Fault;
 use assay_fleet::{Session, SessionError};
+use assay_instruments::Cancel;
 use assay_model::run::RunState;
 use assay_model::trial::TrialState;
 use assay_model::{Machine, Nanos};
 use assay_page::text::clean;
-use assay_remote::{Link, Program, Records, SILENCE, Wishes};
+use assay_remote::{Link, Program, Records, SILENCE, Talk, Wishes};
 use assay_store::Store;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -25,9 +26,9 @@ pub struct Remote {
     #[arg(long, value_name = "[USER@]HOST")]
     pub host: Option<String>,
     #[command(flatten)]
-    how: How,
+    pub how: How,
     #[command(flatten)]
-    going: Going,
+    pub going: Going,
 }
 
 /// How the program goes there.
@@ -42,8 +43,12 @@ pub struct Going {
 }
 
 /// Options that are for this side, and whether they have a value.
-const OURS: [(&str, Value); 7] = [
+const OURS: [(&str, Value); 11] = [
     ("--host", Value::One),
+    ("--from", Value::One),
+    ("--inventory", Value::One),
+    ("--ansible", Value::One),
+    ("--proxmox", Value::One),
     ("--sudo", Value::None),
     ("--deadline", Value::One),
     ("--ssh-config", Value::One),
@@ -138,7 +143,7 @@ impl Done {
 pub struct Way<'a> {
     host: String,
     link: Link<'a>,
-    cancel: assay_instruments::Cancel,
+    cancel: Cancel,
 }
 
 impl Remote {
@@ -176,6 +181,21 @@ impl Going {
     fn is_said(&self) -> bool {
         self.remote_assay.is_some() || self.silence.is_some()
     }
+
+    /// How long nothing may be heard from the machine.
+    pub fn silence(&self) -> Duration {
+        self.silence.map_or(SILENCE, Duration::from_secs)
+    }
+
+    /// What goes there.
+    pub fn program(&self) -> anyhow::Result<Program> {
+        let path = match &self.remote_assay {
+            Some(path) => path.as_path(),
+            None => Path::new("/proc/self/exe"),
+        };
+        Program::open(path)
+            .with_context(|| format!("{}: cannot be sent as a program", path.display()))
+    }
 }
 
 /// Goes to a machine, calls `work` with the way there, and comes back.
@@ -188,47 +208,71 @@ pub fn go<T>(
 ) -> anyhow::Result<T> {
     let session = how.session(host);
     let cancel = context::on_signals()?;
-    let path = match &going.remote_assay {
-        Some(path) => path.as_path(),
-        None => Path::new("/proc/self/exe"),
+    let stopped = cancel.clone();
+    let journey = Journey {
+        session: &session,
+        silence: going.silence(),
+        quiet,
+        stop: &|| stopped.is_cancelled(),
     };
-    let mut program = Program::open(path)
-        .with_context(|| format!("{}: cannot be sent as a program", path.display()))?;
-    let silence = going.silence.map_or(SILENCE, Duration::from_secs);
-    let mut meter = Meter::new(quiet, Nanos::from(session.deadline));
-    let opened = Link::open(
-        &session,
-        &mut program,
-        env!("CARGO_PKG_VERSION"),
-        silence,
-        &mut |passed, share| {
-            if passed >= Duration::from_secs(2)
-                && (passed < LOG_EVERY || passed.as_secs() % 10 == 0)
-            {
-                if share > 0.05 {
-                    meter.expect(Nanos::from(passed.mul_f64(1.0 / share - 1.0)));
+    journey.go(&mut going.program()?, cancel, work)
+}
+
+/// What is known before the way to a machine is opened.
+pub struct Journey<'a> {
+    /// How to reach it.
+    pub session: &'a Session,
+    /// How long nothing may be heard from it.
+    pub silence: Duration,
+    /// No progress.
+    pub quiet: bool,
+    /// Whether to give up before it is there.
+    pub stop: &'a dyn Fn() -> bool,
+}
+
+impl Journey<'_> {
+    /// Brings a program to the machine, calls `work` with the way there, and comes back.
+    pub fn go<T>(
+        &self,
+        program: &mut Program,
+        cancel: Cancel,
+        work: impl FnOnce(&mut Way<'_>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let host = &self.session.host;
+        let mut meter = Meter::new(self.quiet, Nanos::from(self.session.deadline));
+        let opened = Link::open(
+            self.session,
+            program,
+            env!("CARGO_PKG_VERSION"),
+            self.silence,
+            &mut |passed, share| {
+                if passed >= Duration::from_secs(2)
+                    && (passed < LOG_EVERY || passed.as_secs() % 10 == 0)
+                {
+                    if share > 0.05 {
+                        meter.expect(Nanos::from(passed.mul_f64(1.0 / share - 1.0)));
+                    }
+                    let share = (share * 100.0).floor();
+                    meter.say(format!("assay goes to {}: {share:.0} % there", clean(host)));
                 }
-                let share = (share * 100.0).floor();
-                meter.say(format!("assay goes to {}: {share:.0} % there", clean(host)));
-            }
-            cancel.is_cancelled()
-        },
-    );
-    meter.end();
-    let mut way = Way {
-        host: host.to_owned(),
-        link: opened.map_err(unreached)?,
-        cancel,
-    };
-    let done = work(&mut way);
-    way.link.close();
-    done
+                (self.stop)()
+            },
+        );
+        meter.end();
+        let mut way = Way {
+            host: host.clone(),
+            link: opened.map_err(unreached)?,
+            cancel,
+        };
+        let done = work(&mut way);
+        way.link.close();
+        done
+    }
 }
 
 impl Way<'_> {
-    /// Has this command line carried out there, without what is for this side, and stores here what was
-    /// measured there.
-    pub fn carry(&mut self, asked: &Asked, global: &Global) -> anyhow::Result<Done> {
+    /// This command line as it is carried out there, without what is for this side, and with the files that it names.
+    pub fn words(&mut self, asked: &Asked) -> anyhow::Result<Vec<OsString>> {
         let mut cut = asked.cut.clone();
         cut.extend(asked.files.iter().filter_map(|file| match file.named {
             Named::Option(option, _) => Some((option, Value::One)),
@@ -251,6 +295,17 @@ impl Way<'_> {
             }
         }
         words.extend(asked.more.iter().cloned());
+        Ok(words)
+    }
+
+    /// Has a command line carried out there and speaks with it. Its exit status.
+    pub fn talk(&mut self, words: &[OsString], talk: &mut Talk<'_>) -> anyhow::Result<i32> {
+        self.link.talk(words, talk).map_err(unreached)
+    }
+
+    /// Has this command line carried out there, and stores here what was measured there.
+    pub fn carry(&mut self, asked: &Asked, global: &Global) -> anyhow::Result<Done> {
+        let words = self.words(asked)?;
         let uids = asked.records.runs.iter().map(|(run, _)| &run.uid);
         let uids = uids.chain(asked.records.trials.iter().map(|(trial, _)| &trial.uid));
         let ours: Vec<String> = uids.cloned().collect();

@@ -1,10 +1,11 @@
 //! Which machines there are: a TOML file, names in the configuration of ssh, what `ansible-inventory --list`
-//! prints. Groups are lists of names and patterns.
+//! prints, nodes and guests of Proxmox VE. Groups are lists of names and patterns.
 
 mod ansible;
+mod proxmox;
 mod ssh;
 
-use crate::session::check_name;
+use crate::session::{Session, SessionError, check_name};
 use assay_host::{Host as _, Live};
 use assay_page::text::clean;
 use globset::{Glob, GlobMatcher};
@@ -62,6 +63,9 @@ pub enum InventoryError {
         /// What could be.
         known: String,
     },
+    /// A machine that knows others did not say which.
+    #[error(transparent)]
+    Node(#[from] SessionError),
 }
 
 #[derive(Deserialize)]
@@ -131,6 +135,38 @@ impl Inventory {
             name: path.display().to_string(),
             reason,
         })? {
+            all.add(machine);
+        }
+        Ok(all)
+    }
+
+    /// Asks a node of Proxmox VE, over ssh, which nodes and guests run. `stop` is asked several times a second whether to
+    /// give up.
+    ///
+    /// # Errors
+    /// It cannot be asked, or says something else.
+    pub fn of_proxmox(
+        session: &Session,
+        stop: &mut dyn FnMut(std::time::Duration) -> bool,
+    ) -> Result<Self, InventoryError> {
+        let mut all = Self {
+            ssh_config: session.config.clone(),
+            ..Self::default()
+        };
+        for machine in proxmox::machines(session, stop)? {
+            all.add(machine);
+        }
+        Ok(all)
+    }
+
+    /// What the answers of a node of Proxmox VE mean, as they come over ssh.
+    ///
+    /// # Errors
+    /// They are none, or name what cannot be a machine.
+    #[doc(hidden)]
+    pub fn told_by_proxmox(bytes: &[u8]) -> Result<Self, String> {
+        let mut all = Self::default();
+        for machine in proxmox::told(&String::from_utf8_lossy(bytes), Some("root"))? {
             all.add(machine);
         }
         Ok(all)

@@ -18,5 +18,6 @@ pub mod session;
 
 pub use history::{Entry, History};
 pub use inventory::{Inventory, InventoryError, Machine};
+pub use lanes::IN_LANE;
 pub use round::{Outcome, Round};
 pub use session::{Session, SessionError};

@@ -333,6 +333,43 @@ mod tests {
         assert!((out.under_way - 1.5).abs() < 1e-9, "{}", out.under_way);
     }
 
+    /// Threads of several machines, each put together there, are the same as all threads of one.
+    #[test]
+    fn generators_are_merged_as_exactly_as_threads() {
+        let one = |seed: u64| {
+            let mut tally = Tally::new(0, 3_000_000_000);
+            for at in 0..500u64 {
+                let begun = at * 5_000_000;
+                let took = (at * at * 977 * seed) % 90_000_000 + 1;
+                tally.pass(begun);
+                tally.begin(begun);
+                tally.late(begun, at * seed);
+                tally.connected(begun, took / 7, at % 3 == 0);
+                match at % 50 {
+                    0 => tally.fail(FailureKind::Reset, begun, begun + took, || "x".to_owned()),
+                    1 => tally.fail(FailureKind::TimedOut, begun, begun + took, String::new),
+                    _ => tally.good(begun, begun, begun + took, at),
+                }
+            }
+            tally.received = seed;
+            tally.cpu = 10 * seed;
+            tally.cpu_waited = Some(seed);
+            tally
+        };
+        let all = Tally::finish((1..=5).map(one).collect());
+        let [here, there] = [1..=2, 3..=5].map(|seeds| Tally::finish(seeds.map(one).collect()));
+        let merged = Measured::together([&here, &there]);
+        assert!((merged.under_way - all.under_way).abs() < 1e-9);
+        let under_way = all.under_way;
+        assert_eq!(
+            Measured {
+                under_way,
+                ..merged
+            },
+            all
+        );
+    }
+
     #[test]
     fn the_last_answers_of_a_log_are_part_of_it() {
         let mut tally = Tally::new(0, 1_000).stretching(500);

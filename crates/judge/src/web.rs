@@ -2,6 +2,7 @@
 
 mod doubts;
 mod limit;
+mod many;
 mod rank;
 #[cfg(test)]
 mod tests;
@@ -131,6 +132,7 @@ fn result(shape: &[&Step]) -> StepResult {
         failed: all.failed(),
         failures: all.failures.clone(),
         histogram: all.latency,
+        generators: many::given(shown),
         server_cpus,
         generator_cpus: mean(&|step| {
             let window = seconds(step.measured.window);
@@ -182,16 +184,7 @@ fn merged(steps: &[&Step]) -> Measured {
         all.service.merge(&one.service);
         all.due += one.due;
         all.unsent += one.unsent;
-        for failures in &one.failures {
-            match all
-                .failures
-                .iter_mut()
-                .find(|own| own.kind == failures.kind)
-            {
-                Some(own) => own.count += failures.count,
-                None => all.failures.push(failures.clone()),
-            }
-        }
+        all.add_failures(&one.failures);
     }
     all
 }

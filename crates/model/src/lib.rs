@@ -6,6 +6,7 @@
 
 pub mod advice;
 pub mod change;
+pub mod clock;
 pub mod criterion;
 pub mod doubt;
 pub mod drift;

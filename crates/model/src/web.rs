@@ -3,8 +3,11 @@
 //! Everything is stored as it was counted; who was the limit, and whether a figure may be believed, is
 //! derived from it by `assay-judge`.
 
+mod many;
 pub mod result;
 mod sample;
+
+pub use many::Part;
 
 use crate::histogram::Histogram;
 use crate::units::Nanos;
@@ -386,8 +389,11 @@ pub struct Step {
     pub server: Result<ServerUse, String>,
     /// The network, or why it is not known.
     pub link: Result<LinkUse, String>,
-    /// The machine of the generator.
+    /// The machine of the generator; of several generators, that of the server, where this is it.
     pub machine: MachineUse,
+    /// What each of several generators did of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
 }
 
 fn one() -> u32 {
@@ -418,7 +424,11 @@ impl Step {
     #[must_use]
     pub fn foreign_cpus(&self) -> Option<f64> {
         let server = self.server.as_ref().ok()?;
-        let own = share(self.measured.cpu, self.measured.window);
+        let own = match self.parts.is_empty() {
+            true => share(self.measured.cpu, self.measured.window),
+            // The generators are elsewhere.
+            false => 0.0,
+        };
         let busy = share(self.machine.busy, self.machine.window);
         let server = match server.machine {
             Some(_) => 0.0,

@@ -17,9 +17,9 @@ mod timer;
 pub use link::{Link, LinkError};
 
 use crate::air::Air;
-use crate::clock::{self, Exchange, Offset};
 use crate::wire::{Done, Join, Joined, Order, Poll, Polled, VERSION};
 use assay_host::Live;
+use assay_model::clock::{self, Exchange, Offset};
 use radio::Radio;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,10 @@
 //! The end here: brings the program to the machine, has it run verbs, and takes what they measured.
 
+mod pieces;
+mod talk;
+
+pub use talk::{Speaker, Talk};
+
 use crate::boot::{self, Said};
 use crate::outbox::Outbox;
 use crate::program::Program;
@@ -9,6 +14,7 @@ use assay_fleet::line::{Line, Lines};
 use assay_fleet::session::{Fault, Session, SessionError, check_name};
 use assay_page::text::clean;
 use assay_wire::{CHUNK, Decoder, Frame, Look, Reply, Request};
+use pieces::Fetch;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -396,47 +402,5 @@ impl<'a> Link<'a> {
             return Ok(None);
         };
         Ok(Reply::read(&frame).map(|reply| (frame.request, reply)))
-    }
-}
-
-/// Records that are fetched while a verb runs.
-struct Fetch {
-    request: u64,
-    bytes: Vec<u8>,
-    last: Instant,
-    busy: bool,
-}
-
-impl Default for Fetch {
-    fn default() -> Self {
-        Self {
-            request: 0,
-            bytes: Vec::new(),
-            last: Instant::now(),
-            busy: false,
-        }
-    }
-}
-
-impl Fetch {
-    fn is_due(&mut self) -> bool {
-        let due = !self.busy && self.last.elapsed() >= FETCH;
-        self.busy |= due;
-        due
-    }
-
-    /// Takes a piece; the records with the last one.
-    fn take(&mut self, reply: Reply) -> Option<Records> {
-        match reply {
-            Reply::Piece(piece) if self.bytes.len() + piece.len() <= LONGEST => {
-                self.bytes.extend(piece);
-                return None;
-            }
-            Reply::Done(_) => {}
-            _ => self.bytes.clear(),
-        }
-        self.busy = false;
-        self.last = Instant::now();
-        Records::read(&std::mem::take(&mut self.bytes)).ok()
     }
 }

@@ -3,6 +3,7 @@
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
 /// Bytes of the largest program that is sent: a debug build has some hundred million.
@@ -64,6 +65,19 @@ impl Program {
                 .collect(),
             machine: machine(&head),
             file,
+        })
+    }
+
+    /// The same for another way there: it is read from its start, whoever reads it as well.
+    ///
+    /// # Errors
+    /// As open(2).
+    pub fn again(&self) -> io::Result<Self> {
+        Ok(Self {
+            path: self.path.clone(),
+            sha256: self.sha256.clone(),
+            file: File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?,
+            ..*self
         })
     }
 

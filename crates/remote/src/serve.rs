@@ -85,6 +85,8 @@ pub fn serve(
 struct Verb {
     running: Running,
     request: u64,
+    /// Its standard input, where it has one.
+    input: Option<Outbox>,
     /// Its two outputs, which end before it is told that it ended.
     pumps: Vec<std::thread::JoinHandle<()>>,
     /// How and when it ended.
@@ -153,10 +155,20 @@ impl Serving<'_> {
                 self.send(number, &Reply::Hello);
                 return;
             }
-            Request::Run { argv, .. } => match self.begin(argv, number) {
+            Request::Run { argv, input, .. } => match self.begin(argv, input, number) {
                 Ok(()) => return,
                 Err(error) => Err(error),
             },
+            Request::Input(bytes) => {
+                let verb = self.verb.as_ref().filter(|verb| verb.request == number);
+                if let Some(input) = verb.and_then(|verb| verb.input.as_ref()) {
+                    match bytes.is_empty() {
+                        true => input.close(),
+                        false => input.put(bytes),
+                    }
+                }
+                return;
+            }
             Request::Interrupt => {
                 if let Some(verb) = &self.verb {
                     verb.running.signal(Signal::INT);
@@ -201,7 +213,7 @@ impl Serving<'_> {
     }
 
     /// Starts a verb: this program, with the store of this directory.
-    fn begin(&mut self, argv: Vec<Vec<u8>>, request: u64) -> io::Result<()> {
+    fn begin(&mut self, argv: Vec<Vec<u8>>, input: bool, request: u64) -> io::Result<()> {
         if self.verb.is_some() {
             return Err(io::Error::other("something runs already"));
         }
@@ -213,7 +225,16 @@ impl Serving<'_> {
             .env("ASSAY_STORE", store_path(self.here.dir))
             .stdout(Stdio::from(OwnedFd::from(out_end)))
             .stderr(Stdio::from(OwnedFd::from(err_end)));
-        let running = Running::start(command, Dies::WithAssay)?;
+        let (running, input) = match input {
+            false => (Running::start(command, Dies::WithAssay)?, None),
+            true => {
+                let (read, write) = io::pipe()?;
+                let read = File::from(OwnedFd::from(read));
+                let running = Running::start_with_input(command, read, Dies::WithAssay)?;
+                // A verb that does not read must not keep this end from hearing.
+                (running, Some(Outbox::to(write)))
+            }
+        };
         let pumps = vec![
             pump(out, Reply::Out, request, &self.out),
             pump(err, Reply::Err, request, &self.out),
@@ -221,6 +242,7 @@ impl Serving<'_> {
         self.verb = Some(Verb {
             running,
             request,
+            input,
             pumps,
             ended: None,
         });
@@ -244,6 +266,9 @@ impl Serving<'_> {
             return Ok(());
         }
         let request = verb.request;
+        if let Some(input) = &verb.input {
+            input.close();
+        }
         self.verb = None;
         if ended.status.code().is_none() {
             (self.here.take_back)();

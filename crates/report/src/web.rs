@@ -6,7 +6,7 @@ pub use page::page;
 
 use assay_model::run::RunState;
 use assay_model::units::{mb_per_s, significant};
-use assay_model::web::result::{Judged, Percentiles, RankedBy, Ranking, StepResult};
+use assay_model::web::result::{Given, Judged, Percentiles, RankedBy, Ranking, StepResult};
 use assay_model::web::{Pace, Step};
 use assay_model::{Doubt, Nanos, Run, SCHEMA_VERSION};
 use assay_page::style::Style;
@@ -255,6 +255,7 @@ pub fn terminal(web: &Web, style: Style) -> String {
         }
         table(&mut out, &steps, style);
         out.push('\n');
+        generators(&mut out, &steps, style);
         limits(&mut out, &steps, style);
         out.push('\n');
     }
@@ -290,6 +291,33 @@ fn table(out: &mut String, steps: &[&StepResult], style: Style) {
 
 fn sides(columns: usize) -> String {
     format!("l{}", "r".repeat(columns.saturating_sub(1)))
+}
+
+/// What one of several generators gave: `db1 5,000/s (33 %), 2 failed`.
+fn given(one: &Given) -> String {
+    let failed = match one.failed {
+        0 => String::new(),
+        failed => format!(", {} failed", grouped(failed)),
+    };
+    format!(
+        "{} {}/s ({:.0} %){failed}",
+        clean(&one.generator),
+        significant(one.rate),
+        one.share * 100.0
+    )
+}
+
+/// Which of several generators gave how much of each step.
+fn generators(out: &mut String, steps: &[&StepResult], style: Style) {
+    let mut any = false;
+    for step in steps.iter().filter(|step| !step.generators.is_empty()) {
+        any = true;
+        let each: Vec<String> = step.generators.iter().map(given).collect();
+        style.paragraph(out, "", 2, &format!("{}: {}", name(step), each.join("; ")));
+    }
+    if any {
+        out.push('\n');
+    }
 }
 
 /// Who limited, once for steps in a row that say the same, and the doubts.

@@ -13,13 +13,16 @@
 //! The first two lines must be there; the two limits may. A line that this assay does not know is a
 //! refusal, because it may be a limit.
 
+use crate::step::Shape;
+use assay_model::web::Pace;
 use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
 
 /// Where the file is.
 pub const PATH: &str = "/.well-known/assay-consent";
 
 /// What a server agrees to.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Consent {
     /// The last day on which it holds (UTC).
     pub until: Date,
@@ -68,6 +71,51 @@ impl Consent {
             most_requests_per_second: rate,
             most_connections: connections,
         })
+    }
+}
+
+impl Consent {
+    /// As much of a step as was agreed to.
+    #[must_use]
+    pub fn allowed(&self, mut shape: Shape) -> Shape {
+        if let Some(most) = self.most_connections {
+            shape.connections = shape.connections.min(most);
+        }
+        if let Some(most) = self.most_requests_per_second {
+            shape.pace = match shape.pace {
+                // A closed loop goes as fast as it can: what was agreed on is kept by an open one.
+                Pace::Closed => Pace::Constant { per_s: most },
+                Pace::Constant { per_s } => Pace::Constant {
+                    per_s: per_s.min(most),
+                },
+                Pace::Poisson { per_s } => Pace::Poisson {
+                    per_s: per_s.min(most),
+                },
+                Pace::Replay { .. } => shape.pace,
+            };
+        }
+        shape
+    }
+
+    /// What both allow.
+    #[must_use]
+    pub fn stricter(&self, other: &Self) -> Self {
+        let least = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (one, other) => one.or(other),
+        };
+        Self {
+            until: self.until.min(other.until),
+            most_requests_per_second: least(
+                self.most_requests_per_second,
+                other.most_requests_per_second,
+            ),
+            most_connections: least(
+                self.most_connections.map(f64::from),
+                other.most_connections.map(f64::from),
+            )
+            .map(|least| least as u32),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod link;
 pub mod list;
 mod load;
 mod machine;
+pub mod many;
 mod procfs;
 pub mod record;
 mod server;
@@ -25,7 +26,9 @@ pub use consent::Consent;
 pub use link::is_here;
 pub use load::{AskedError, Ready};
 pub use server::{Server, ServerError};
-pub use session::{Event, Search, Settings, carry_out, estimate};
+pub use session::{
+    CarryError, Event, Loading, Search, Settings, carry_out, carry_out_on, estimate,
+};
 pub use step::{Bench, Manner, Shape, measure};
 pub use target::{Asked, Family, Target, TargetError, What, find};
 pub use there::{Counted, There, told};

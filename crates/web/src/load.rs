@@ -196,26 +196,10 @@ impl Target {
 
     /// As much of a step as the server agreed to.
     #[must_use]
-    pub fn allowed(&self, mut shape: Shape) -> Shape {
-        let Some(consent) = self.consent else {
-            return shape;
-        };
-        if let Some(most) = consent.most_connections {
-            shape.connections = shape.connections.min(most);
+    pub fn allowed(&self, shape: Shape) -> Shape {
+        match &self.consent {
+            Some(consent) => consent.allowed(shape),
+            None => shape,
         }
-        if let Some(most) = consent.most_requests_per_second {
-            shape.pace = match shape.pace {
-                // A closed loop goes as fast as it can: what was agreed on is kept by an open one.
-                Pace::Closed => Pace::Constant { per_s: most },
-                Pace::Constant { per_s } => Pace::Constant {
-                    per_s: per_s.min(most),
-                },
-                Pace::Poisson { per_s } => Pace::Poisson {
-                    per_s: per_s.min(most),
-                },
-                Pace::Replay { .. } => shape.pace,
-            };
-        }
-        shape
     }
 }

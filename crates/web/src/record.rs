@@ -2,6 +2,7 @@
 //! target for each server, one sample for each step.
 
 use crate::target::Target;
+use assay_http::Url;
 use assay_model::load::Http;
 use assay_model::plan::Slot;
 use assay_model::run::{Origin, RunId, RunState};
@@ -27,8 +28,8 @@ pub struct Opening<'a> {
     pub seed: u64,
     /// How often each step is repeated.
     pub rounds: u32,
-    /// The servers.
-    pub targets: &'a [Target],
+    /// Names of the servers.
+    pub targets: &'a [String],
     /// What a reader must know of each.
     pub remarks: &'a [Vec<String>],
 }
@@ -36,7 +37,7 @@ pub struct Opening<'a> {
 /// The run before anything is measured.
 #[must_use]
 pub fn open(opening: Opening<'_>) -> Run {
-    let names: Vec<String> = opening.targets.iter().map(name).collect();
+    let names = opening.targets;
     let about = names.iter().zip(opening.remarks);
     let remarks = about.flat_map(|(name, remarks)| {
         let each = remarks.iter();
@@ -56,7 +57,7 @@ pub fn open(opening: Opening<'_>) -> Run {
             title: "How much can a web server do, and what do its users wait?".to_owned(),
             rounds: opening.rounds,
             seed: opening.seed,
-            targets: names.clone(),
+            targets: names.to_vec(),
             ..Plan::default()
         },
         targets: names.iter().map(|name| TargetInfo::server(name)).collect(),
@@ -68,7 +69,13 @@ pub fn open(opening: Opening<'_>) -> Run {
 /// The name of a server in results: its URL without what may be secret.
 #[must_use]
 pub fn name(target: &Target) -> String {
-    secrets::text(&target.url.to_string())
+    name_of(&target.url)
+}
+
+/// The same of its URL.
+#[must_use]
+pub fn name_of(url: &Url) -> String {
+    secrets::text(&url.to_string())
 }
 
 /// Enters a step that was carried out from `started` on: its workload and its slot in the plan of the

@@ -100,6 +100,71 @@ pub enum Event<'a> {
     },
 }
 
+/// Why a measurement ended before its time.
+#[derive(Debug, thiserror::Error)]
+pub enum CarryError {
+    /// A load cannot be carried out at all.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// One of several generators is gone, or says something else than it should.
+    #[error("{0}")]
+    Generator(String),
+}
+
+/// What loads the targets: this machine, or several at once.
+pub trait Loading {
+    /// How many targets.
+    fn targets(&self) -> usize;
+    /// The pace of a target's own list.
+    fn pace(&self, target: usize) -> Option<Pace>;
+    /// Requests at once on each connection to it.
+    fn streams(&self, target: usize) -> u32;
+    /// As much of a step as its target agreed to.
+    fn allowed(&self, shape: Shape) -> Shape;
+    /// Carries one step out; as [`measure`].
+    ///
+    /// # Errors
+    /// See [`CarryError`].
+    fn step(
+        &mut self,
+        manner: &Manner,
+        shape: Shape,
+        stop: &(dyn Fn() -> bool + Sync),
+        tell: &mut (dyn FnMut((u64, u64), Duration) + Send),
+    ) -> Result<Step, CarryError>;
+}
+
+/// Of this machine alone.
+struct Alone<'a>(Vec<Bench<'a>>);
+
+impl Loading for Alone<'_> {
+    fn targets(&self) -> usize {
+        self.0.len()
+    }
+
+    fn pace(&self, target: usize) -> Option<Pace> {
+        self.0[target].target().pace()
+    }
+
+    fn streams(&self, target: usize) -> u32 {
+        self.0[target].target().streams
+    }
+
+    fn allowed(&self, shape: Shape) -> Shape {
+        self.0[shape.target].target().allowed(shape)
+    }
+
+    fn step(
+        &mut self,
+        manner: &Manner,
+        shape: Shape,
+        stop: &(dyn Fn() -> bool + Sync),
+        tell: &mut (dyn FnMut((u64, u64), Duration) + Send),
+    ) -> Result<Step, CarryError> {
+        Ok(measure(&self.0[shape.target], manner, shape, stop, tell)?)
+    }
+}
+
 /// Carries all steps out. What was measured before `stop` said so, or before something failed, is in
 /// `steps` all the same.
 ///
@@ -112,19 +177,32 @@ pub fn carry_out(
     steps: &mut Vec<Step>,
     stop: &(dyn Fn() -> bool + Sync),
     tell: &mut (dyn FnMut(Event<'_>) + Send),
-) -> Result<(), LoadError> {
-    let benches: Vec<Bench<'_>> = targets
+) -> Result<(), CarryError> {
+    let benches = targets
         .iter()
         .zip(servers)
-        .map(|(target, server)| Bench::new(target, server, settings.link))
-        .collect();
+        .map(|(target, server)| Bench::new(target, server, settings.link));
+    carry_out_on(&mut Alone(benches.collect()), settings, steps, stop, tell)
+}
+
+/// The same, by whatever loads.
+///
+/// # Errors
+/// See [`CarryError`].
+pub fn carry_out_on(
+    loading: &mut dyn Loading,
+    settings: &Settings,
+    steps: &mut Vec<Step>,
+    stop: &(dyn Fn() -> bool + Sync),
+    tell: &mut (dyn FnMut(Event<'_>) + Send),
+) -> Result<(), CarryError> {
     let mut session = Session {
-        benches,
+        left: estimate(loading.targets(), settings),
+        loading,
         settings,
         steps,
         stop,
         tell,
-        left: estimate(targets.len(), settings),
         slot: 0,
     };
     session.capacity()?;
@@ -149,7 +227,7 @@ pub fn estimate(targets: usize, settings: &Settings) -> Duration {
 }
 
 struct Session<'a> {
-    benches: Vec<Bench<'a>>,
+    loading: &'a mut dyn Loading,
     settings: &'a Settings,
     steps: &'a mut Vec<Step>,
     stop: &'a (dyn Fn() -> bool + Sync),
@@ -160,8 +238,8 @@ struct Session<'a> {
 
 impl Session<'_> {
     /// Closed loops.
-    fn capacity(&mut self) -> Result<(), LoadError> {
-        let targets = self.benches.len();
+    fn capacity(&mut self) -> Result<(), CarryError> {
+        let targets = self.loading.targets();
         match self.settings.connections.clone() {
             Search::List(list) => {
                 for round in 0..self.settings.rounds {
@@ -200,7 +278,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn all_targets(&mut self, round: u32, connections: u32) -> Result<(), LoadError> {
+    fn all_targets(&mut self, round: u32, connections: u32) -> Result<(), CarryError> {
         for target in self.turns(round) {
             self.step(Shape {
                 target,
@@ -215,13 +293,13 @@ impl Session<'_> {
 
     /// Each round begins with another target, so that none is always the one after a certain other.
     fn turns(&self, round: u32) -> Vec<usize> {
-        let n = self.benches.len();
+        let n = self.loading.targets();
         (0..n).map(|at| (at + round as usize) % n.max(1)).collect()
     }
 
     /// Open loops at shares of the capacity.
-    fn latency(&mut self) -> Result<(), LoadError> {
-        let capacity = judge(self.steps, self.benches.len()).capacity;
+    fn latency(&mut self) -> Result<(), CarryError> {
+        let capacity = judge(self.steps, self.loading.targets()).capacity;
         for (target, capacity) in capacity.iter().enumerate() {
             // Where nothing was tried, nothing can be found.
             if !self
@@ -238,7 +316,7 @@ impl Session<'_> {
         }
         for round in 0..self.settings.rounds {
             for target in self.turns(round) {
-                if let Some(pace) = self.benches[target].target().pace() {
+                if let Some(pace) = self.loading.pace(target) {
                     self.step(Shape {
                         target,
                         round,
@@ -275,17 +353,17 @@ impl Session<'_> {
 
     /// Connections of an open loop, at most.
     fn open(&self, target: usize) -> u32 {
-        let streams = self.benches[target].target().streams.max(1);
+        let streams = self.loading.streams(target).max(1);
         let most = self.settings.open_connections.unwrap_or(OPEN);
         most.min(MOST_CONNECTIONS / streams).max(1)
     }
 
-    fn step(&mut self, shape: Shape) -> Result<(), LoadError> {
+    fn step(&mut self, shape: Shape) -> Result<(), CarryError> {
         if (self.stop)() {
             return Ok(());
         }
         // A closed loop goes as fast as it can: where a rate was agreed on, it becomes an open one.
-        let shape = self.benches[shape.target].target().allowed(shape);
+        let shape = self.loading.allowed(shape);
         let settings = self.settings;
         let seconds = match shape.pace {
             Pace::Closed => settings.seconds.0,
@@ -300,7 +378,6 @@ impl Session<'_> {
             round: shape.round,
             left: self.left,
         });
-        let bench = &self.benches[shape.target];
         let manner = Manner {
             shuffled: settings.shuffled,
             requests_per_connection: settings.requests_per_connection,
@@ -311,15 +388,18 @@ impl Session<'_> {
             seed: settings.seed.wrapping_add(self.slot),
         };
         let left = self.left;
-        let step = measure(bench, &manner, shape, self.stop, &mut |live, since| {
-            let (answers, failures) = live;
-            (self.tell)(Event::Goes {
-                answers,
-                failures,
-                since,
-                left: left.saturating_sub(since),
-            });
-        })?;
+        let told = &mut self.tell;
+        let step = self
+            .loading
+            .step(&manner, shape, self.stop, &mut |live, since| {
+                let (answers, failures) = live;
+                told(Event::Goes {
+                    answers,
+                    failures,
+                    since,
+                    left: left.saturating_sub(since),
+                });
+            })?;
         (self.tell)(Event::Ended(&step));
         self.left = self.left.saturating_sub(whole);
         // What was interrupted before anything was counted says nothing.

@@ -6,12 +6,13 @@ use crate::server::{self, Server};
 use crate::target::Target;
 use assay_http::{Live, Load, LoadError};
 use assay_model::web::{Pace, Step};
+use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How often a load under way is told of.
-const TOLD: Duration = Duration::from_millis(200);
+pub(crate) const TOLD: Duration = Duration::from_millis(200);
 
 /// A target with what is looked at around its loads.
 pub struct Bench<'a> {
@@ -21,7 +22,7 @@ pub struct Bench<'a> {
 }
 
 /// What a step does.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
     /// Which of the targets.
     pub target: usize,
@@ -36,7 +37,7 @@ pub struct Shape {
 }
 
 /// How it is done.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Manner {
     /// Requests are picked at random.
     pub shuffled: bool,
@@ -197,5 +198,6 @@ pub fn measure(
         server,
         link,
         machine,
+        parts: Vec::new(),
     })
 }

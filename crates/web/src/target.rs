@@ -259,7 +259,7 @@ pub fn find(
         if !link::is_here(address) {
             let one = ask_consent(&url, *address, tls.as_ref(), asked, today, stop)?;
             consent = Some(match consent {
-                Some(other) => stricter(&other, &one),
+                Some(other) => other.stricter(&one),
                 None => one,
             });
         }
@@ -417,23 +417,6 @@ fn ask_consent(
         200 => Consent::read(&String::from_utf8_lossy(&probed.start), today)
             .map_err(|why| refused(format!("is there, but {why}"))),
         status => Err(refused(format!("is not there (status {status})"))),
-    }
-}
-
-/// What both allow.
-fn stricter(a: &Consent, b: &Consent) -> Consent {
-    let least = |a: Option<f64>, b: Option<f64>| match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (one, other) => one.or(other),
-    };
-    Consent {
-        until: a.until.min(b.until),
-        most_requests_per_second: least(a.most_requests_per_second, b.most_requests_per_second),
-        most_connections: least(
-            a.most_connections.map(f64::from),
-            b.most_connections.map(f64::from),
-        )
-        .map(|least| least as u32),
     }
 }
 

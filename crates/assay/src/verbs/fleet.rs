@@ -10,7 +10,7 @@ use crate::elsewhere::How;
 use crate::global::Global;
 use crate::status::{Status, Unreadable};
 use assay_advice::fails;
-use assay_fleet::{Inventory, Machine, Outcome};
+use assay_fleet::{Inventory, InventoryError, Machine, Outcome, Session};
 use assay_model::finding::Severity;
 use assay_page::text::clean;
 use assay_report::fleet as report;
@@ -28,6 +28,8 @@ Examples:
                                          test advice on each; `assay pool` takes all together
   assay changed                          what changed on them since they were last asked
   ansible-inventory --list | assay fleet check all --ansible -
+  assay fleet check nodes --proxmox root@pve1
+                                         the nodes of its cluster; `guests` and pools are groups too
 
 Nothing has to be installed on the machines: the script of `assay facts --script` goes in over
 one ssh session for each, a bundle comes back, and all judging is done here. Bundles are kept, and
@@ -108,6 +110,9 @@ pub struct Known {
     /// Use what `ansible-inventory --list` printed; `-` reads it
     #[arg(long, value_name = "FILE")]
     pub ansible: Option<PathBuf>,
+    /// Ask this node of Proxmox VE which nodes and guests run
+    #[arg(long, value_name = "[USER@]NODE", conflicts_with_all = ["inventory", "ansible"])]
+    pub proxmox: Option<String>,
 }
 
 /// Which machines there are.
@@ -171,10 +176,26 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 }
 
 impl Known {
+    /// Whether anything is said of where machines are known from.
+    pub fn is_said(&self) -> bool {
+        self.inventory.is_some() || self.ansible.is_some() || self.proxmox.is_some()
+    }
+
     /// The inventory, and whether names that are not in it are machines as well.
     pub fn open(&self, ssh_config: Option<&std::path::Path>) -> anyhow::Result<(Inventory, bool)> {
         if let Some(file) = &self.ansible {
             return Ok((Inventory::of_ansible(file)?, false));
+        }
+        if let Some(node) = &self.proxmox {
+            let session = Session {
+                config: ssh_config.map(std::path::Path::to_owned),
+                ..Session::new(node)
+            };
+            let all = Inventory::of_proxmox(&session, &mut |_| false);
+            return match all {
+                Err(InventoryError::Node(error)) => Err(crate::remote::unreached(error)),
+                all => Ok((all?, false)),
+            };
         }
         let usual = context::own_advice().map(|dir| dir.with_file_name("fleet.toml"));
         let usual = usual.filter(|path| path.exists());

@@ -2,6 +2,7 @@
 //! of the store as any other.
 
 mod arguments;
+mod from;
 mod progress;
 mod watched;
 
@@ -9,23 +10,34 @@ pub use arguments::{Args, header, speed};
 
 use crate::context::{self, print, write_file};
 use crate::global::Global;
-use crate::status::Status;
+use crate::status::{Status, Unreadable};
 use anyhow::{Context as _, ensure};
 use assay_host::Live;
 use assay_judge::web::judge;
 use assay_model::load::Http;
-use assay_model::run::RunState;
+use assay_model::run::{RunId, RunState};
 use assay_model::web::{Pace, Step};
-use assay_model::{Nanos, Run};
+use assay_model::{Facts, Nanos, Run};
+use assay_page::text::clean;
 use assay_report::web::{Web, json, page, terminal};
 use assay_store::{Store, StoreError};
-use assay_web::{Event, Settings, Target, carry_out, estimate, find, record};
+use assay_web::{CarryError, Event, Settings, Target, carry_out, estimate, find, record};
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    if args.generate {
+        return from::generate(args);
+    }
+    if !args.from.is_empty() {
+        return from::run(args, global);
+    }
+    ensure!(
+        !args.known.is_said(),
+        "--inventory, --ansible and --proxmox are about other machines: say which with --from"
+    );
     if args.server_hosts.is_empty() && args.remote.is_meant()? {
         let asked = args.there()?;
         let done = args
@@ -35,14 +47,45 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         return Ok(done.status());
     }
     let mut settings = args.settings(context::random_seed()?)?;
-    let load = args.load()?;
-    let asked = args.asked(&load, settings.seed)?;
     let cancel = context::on_signals()?;
     let stop = || cancel.is_cancelled();
+    let load = args.load()?;
+    let targets = targets(args, &load, settings.seed, &stop)?;
+    let watch = watched::Watch::open(args, &stop)?;
+    let ports: Vec<u16> = targets.iter().map(|one| one.addresses[0].port()).collect();
+    let servers = watch.servers(args, &ports, |at| watched::here(args, &targets[at]))?;
+    if let Some(span) = targets.iter().filter_map(span_of_log).reduce(f64::max) {
+        settings.seconds.1 = args.seconds_of_log(span);
+    }
+    let remarks: Vec<Vec<String>> = targets
+        .iter()
+        .map(|target| remarks(target, settings.seconds.1))
+        .collect();
+    let what = What {
+        urls: targets.iter().map(record::name).collect(),
+        remarks,
+        load,
+        settings,
+        facts: assay_facts::survey(&Live, &[]).about(&[]),
+        watch,
+    };
+    measure(args, global, what, &stop, |settings, steps, stop, tell| {
+        carry_out(&targets, &servers, settings, steps, stop, tell)
+    })
+}
+
+/// The servers, as they are found from here.
+fn targets(
+    args: &Args,
+    load: &Http,
+    seed: u64,
+    stop: &dyn Fn() -> bool,
+) -> anyhow::Result<Vec<Target>> {
+    let asked = args.asked(load, seed)?;
     let today = context::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let mut targets: Vec<Target> = Vec::new();
     for url in &args.urls {
-        let target = find(url, &asked, today, &stop)?;
+        let target = find(url, &asked, today, stop)?;
         ensure!(
             targets
                 .iter()
@@ -51,18 +94,43 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         );
         targets.push(target);
     }
-    let watch = watched::Watch::open(args, &stop)?;
-    let servers = watch.servers(args, &targets)?;
-    if let Some(span) = targets.iter().filter_map(span_of_log).reduce(f64::max) {
-        settings.seconds.1 = args.seconds_of_log(span);
-    }
-    let mut remarks: Vec<Vec<String>> = targets
-        .iter()
-        .map(|target| remarks(target, settings.seconds.1))
-        .collect();
-    let urls: Vec<String> = targets.iter().map(record::name).collect();
+    Ok(targets)
+}
+
+/// What is measured, and how.
+struct What {
+    urls: Vec<String>,
+    remarks: Vec<Vec<String>>,
+    load: Http,
+    settings: Settings,
+    /// Of the machine that loads.
+    facts: Facts,
+    /// Sessions with the machines of the servers.
+    watch: watched::Watch,
+}
+
+/// Asks whether all shall end.
+type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
+/// Hears what happens.
+type Tell<'a, 'b> = &'a mut (dyn FnMut(Event<'_>) + Send + 'b);
+
+/// Measures by `carry`, keeps every step, and shows what it comes to.
+fn measure(
+    args: &Args,
+    global: &Global,
+    what: What,
+    stop: Stop<'_>,
+    carry: impl FnOnce(&Settings, &mut Vec<Step>, Stop<'_>, Tell<'_, '_>) -> Result<(), CarryError>,
+) -> anyhow::Result<Status> {
+    let What {
+        urls,
+        mut remarks,
+        load,
+        settings,
+        facts,
+        watch,
+    } = what;
     let mut store = context::open_store(global)?;
-    let facts = assay_facts::survey(&Live, &[]).about(&[]);
     let mut run = record::open(record::Opening {
         uid: context::random_uid()?,
         version: env!("CARGO_PKG_VERSION"),
@@ -70,12 +138,12 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         facts,
         seed: settings.seed,
         rounds: settings.rounds,
-        targets: &targets,
+        targets: &urls,
         remarks: &remarks,
     });
     store.create_run(&mut run)?;
     let mut keeper = Keeper {
-        progress: progress::Progress::new(args.quiet, &urls, estimate(targets.len(), &settings)),
+        progress: progress::Progress::new(args.quiet, &urls, estimate(urls.len(), &settings)),
         store,
         run,
         load,
@@ -87,14 +155,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let broken = Arc::clone(&keeper.broken);
     let stop_all = || stop() || broken.load(Ordering::Relaxed);
     let mut steps: Vec<Step> = Vec::new();
-    let carried = carry_out(
-        &targets,
-        &servers,
-        &settings,
-        &mut steps,
-        &stop_all,
-        &mut |event| keeper.tell(&event),
-    );
+    let carried = carry(&settings, &mut steps, &stop_all, &mut |event| {
+        keeper.tell(&event);
+    });
     keeper.progress.end();
     let state = match (&carried, stop()) {
         (Err(_), _) => RunState::Failed,
@@ -105,9 +168,12 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         keeper.run.remarks.push(format!("{}: {lost}", urls[target]));
         remarks[target].push(lost);
     }
-    keeper.end(state)?;
-    carried.context("the load could not be carried out")?;
-    let judged = judge(&steps, targets.len());
+    let number = keeper.end(state)?;
+    if let Err(CarryError::Load(_)) = &carried {
+        carried.context("the load could not be carried out")?;
+        return Ok(Status::Error);
+    }
+    let judged = judge(&steps, urls.len());
     let web = Web {
         urls: &urls,
         remarks: &remarks,
@@ -122,6 +188,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     match args.json {
         true => print(&json(&web))?,
         false => print(&terminal(&web, context::style(global)))?,
+    }
+    if let Err(error) = carried {
+        let kept = format!("{error}; the measurement ended, and what was measured is run {number}");
+        return Err(Unreadable(clean(&kept)).into());
     }
     Ok(match () {
         () if stop() => Status::Interrupted,
@@ -178,7 +248,8 @@ impl Keeper<'_> {
         self.store.add_sample(self.run.id, &sample)
     }
 
-    fn end(mut self, state: RunState) -> anyhow::Result<()> {
+    /// Its number in the store.
+    fn end(mut self, state: RunState) -> anyhow::Result<RunId> {
         if let Some(error) = self.failed {
             return Err(error)
                 .context("what was measured cannot be kept, so the measurement ended");
@@ -189,7 +260,7 @@ impl Keeper<'_> {
         if state == RunState::Interrupted {
             eprintln!("interrupted; what was measured is run {}", self.run.id);
         }
-        Ok(())
+        Ok(self.run.id)
     }
 }
 

@@ -7,6 +7,7 @@ mod changed;
 mod common;
 mod hostile;
 mod over_ssh;
+mod proxmox;
 mod refused;
 
 use common::{Home, Ran};

@@ -1,12 +1,13 @@
 //! What speaks against the figures of a step.
 
 use super::limit::percent;
+use super::many;
 use crate::doubts::{suspect, void};
 use assay_model::web::{Measured, Pace, Step};
 use assay_model::{Doubt, Nanos};
 
 /// All rules; each has a section of its name in the book.
-pub const ALL: [&str; 9] = [
+pub const ALL: [&str; 11] = [
     "nothing-answered",
     "interrupted",
     "requests-failed",
@@ -16,6 +17,8 @@ pub const ALL: [&str; 9] = [
     "rate-not-reached",
     "few-answers",
     "foreign-work",
+    "generator-lost",
+    "not-together",
 ];
 
 /// A generator that sends later than this in one request of a hundred changes what it measures.
@@ -57,7 +60,17 @@ pub fn doubts(step: &Step) -> Vec<Doubt> {
         few_answers,
         foreign_work,
     ];
-    RULES.iter().filter_map(|rule| rule(step)).collect()
+    // Of several generators, what is said of one has its name.
+    const OWN: [fn(&Step) -> Option<Doubt>; 4] =
+        [nothing_answered, late_sends, generator_full, foreign_work];
+    let mut found: Vec<Doubt> = RULES.iter().filter_map(|rule| rule(step)).collect();
+    if !step.parts.is_empty() {
+        found.retain(|doubt| !["late-sends", "generator-full"].contains(&doubt.code.as_str()));
+        found.extend(OWN.iter().filter_map(|rule| many::named(step, *rule)));
+        found.extend(many::lost(step));
+        found.extend(many::not_together(step));
+    }
+    found
 }
 
 fn nothing_answered(step: &Step) -> Option<Doubt> {
@@ -249,14 +262,12 @@ fn few_answers(step: &Step) -> Option<Doubt> {
 
 fn foreign_work(step: &Step) -> Option<Doubt> {
     let machine = &step.machine;
+    // Of several generators the machine here may be none of those that matter: then it has no window.
     let time = machine.window.0 as f64 * f64::from(machine.cpus);
-    if time <= 0.0 {
-        return None;
-    }
-    let stolen = machine.stolen.0 as f64 / time;
+    let stolen = machine.stolen.0 as f64 / time.max(1.0);
     let foreign = step
         .foreign_cpus()
-        .map(|cpus| cpus / f64::from(machine.cpus));
+        .map(|cpus| cpus / f64::from(machine.cpus.max(1)));
     let remedy = "Stop other work, or measure when the machine is quiet.";
     if let Some(foreign) = foreign.filter(|foreign| *foreign > FOREIGN) {
         let evidence = format!(

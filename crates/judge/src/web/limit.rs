@@ -34,7 +34,14 @@ pub fn limit(step: &Step) -> Limit {
         server,
         schedule,
     ];
-    let found = DECISIONS.iter().find_map(|decide| decide(step));
+    // What keeps one of several generators back keeps back what all give.
+    const OWN: [fn(&Step) -> Option<Limit>; 4] = [ports, generator_full, network, late];
+    let of_one = super::many::each(step).find_map(|(name, alone)| {
+        let limit = OWN.iter().find_map(|decide| decide(&alone))?;
+        let evidence = format!("{name}: {}", limit.evidence);
+        Some(Limit { evidence, ..limit })
+    });
+    let found = of_one.or_else(|| DECISIONS.iter().find_map(|decide| decide(step)));
     found.unwrap_or_else(|| rest(step))
 }
 

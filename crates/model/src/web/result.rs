@@ -114,6 +114,9 @@ pub struct StepResult {
     pub failed: u64,
     /// By kind.
     pub failures: Vec<Failures>,
+    /// What each of several generators gave.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generators: Vec<Given>,
     /// CPUs that the server used, on average.
     pub server_cpus: Option<f64>,
     /// CPUs that the generator used.
@@ -129,6 +132,21 @@ pub struct StepResult {
     pub limit: Limit,
     /// Doubts of all rounds, each once.
     pub doubts: Vec<Doubt>,
+}
+
+/// What one of several generators gave, on average over the rounds that are shown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Given {
+    /// Which machine, as the user calls it.
+    pub generator: String,
+    /// Good answers per second that it had.
+    pub rate: f64,
+    /// Share of all good answers.
+    pub share: f64,
+    /// CPUs that it used for it.
+    pub cpus: f64,
+    /// Requests of its that failed or were never sent, in all rounds.
+    pub failed: u64,
 }
 
 /// How much a server can do.

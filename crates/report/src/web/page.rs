@@ -36,6 +36,10 @@ pub fn page(web: &Web) -> String {
                 }),
         );
         let all: Vec<&StepResult> = closed.iter().chain(&open).copied().collect();
+        let generators = generators(url, &all);
+        if !generators.rows.is_empty() {
+            sections.push(generators);
+        }
         sections.push(limits(url, &all));
         let doubts = doubts(url, &all);
         if !doubts.rows.is_empty() {
@@ -193,6 +197,31 @@ fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Sec
         drawing: Some(drawing),
         ..Section::default()
     })
+}
+
+fn generators(url: &str, steps: &[&StepResult]) -> Section {
+    let rows = steps.iter().flat_map(|step| {
+        step.generators.iter().map(|one| Line {
+            label: name(step),
+            cells: vec![
+                clean(&one.generator),
+                significant(one.rate),
+                format!("{:.1} %", one.share * 100.0),
+                format!("{:.2}", one.cpus),
+                one.failed.to_string(),
+            ],
+            ..Line::default()
+        })
+    });
+    Section {
+        heading: format!("Who gave how much of the load on {}", clean(url)),
+        about: "What each of the machines that loaded together had of the good answers, and its own CPUs."
+            .to_owned(),
+        columns: vec!["step", "generator", "answers/s", "share", "own CPU", "failed"],
+        rows: rows.collect(),
+        drawing: Some(String::new()),
+        ..Section::default()
+    }
 }
 
 fn limits(url: &str, steps: &[&StepResult]) -> Section {

@@ -37,6 +37,16 @@ fn step(target: usize, pace: Pace, connections: u32) -> StepResult {
         due: 600,
         failed: 7,
         failures: Vec::new(),
+        generators: match connections {
+            4 => vec![Given {
+                generator: "db<1>".to_owned(),
+                rate: 4_321.0,
+                share: 0.35,
+                cpus: 0.2,
+                failed: 3,
+            }],
+            _ => Vec::new(),
+        },
         server_cpus: Some(0.98),
         generator_cpus: 0.31,
         per_cpu_second: Some(estimate),
@@ -119,6 +129,7 @@ fn a_terminal_of_any_width() {
             "81.0 µs",
             "limited by server",
             "requests-failed",
+            "4 connections: db<1> 4,321/s (35 %), 3 failed",
         ] {
             let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(flat.contains(said), "{width}: {said}\n{text}");
@@ -155,6 +166,8 @@ fn the_page_is_whole_and_escapes() {
         "What a user of",
         "not told apart",
         "per CPU second",
+        "Who gave how much",
+        "db&lt;1&gt;",
     ] {
         assert!(page.contains(said), "{said}");
     }

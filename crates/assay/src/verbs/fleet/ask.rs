@@ -3,12 +3,13 @@
 use super::Which;
 use super::follow::{Followed, Way, follow};
 use crate::context;
+use crate::elsewhere::How;
 use crate::global::Global;
 use crate::progress::Meter;
 use assay_advice::{Catalogue, findings};
 use assay_facts::Options;
 use assay_fleet::session::{Fault, SessionError};
-use assay_fleet::{History, Machine, Outcome, Round, Session};
+use assay_fleet::{History, Inventory, Machine, Outcome, Round, Session};
 use assay_host::Bundle;
 use assay_model::finding::Checked;
 use assay_model::{Facts, Nanos};
@@ -42,23 +43,26 @@ pub fn history() -> anyhow::Result<History> {
     Ok(History::at(context::state_dir()?.join("fleet")))
 }
 
+/// How each machine is reached: by what is said here, else by what the inventory says.
+pub fn sessions(machines: &[Machine], how: &How, inventory: &Inventory) -> Vec<Session> {
+    let session = |machine: &Machine| {
+        let mut session = how.session(&machine.address);
+        session.sudo |= machine.sudo.unwrap_or(false);
+        if let (None, Some(seconds)) = (how.deadline, machine.deadline) {
+            session.deadline = Duration::from_secs(seconds.clamp(1, 3600));
+        }
+        session.config = session.config.or_else(|| inventory.ssh_config.clone());
+        session
+    };
+    machines.iter().map(session).collect()
+}
+
 /// Asks the machines, judges what they send by the whole catalogue, and keeps it.
 pub fn ask(which: &Which, catalogue: &Catalogue, global: &Global) -> anyhow::Result<Asked> {
     let (inventory, others) = which.known.open(which.how.ssh_config().as_deref())?;
     let machines = inventory.choose(&which.names, others)?;
     let history = history()?;
-    let sessions: Vec<Session> = machines
-        .iter()
-        .map(|machine| {
-            let mut session = which.how.session(&machine.address);
-            session.sudo |= machine.sudo.unwrap_or(false);
-            if let (None, Some(seconds)) = (which.how.deadline, machine.deadline) {
-                session.deadline = Duration::from_secs(seconds.clamp(1, 3600));
-            }
-            session.config = session.config.or_else(|| inventory.ssh_config.clone());
-            session
-        })
-        .collect();
+    let sessions = sessions(&machines, &which.how, &inventory);
     let cancel = context::on_signals()?;
     let longest = sessions.iter().map(|session| session.deadline).max();
     let meter = Mutex::new(Meter::new(

@@ -2,6 +2,7 @@
 
 use crate::input;
 use crate::remote::{Asked as AskedThere, Named, Remote, SentFile, Value};
+use crate::verbs::fleet::Known;
 use anyhow::{Context as _, ensure};
 use assay_http::MOST_CONNECTIONS;
 use assay_model::Nanos;
@@ -29,6 +30,8 @@ Examples:
                                                   yesterday's requests, twice as fast
   assay web URL --list urls.txt --shuffle         a URL or path on each line, at random
   assay web URL --host root@client                from another machine, over ssh
+  assay web URL --from web,client --concurrency 30
+                                                  from several machines of the inventory at once
   assay web URL --link 1gbit --server-pid 4242    what the link carries; whose CPU time counts
   assay web http://shop/ --server-host root@shop  the CPU time of the server there, over ssh
 
@@ -174,6 +177,14 @@ pub struct Args {
     pub html: Option<PathBuf>,
     #[command(flatten)]
     pub remote: Remote,
+    /// Load from these machines at once, over ssh: what is asked for is what all do together
+    #[arg(long, value_name = "GROUP|MACHINE,…", value_delimiter = ',', conflicts_with_all = ["host", "log"])]
+    pub from: Vec<String>,
+    #[command(flatten)]
+    pub known: Known,
+    /// Do what another assay says: the other end of --from
+    #[arg(long, hide = true)]
+    pub generate: bool,
     /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,
@@ -222,6 +233,25 @@ impl Args {
             self.html.is_none(),
             "the page of a measurement from elsewhere is made of what is stored: leave out --html, then `assay report last --html FILE`"
         );
+        self.files_there()
+    }
+
+    /// What each of several machines has to do.
+    pub fn there_at_once(&self) -> anyhow::Result<AskedThere> {
+        let mut asked = self.files_there()?;
+        // All that is seen together is shown here, and so is the server, where it is this machine.
+        let ours = [
+            ("--html", Value::One),
+            ("--server-host", Value::One),
+            ("--server-pid", Value::One),
+            ("--cgroup", Value::One),
+        ];
+        asked.cut.extend(ours);
+        asked.more.push("--generate".into());
+        Ok(asked)
+    }
+
+    fn files_there(&self) -> anyhow::Result<AskedThere> {
         let mut asked = AskedThere {
             quiet: self.quiet,
             ..AskedThere::default()

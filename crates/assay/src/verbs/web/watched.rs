@@ -36,7 +36,10 @@ impl Watch {
             let there = match open {
                 Some((_, there)) => Arc::clone(there),
                 None => {
-                    let session = args.remote.session(host)?;
+                    let session = match args.from.is_empty() {
+                        true => args.remote.session(host)?,
+                        false => args.remote.how.session(host),
+                    };
                     let there = There::open(&session, stop).map_err(crate::remote::unreached)?;
                     known.push((host, Arc::clone(&there)));
                     there
@@ -47,16 +50,22 @@ impl Watch {
         Ok(Self { of })
     }
 
-    /// Where the CPU time of each target is counted.
-    pub fn servers(&self, args: &Args, targets: &[Target]) -> anyhow::Result<Vec<Server>> {
-        let both = targets.iter().zip(&self.of);
-        both.map(|(target, there)| match there {
-            None => here(args, target),
+    /// Where the CPU time of each target is counted, which listens on this port; `here` says it when that is this
+    /// machine.
+    pub fn servers(
+        &self,
+        args: &Args,
+        ports: &[u16],
+        here: impl Fn(usize) -> anyhow::Result<Server>,
+    ) -> anyhow::Result<Vec<Server>> {
+        let both = ports.iter().zip(&self.of).enumerate();
+        both.map(|(at, (port, there))| match there {
+            None => here(at),
             Some(there) => {
                 let found = match (&args.server_pid, &args.cgroup) {
                     (Some(pid), _) => there.process(*pid),
                     (_, Some(group)) => there.group(group),
-                    _ => there.listening(target.addresses[0].port()),
+                    _ => there.listening(*port),
                 };
                 found.map_err(|why| anyhow!("{}: {}", there.name(), clean(why.as_str())))
             }
@@ -77,7 +86,7 @@ impl Watch {
 }
 
 /// On this machine.
-fn here(args: &Args, target: &Target) -> anyhow::Result<Server> {
+pub fn here(args: &Args, target: &Target) -> anyhow::Result<Server> {
     Ok(match (&args.server_pid, &args.cgroup) {
         (Some(pid), _) => Server::process(*pid)?,
         (_, Some(group)) => Server::group(group)?,

@@ -1,6 +1,6 @@
 //! Two clocks that know nothing of each other: what the exchange with the smallest round trip says of them.
 //!
-//! The server reads its clock somewhere between the sending and the arrival of an exchange, so the offset is
+//! The other reads its clock somewhere between the sending and the arrival of an exchange, so the offset is
 //! known to half the round trip, whatever the network does on either way (RFC 5905, section 8). Wall clocks
 //! have no part in it.
 
@@ -17,7 +17,7 @@ pub struct Exchange {
     pub received: i64,
 }
 
-/// Offset of the server's clock: what has to be added to a time here.
+/// Offset of the other clock: what has to be added to a time here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Offset {
     /// Microseconds.

@@ -1,0 +1,292 @@
+//! `assay web --from`: several machines of an inventory load one server at once, each by this program, which goes
+//! there for as long as it takes.
+
+use super::{Args, What, measure, targets, watched};
+use crate::context;
+use crate::global::Global;
+use crate::remote::Journey;
+use crate::status::{Status, Unreadable};
+use crate::verbs::fleet::ask;
+use anyhow::{Context as _, ensure};
+use assay_fleet::{IN_LANE, Session};
+use assay_host::Live;
+use assay_http::Url;
+use assay_model::Facts;
+use assay_page::text::clean;
+use assay_remote::{Program, Speaker, Talk};
+use assay_web::many::{Line, Many};
+use assay_web::{Server, carry_out_on, is_here, record};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What was said and not yet heard, at most: who talks without end waits for us.
+const WAITING: usize = 16;
+
+/// What is heard from a machine.
+enum Said {
+    Begun(Speaker),
+    Line(Instant, String),
+    /// On standard error.
+    Complaint(String),
+    /// Nothing more comes, and why. Whether the way there was the reason.
+    Ended(String, bool),
+}
+
+/// The way to a machine, as it is seen by who directs all.
+struct Wire {
+    heard: Receiver<Said>,
+    speaker: Option<Speaker>,
+    complaint: Option<String>,
+    /// Set when it is the way there that failed.
+    cut: std::sync::Arc<AtomicBool>,
+}
+
+impl Line for Wire {
+    fn say(&mut self, line: &str) {
+        if let Some(speaker) = &self.speaker {
+            speaker.say(format!("{line}\n").as_bytes());
+        }
+    }
+
+    fn hear(&mut self, within: Duration) -> Result<Option<(Instant, String)>, String> {
+        loop {
+            match self.heard.recv_timeout(within) {
+                Ok(Said::Begun(speaker)) => self.speaker = Some(speaker),
+                Ok(Said::Line(at, line)) => return Ok(Some((at, line))),
+                Ok(Said::Complaint(line)) => {
+                    let said = line.strip_prefix("assay: ").map(str::to_owned);
+                    self.complaint = said.or_else(|| self.complaint.take().or(Some(line)));
+                }
+                Ok(Said::Ended(why, cut)) => {
+                    self.cut.fetch_or(cut, Ordering::Relaxed);
+                    return Err(match (cut, self.complaint.take()) {
+                        (false, Some(complaint)) => complaint,
+                        _ => why,
+                    });
+                }
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => return Err("it is gone".to_owned()),
+            }
+        }
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        if let Some(speaker) = &self.speaker {
+            speaker.end();
+        }
+    }
+}
+
+/// Goes to all machines, measures from them together, and comes back.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let settings = args.settings(context::random_seed()?)?;
+    let load = args.load()?;
+    let asked = args.there_at_once()?;
+    let how = &args.remote.how;
+    let (inventory, others) = args.known.open(how.ssh_config().as_deref())?;
+    let machines = inventory.choose(&args.from, others)?;
+    ensure!(!machines.is_empty(), "--from: no machine is called so");
+    let sessions = ask::sessions(&machines, how, &inventory);
+    let names: Vec<String> = machines
+        .iter()
+        .map(|machine| clean(&machine.name))
+        .collect();
+    let mut urls = Vec::new();
+    let mut parsed = Vec::new();
+    for text in &args.urls {
+        let url = Url::parse(text).map_err(|why| anyhow::anyhow!("{text}: {why}"))?;
+        let name = record::name_of(&url);
+        ensure!(!urls.contains(&name), "{text} is named twice");
+        urls.push(name);
+        parsed.push(url);
+    }
+    let program = args.remote.going.program()?;
+    let programs: Vec<Program> = sessions
+        .iter()
+        .map(|_| program.again().context("the program that is sent"))
+        .collect::<anyhow::Result<_>>()?;
+    let cancel = context::on_signals()?;
+    let stop = || cancel.is_cancelled();
+    let watch = watched::Watch::open(args, &stop)?;
+    let ports: Vec<u16> = parsed.iter().map(Url::port).collect();
+    let servers = watch.servers(args, &ports, |at| server(args, &parsed[at]))?;
+    // Somebody else cannot: the others need not go on.
+    let vain = AtomicBool::new(false);
+    let cut = std::sync::Arc::new(AtomicBool::new(false));
+    // A bastion drops logins when too many come at once.
+    let (enter, leave) = sync_channel(IN_LANE);
+    let leave = Mutex::new(leave);
+    if !args.quiet {
+        eprintln!("assay goes to {}", names.join(", "));
+    }
+    std::thread::scope(|scope| {
+        let mut lines: Vec<(String, Box<dyn Line>)> = Vec::new();
+        for ((session, name), program) in sessions.iter().zip(&names).zip(programs) {
+            let (tell, heard) = sync_channel(WAITING);
+            let (asked, cancel, enter) = (&asked, cancel.clone(), enter.clone());
+            let (stop, vain, leave) = (&stop, &vain, &leave);
+            let silence = args.remote.going.silence();
+            scope.spawn(move || {
+                let going = Going {
+                    session,
+                    silence,
+                    program,
+                    stop: &|| stop() || vain.load(Ordering::Relaxed),
+                    enter,
+                    leave,
+                };
+                going.go(asked, cancel, &tell);
+            });
+            let wire = Wire {
+                heard,
+                speaker: None,
+                complaint: None,
+                cut: cut.clone(),
+            };
+            lines.push((name.clone(), Box::new(wire)));
+        }
+        let many = Many::join(lines, servers, &stop);
+        let mut many = match many {
+            Ok(Some(many)) => many,
+            Ok(None) => return Ok(Status::Interrupted),
+            Err(why) => {
+                vain.store(true, Ordering::Relaxed);
+                return match (stop(), cut.load(Ordering::Relaxed)) {
+                    (true, _) => Ok(Status::Interrupted),
+                    (false, true) => Err(Unreadable(clean(&why)).into()),
+                    (false, false) => Err(anyhow::anyhow!(clean(&why))),
+                };
+            }
+        };
+        let remarks = (0..urls.len()).map(|at| many.remarks(at).to_vec());
+        let what = What {
+            remarks: remarks.collect(),
+            urls,
+            load,
+            settings,
+            // What loads is not one machine.
+            facts: Facts::default(),
+            watch,
+        };
+        measure(args, global, what, &stop, |settings, steps, stop, tell| {
+            carry_out_on(&mut many, settings, steps, stop, tell)?;
+            match many.lost() {
+                // It was lost in the last step.
+                Some(lost) if !stop() => Err(assay_web::CarryError::Generator(lost)),
+                _ => Ok(()),
+            }
+        })
+    })
+}
+
+/// What one machine needs to be reached.
+struct Going<'a> {
+    session: &'a Session,
+    silence: Duration,
+    program: Program,
+    stop: &'a dyn Fn() -> bool,
+    /// A place among those that log in.
+    enter: SyncSender<()>,
+    leave: &'a Mutex<Receiver<()>>,
+}
+
+impl Going<'_> {
+    /// Goes there, and passes on what is said until its end.
+    fn go(
+        mut self,
+        asked: &crate::remote::Asked,
+        cancel: assay_instruments::Cancel,
+        tell: &SyncSender<Said>,
+    ) {
+        let left = std::cell::Cell::new(false);
+        let leave = || {
+            if !left.replace(true) {
+                let leave = self.leave.lock().unwrap_or_else(PoisonError::into_inner);
+                let _ = leave.try_recv();
+            }
+        };
+        let _ = self.enter.send(());
+        let journey = Journey {
+            session: self.session,
+            silence: self.silence,
+            quiet: true,
+            stop: self.stop,
+        };
+        let ended = journey.go(&mut self.program, cancel, |way| {
+            leave();
+            let words = way.words(asked)?;
+            let status = way.talk(
+                &words,
+                &mut Talk {
+                    stop: self.stop,
+                    begun: &mut |speaker| {
+                        let _ = tell.send(Said::Begun(speaker));
+                    },
+                    heard: &mut |at, line| {
+                        let _ = tell.send(Said::Line(at, line.to_owned()));
+                    },
+                    say: &mut |line| {
+                        let _ = tell.send(Said::Complaint(line.to_owned()));
+                    },
+                },
+            )?;
+            // Told at once: what follows is the way back.
+            let why = match status {
+                0 | 130 => "it ended".to_owned(),
+                129.. => format!("its assay was ended by signal {}", status - 128),
+                _ => format!("its assay ended with status {status}"),
+            };
+            let _ = tell.send(Said::Ended(why, false));
+            Ok(())
+        });
+        leave();
+        if let Err(error) = ended {
+            let why = format!("{error:#}");
+            let own = format!("{}: ", clean(&self.session.host));
+            let why = why.strip_prefix(&own).unwrap_or(&why).to_owned();
+            let _ = tell.send(Said::Ended(why, true));
+        }
+    }
+}
+
+/// Where the CPU time of a server is counted: here, when it is on this machine, which need not load it.
+fn server(args: &Args, url: &Url) -> anyhow::Result<Server> {
+    if let Some(pid) = args.server_pid {
+        return Ok(Server::process(pid)?);
+    }
+    if let Some(group) = &args.cgroup {
+        return Ok(Server::group(group)?);
+    }
+    let own = |address: &std::net::SocketAddr| {
+        !address.ip().to_canonical().is_loopback() && is_here(address)
+    };
+    // A name that only the generators know is no reason to stop.
+    let found = url.resolve().unwrap_or_default();
+    Ok(match found.iter().find(|address| own(address)) {
+        Some(address) => Server::listening(address),
+        None => {
+            Server::Unknown("it is on another machine: --server-host reads it there".to_owned())
+        }
+    })
+}
+
+/// The other end: finds the servers from here, and does what it is told on standard input.
+pub fn generate(args: &Args) -> anyhow::Result<Status> {
+    let settings = args.settings(0)?;
+    let cancel = context::on_signals()?;
+    let stop = || cancel.is_cancelled();
+    let load = args.load()?;
+    let targets = targets(args, &load, settings.seed, &stop)?;
+    let machine = assay_facts::machine(&Live).map(|machine| machine.id);
+    let input = std::io::BufReader::new(std::io::stdin());
+    let mut out = std::io::stdout();
+    assay_web::many::generate(&targets, machine, settings.link, input, &mut out, &stop)?;
+    Ok(match stop() {
+        true => Status::Interrupted,
+        false => Status::Ok,
+    })
+}

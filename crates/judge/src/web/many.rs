@@ -1,0 +1,125 @@
+//! What is said of a load from several machines at once: which of them gave how much, and which of them
+//! speaks against all.
+
+use crate::doubts::{clean, void};
+use assay_model::web::Step;
+use assay_model::web::result::Given;
+use assay_model::{Doubt, Nanos};
+
+/// Generators that were not there for more than this share of the counted time did not load together.
+const APART: f64 = 0.05;
+
+/// The generators of a step of which something is known, each as if it had been alone.
+pub(super) fn each(step: &Step) -> impl Iterator<Item = (String, Step)> + '_ {
+    let there = step.parts.iter().filter(|part| part.lost.is_none());
+    there.map(|part| (clean(&part.generator), part.alone(step)))
+}
+
+/// A rule about a generator, asked of each: one doubt with the names of all that it is about.
+pub(super) fn named(step: &Step, rule: fn(&Step) -> Option<Doubt>) -> Option<Doubt> {
+    let mut found: Option<Doubt> = None;
+    for (name, alone) in each(step) {
+        let Some(doubt) = rule(&alone) else {
+            continue;
+        };
+        let evidence = format!("{name}: {}", doubt.evidence);
+        found = Some(match found {
+            Some(before) => Doubt {
+                evidence: format!("{}; {evidence}", before.evidence),
+                severity: before.severity.max(doubt.severity),
+                ..before
+            },
+            None => Doubt { evidence, ..doubt },
+        });
+    }
+    found
+}
+
+/// A generator of which nothing came: the server had a load that nobody counted.
+pub(super) fn lost(step: &Step) -> Option<Doubt> {
+    let all: Vec<String> = step
+        .parts
+        .iter()
+        .filter_map(|part| {
+            let why = part.lost.as_ref()?;
+            Some(format!("{}: {}", clean(&part.generator), clean(why)))
+        })
+        .collect();
+    (!all.is_empty()).then(|| {
+        void(
+            "generator-lost",
+            format!(
+                "what a generator did in this step is not known ({})",
+                all.join("; ")
+            ),
+            "See what ended it there, or leave that machine out.",
+        )
+    })
+}
+
+/// Generators that did not load at the same time.
+pub(super) fn not_together(step: &Step) -> Option<Doubt> {
+    let there = step.parts.iter().filter(|part| part.lost.is_none());
+    let worst = there.max_by_key(|part| part.apart_us())?;
+    let apart = worst.apart_us().saturating_mul(1000);
+    (apart as f64 > APART * step.measured.window.0 as f64).then(|| {
+        let shown = |us: i64| Nanos(us.unsigned_abs().saturating_mul(1000));
+        let error = worst.clock.map_or(0, |clock| clock.error_us);
+        void(
+            "not-together",
+            format!(
+                "{} began {} {} its time, and its clock was known to {}: of {} that were counted, all loaded together for less",
+                clean(&worst.generator),
+                shown(worst.late_us),
+                if worst.late_us < 0 { "before" } else { "after" },
+                shown(error),
+                step.measured.window
+            ),
+            "Measure longer (--seconds), or from machines that are nearer.",
+        )
+    })
+}
+
+/// What each generator gave, on average over these steps.
+pub(super) fn given(steps: &[&Step]) -> Vec<Given> {
+    let mut all: Vec<(Given, u32)> = Vec::new();
+    let answers: f64 = steps.iter().map(|step| step.measured.answers as f64).sum();
+    for part in steps.iter().flat_map(|step| &step.parts) {
+        let seconds = part.measured.window.as_secs_f64();
+        let cpus = match seconds > 0.0 {
+            true => part.measured.cpu.as_secs_f64() / seconds,
+            false => 0.0,
+        };
+        let share = part.measured.answers as f64 / answers.max(1.0);
+        let (rate, failed) = (part.measured.rate(), part.measured.failed());
+        match all
+            .iter_mut()
+            .find(|(own, _)| own.generator == part.generator)
+        {
+            Some((own, rounds)) => {
+                own.rate += rate;
+                own.share += share;
+                own.cpus += cpus;
+                own.failed = own.failed.saturating_add(failed);
+                *rounds += 1;
+            }
+            None => all.push((
+                Given {
+                    generator: part.generator.clone(),
+                    rate,
+                    share,
+                    cpus,
+                    failed,
+                },
+                1,
+            )),
+        }
+    }
+    all.into_iter()
+        .map(|(given, rounds)| Given {
+            rate: given.rate / f64::from(rounds),
+            cpus: given.cpus / f64::from(rounds),
+            ..given
+        })
+        .collect()
+}

@@ -1,0 +1,117 @@
+//! A verb there that is spoken with while it runs.
+
+use super::{Link, SessionError};
+use crate::outbox::Outbox;
+use assay_fleet::line::Lines;
+use assay_fleet::session::Fault;
+use assay_page::text::clean;
+use assay_wire::{Reply, Request};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::time::Instant;
+
+/// The longest line of what it says; a step of a load has some hundred thousand bytes.
+const LONGEST: usize = 16 << 20;
+
+/// Speaks to a verb that runs, from any thread and at once.
+#[derive(Clone)]
+pub struct Speaker {
+    out: Outbox,
+    request: u64,
+}
+
+impl Speaker {
+    /// Sends bytes to its standard input.
+    pub fn say(&self, bytes: &[u8]) {
+        let input = Request::Input(bytes.to_vec());
+        self.out.put(input.frame(self.request).encode());
+    }
+
+    /// Ends its standard input.
+    pub fn end(&self) {
+        self.say(&[]);
+    }
+}
+
+/// What the caller does meanwhile.
+pub struct Talk<'a> {
+    /// Whether it shall end.
+    pub stop: &'a dyn Fn() -> bool,
+    /// It began.
+    pub begun: &'a mut dyn FnMut(Speaker),
+    /// A line that it wrote to standard output, and when it came.
+    pub heard: &'a mut dyn FnMut(Instant, &str),
+    /// A line that it wrote to standard error, without control characters.
+    pub say: &'a mut dyn FnMut(&str),
+}
+
+impl Link<'_> {
+    /// Runs a verb there to its end and carries lines both ways. Its exit status; 128 + signal when one ended it.
+    ///
+    /// # Errors
+    /// [`SessionError`], as for [`Link::run`].
+    pub fn talk(
+        &mut self,
+        arguments: &[impl AsRef<OsStr>],
+        talk: &mut Talk<'_>,
+    ) -> Result<i32, SessionError> {
+        let request = self.next_request();
+        let words = arguments.iter().map(|word| word.as_ref().as_bytes());
+        self.send(
+            request,
+            &Request::Run {
+                timeout_ms: 0,
+                input: true,
+                argv: words.map(<[u8]>::to_vec).collect(),
+            },
+        );
+        (talk.begun)(Speaker {
+            out: self.out.clone(),
+            request,
+        });
+        let mut stdout = Vec::new();
+        let mut stderr = Lines::default();
+        let mut asked = false;
+        loop {
+            if !asked && (talk.stop)() {
+                asked = true;
+                self.send(request, &Request::Interrupt);
+            }
+            let Some(reply) = self.reply(request)? else {
+                continue;
+            };
+            match reply {
+                Reply::Out(bytes) => {
+                    let at = Instant::now();
+                    stdout.extend_from_slice(&bytes);
+                    while let Some(end) = stdout.iter().position(|byte| *byte == b'\n') {
+                        let line: Vec<u8> = stdout.drain(..=end).collect();
+                        (talk.heard)(at, String::from_utf8_lossy(&line).trim_end());
+                    }
+                    if stdout.len() > LONGEST {
+                        let reason = "it prints a line of more than 16 MiB";
+                        return Err(self.session.failed(Fault::TooMuch, reason));
+                    }
+                }
+                Reply::Err(bytes) => {
+                    stderr.push(&bytes);
+                    while let Some(line) = stderr.next() {
+                        (talk.say)(&clean(line.trim_end()));
+                    }
+                }
+                Reply::Exit(status) => {
+                    let rest = stderr.rest();
+                    if !rest.is_empty() {
+                        (talk.say)(&clean(&String::from_utf8_lossy(&rest)));
+                    }
+                    return Ok(status);
+                }
+                Reply::Failed { reason, .. } => {
+                    let reason = String::from_utf8_lossy(&reason);
+                    return Err(self.session.failed(Fault::Other, &reason));
+                }
+                _ => {}
+            }
+        }
+    }
+}

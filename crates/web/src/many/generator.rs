@@ -1,0 +1,125 @@
+//! The end on a machine that loads: it does what the lines that come in say.
+
+use super::{Order, Reached, Word};
+use crate::server::Server;
+use crate::step::{Bench, Manner, Shape, measure};
+use crate::target::Target;
+use std::io::{self, BufRead, Write};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often is looked whether to stop.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Says that these servers were found, and carries out what is asked until nothing more can come, or `stop` says
+/// so. `machine` names this machine, `speed` is that of its link in bits per second, where the user says it.
+///
+/// # Errors
+/// Nobody hears any more.
+pub fn generate(
+    targets: &[Target],
+    machine: Option<String>,
+    speed: Option<f64>,
+    input: impl BufRead + Send + 'static,
+    out: &mut (dyn Write + Send),
+    stop: &(dyn Fn() -> bool + Sync),
+) -> io::Result<()> {
+    let begin = Instant::now();
+    let (tell, told) = channel();
+    thread::spawn(move || {
+        for line in input.lines().map_while(Result::ok) {
+            if tell.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    let reached = |target: &Target| Reached {
+        addresses: target.addresses.clone(),
+        consent: target.consent,
+        protocol: target.protocol(),
+        streams: target.streams,
+        remarks: target.remarks.clone(),
+    };
+    let ready = Word::Ready {
+        targets: targets.iter().map(reached).collect(),
+        machine,
+    };
+    say(out, &ready)?;
+    while !stop() {
+        let line = match told.recv_timeout(LOOK) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        let word = match serde_json::from_str(&line) {
+            Ok(Order::Clock) => Word::Clock(micros(begin, Instant::now())),
+            Ok(Order::Step {
+                shape,
+                manner,
+                at_us,
+            }) if shape.target < targets.len() => {
+                let target = &targets[shape.target];
+                let late_us = wait(begin, at_us, stop);
+                carry(target, speed, &manner, shape, late_us, out, stop)
+            }
+            Ok(Order::Step { .. }) => Word::Failed("there is no such server".to_owned()),
+            Err(error) => Word::Failed(format!("it does not understand its order: {error}")),
+        };
+        say(out, &word)?;
+    }
+    Ok(())
+}
+
+fn say(out: &mut dyn Write, word: &Word) -> io::Result<()> {
+    let mut line = serde_json::to_vec(word)?;
+    line.push(b'\n');
+    out.write_all(&line)?;
+    out.flush()
+}
+
+fn micros(begin: Instant, at: Instant) -> i64 {
+    let since = at.saturating_duration_since(begin).as_micros();
+    i64::try_from(since).unwrap_or(i64::MAX)
+}
+
+/// Waits for a time by this clock; by how much it is over.
+fn wait(begin: Instant, at_us: i64, stop: &(dyn Fn() -> bool + Sync)) -> i64 {
+    loop {
+        let late = micros(begin, Instant::now()).saturating_sub(at_us);
+        if late >= 0 || stop() {
+            return late.max(0);
+        }
+        let left = Duration::from_micros(late.unsigned_abs());
+        thread::sleep(left.min(LOOK));
+    }
+}
+
+fn carry(
+    target: &Target,
+    speed: Option<f64>,
+    manner: &Manner,
+    shape: Shape,
+    late_us: i64,
+    out: &mut (dyn Write + Send),
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Word {
+    let server = match target.here {
+        true => Server::listening(&target.addresses[0]),
+        false => Server::Unknown("it is on another machine".to_owned()),
+    };
+    let bench = Bench::new(target, &server, speed);
+    // What was agreed on is kept here as well, whatever is asked.
+    let shape = target.allowed(shape);
+    let mut tell = |(answers, failures): (u64, u64), _: Duration| {
+        // Who does not hear this does not hear the end either, and is told then.
+        let _ = say(out, &Word::Live(answers, failures));
+    };
+    match measure(&bench, manner, shape, stop, &mut tell) {
+        Ok(step) => Word::Step {
+            late_us,
+            step: Box::new(step),
+        },
+        Err(error) => Word::Failed(error.to_string()),
+    }
+}

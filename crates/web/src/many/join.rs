@@ -1,0 +1,238 @@
+//! Generators become one: what each of them found must be the same server, and what they say must be possible.
+
+use super::{Generator, Joint, Line, Many, Order, Reached, Word};
+use crate::server::Server;
+use assay_model::web::Step;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Remarks of one generator on one server, and characters of each, that are passed on.
+const REMARKS: (usize, usize) = (20, 400);
+/// No count of a step is larger: it would not be exact as a number in JSON.
+const MOST: u64 = 1 << 53;
+
+impl Many {
+    /// Waits until each of these is ready, and compares what they found. `servers` are where the CPU time of each
+    /// server is counted from here. None when `stop` says so first.
+    ///
+    /// # Errors
+    /// One cannot, or may not, load a server; for people.
+    pub fn join(
+        lines: Vec<(String, Box<dyn Line>)>,
+        servers: Vec<Server>,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Self>, String> {
+        let mut generators = Vec::new();
+        let mut found: Vec<Vec<Reached>> = Vec::new();
+        let mut machines: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, line) in lines {
+            let mut one = Generator {
+                name,
+                line,
+                clock: None,
+                lost: None,
+            };
+            let said = |why: String| format!("{}: {why}", one.name);
+            let (targets, machine) = loop {
+                match one.line.hear(super::LOOK).map_err(said)? {
+                    Some((_, line)) => match serde_json::from_str(&line) {
+                        Ok(Word::Ready { targets, machine }) => break (targets, machine),
+                        Ok(Word::Failed(why)) => return Err(said(why)),
+                        _ => return Err(said("it says what no generator says".to_owned())),
+                    },
+                    None if stop() => return Ok(None),
+                    None => {}
+                }
+            };
+            let whole = targets.len() == servers.len()
+                && targets.iter().all(|target| !target.addresses.is_empty());
+            if !whole {
+                return Err(said(
+                    "it found other servers than it was asked for".to_owned(),
+                ));
+            }
+            if let Some(machine) = machine {
+                machines.entry(machine).or_default().push(one.name.clone());
+            }
+            generators.push(one);
+            found.push(targets);
+        }
+        let names: Vec<&str> = generators.iter().map(|one| one.name.as_str()).collect();
+        let mut targets = Vec::new();
+        for (at, server) in servers.into_iter().enumerate() {
+            let each: Vec<(&str, &Reached)> = names
+                .iter()
+                .copied()
+                .zip(found.iter().map(|targets| &targets[at]))
+                .collect();
+            let mut joint = joint(&each, server)?;
+            for same in machines.values().filter(|names| names.len() > 1) {
+                joint.remarks.push(format!(
+                    "{} are one machine, and share what it has",
+                    same.join(", ")
+                ));
+            }
+            targets.push(joint);
+        }
+        Ok(Some(Self {
+            generators,
+            targets,
+            begin: Instant::now(),
+        }))
+    }
+}
+
+/// What all of them found of one server.
+fn joint(each: &[(&str, &Reached)], server: Server) -> Result<Joint, String> {
+    let Some((_, first)) = each.first() else {
+        return Err("no machine to load from".to_owned());
+    };
+    let here = |reached: &Reached| {
+        let mut all = reached.addresses.iter();
+        all.any(|address| address.ip().to_canonical().is_loopback())
+    };
+    if each.len() > 1 && each.iter().any(|(_, reached)| here(reached)) {
+        return Err(
+            "the address of the server is one that means another machine on each of several (127.0.0.1, ::1, \
+             localhost): name it as all of them reach it"
+                .to_owned(),
+        );
+    }
+    if let Some((name, _)) = each
+        .iter()
+        .find(|(_, one)| (one.protocol, one.streams) != (first.protocol, first.streams))
+    {
+        return Err(format!(
+            "{name}: the server speaks something else with it than with {}",
+            each[0].0
+        ));
+    }
+    let agreed = each.iter().filter_map(|(_, reached)| reached.consent);
+    let consent = agreed.reduce(|a, b| a.stricter(&b));
+    let names: Vec<&str> = each.iter().map(|(name, _)| *name).collect();
+    let mut remarks = vec![format!("loaded from {} at once", names.join(", "))];
+    if each.iter().any(|(_, one)| one.addresses != first.addresses) {
+        let where_to = each.iter().map(|(name, one)| {
+            let all: Vec<String> = one.addresses.iter().map(ToString::to_string).collect();
+            format!("{name} loads {}", all.join(", "))
+        });
+        let all: Vec<String> = where_to.collect();
+        remarks.push(format!(
+            "its name has several addresses: {}",
+            all.join("; ")
+        ));
+    }
+    let mut said: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (name, one) in each {
+        for remark in one.remarks.iter().take(REMARKS.0) {
+            let remark: String = remark.chars().take(REMARKS.1).collect();
+            said.entry(remark).or_default().push(name);
+        }
+    }
+    remarks.extend(
+        said.into_iter()
+            .map(|(remark, by)| match by.len() == each.len() {
+                true => remark,
+                false => format!("{}: {remark}", by.join(", ")),
+            }),
+    );
+    if let Some(consent) = &consent {
+        remarks.push(format!(
+            "the server agrees to a load until {}, and all generators together keep to it",
+            consent.until
+        ));
+    }
+    Ok(Joint {
+        consent,
+        protocol: first.protocol,
+        streams: first.streams,
+        server,
+        remarks,
+    })
+}
+
+/// Whether a generator can have seen this when it was told to do that: what comes from another machine may be
+/// anything.
+pub(super) fn can_be(order: &Order, step: &Step) -> bool {
+    let Order::Step { manner, .. } = order else {
+        return false;
+    };
+    let seen = &step.measured;
+    let window = manner.window.as_nanos();
+    let counts = [
+        seen.answers,
+        seen.bytes,
+        seen.received,
+        seen.due,
+        seen.unsent,
+        seen.waited,
+        seen.connections,
+        seen.latency.count(),
+        seen.service.count(),
+        seen.lateness.count(),
+        seen.connect.count(),
+        seen.failures
+            .iter()
+            .fold(0, |sum, one| one.count.saturating_add(sum)),
+    ];
+    let bins = [&seen.latency, &seen.service, &seen.lateness, &seen.connect];
+    u128::from(seen.window.0) <= window
+        && counts.iter().all(|count| *count < MOST)
+        && bins.iter().all(|one| one.bins().count() <= 200_000)
+        && seen.seconds.len() as u128 <= window / 1_000_000_000 + 1
+        && seen.failures.len() <= assay_model::web::FailureKind::ALL.len()
+        && seen.under_way.is_finite()
+        && seen.under_way >= 0.0
+        && step.parts.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Consent;
+    use assay_model::web::Protocol;
+
+    fn reached(address: &str, most: Option<f64>) -> Reached {
+        Reached {
+            addresses: vec![address.parse().unwrap()],
+            consent: most.map(|most| Consent {
+                until: "2030-01-01".parse().unwrap(),
+                most_requests_per_second: Some(most),
+                most_connections: None,
+            }),
+            protocol: Protocol::Http1,
+            streams: 1,
+            remarks: vec!["x".to_owned()],
+        }
+    }
+
+    fn joined(all: &[Reached]) -> Result<Joint, String> {
+        let names = ["a", "b", "c"];
+        let each: Vec<(&str, &Reached)> = names.into_iter().zip(all).collect();
+        joint(&each, Server::Unknown("elsewhere".to_owned()))
+    }
+
+    #[test]
+    fn all_keep_to_the_strictest_and_load_one_server() {
+        let all = [
+            reached("192.0.2.1:80", None),
+            reached("192.0.2.1:80", Some(500.0)),
+            reached("192.0.2.1:80", Some(100.0)),
+        ];
+        let joint = joined(&all).unwrap();
+        assert_eq!(joint.consent.unwrap().most_requests_per_second, Some(100.0));
+        assert!(
+            joint.remarks.contains(&"x".to_owned()),
+            "{:?}",
+            joint.remarks
+        );
+        let two = [reached("192.0.2.1:80", None), reached("192.0.2.2:80", None)];
+        assert!(joined(&two).unwrap().remarks[1].contains("b loads 192.0.2.2:80"));
+        let local = [reached("127.0.0.1:80", None), reached("127.0.0.1:80", None)];
+        assert!(joined(&local).is_err());
+        assert!(joined(&local[..1]).is_ok());
+        let mut other = reached("192.0.2.1:80", None);
+        other.streams = 2;
+        assert!(joined(&[reached("192.0.2.1:80", None), other]).is_err());
+    }
+}
