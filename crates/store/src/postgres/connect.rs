@@ -12,6 +12,10 @@ use std::time::Duration;
 
 /// The oldest version that is known to do.
 const OLDEST: u32 = 150_000;
+/// The version, and how listings are planned in this connection: none takes long enough for it to be compiled or given
+/// to several processes, and pages of a store that is asked often are in memory.
+const PLANNED: &str = "SELECT current_setting('server_version_num'), set_config('jit', 'off', false),
+    set_config('max_parallel_workers_per_gather', '0', false), set_config('random_page_cost', '1.1', false)";
 /// How long a connection may take.
 const TO_CONNECT: Duration = Duration::from_secs(10);
 /// Where Debian's server listens.
@@ -108,7 +112,7 @@ impl Address {
             .connect(NoTls)
             .map_err(|failed| self.error(&failed))?;
         let row = client
-            .query_one("SHOW server_version_num", &[])
+            .query_one(PLANNED, &[])
             .map_err(|failed| self.error(&failed))?;
         let version: u32 = row.get::<_, String>(0).parse().unwrap_or(0);
         if version < OLDEST {
