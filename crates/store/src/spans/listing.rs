@@ -151,7 +151,11 @@ pub(crate) fn sql(ask: &Ask<'_>, way: Way, dialect: Dialect) -> String {
     }
     match ask.since {
         Some(since) => wanted.push(format!("span.since{by_time} > {}", since.as_second())),
-        None => wanted.push("span.value IS NOT NULL".to_owned()),
+        None => {
+            wanted.push("span.value IS NOT NULL".to_owned());
+            // All are, and it makes the index the way.
+            wanted.push(format!("span.since{by_time} > -{}", i64::MAX));
+        }
     }
     let now = ask.since.is_none();
     match dialect.lateral {
