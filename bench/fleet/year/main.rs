@@ -22,8 +22,8 @@ const FACTS: usize = 800;
 const HOURS: u32 = 24 * 365;
 /// How often something changes on a machine, in an hour: two times in five days.
 const CHANGES: f64 = 0.4 / 24.0;
-/// One look in so many of those at which nothing changed is really made: all of them only move the time of the last
-/// look.
+/// One look in so many of those at which nothing changed is really made, unless it is said: all of them only move the
+/// time of the last look.
 const MADE: u32 = 50;
 
 fn begin() -> Timestamp {
@@ -84,10 +84,12 @@ impl Machine {
         }
     }
 
+    /// One machine is looked at after the other.
     fn look(&self, hour: u32) -> Look<'_> {
+        let second = i64::from(hour) * 3600 + self.number as i64;
         Look {
             host: &self.name,
-            at: begin() + SignedDuration::from_hours(hour.into()),
+            at: begin() + SignedDuration::from_secs(second),
             scope: "1",
             seen: self.seen.clone(),
             lost: Vec::new(),
@@ -95,25 +97,47 @@ impl Machine {
     }
 }
 
-fn fill(store: &mut Store, hosts: usize) -> (usize, usize, f64) {
+/// What was done to fill a store, and what it took.
+#[derive(Default)]
+struct Filled {
+    looks: usize,
+    changed: usize,
+    /// Looks at which something changed: how many, seconds.
+    wrote: (usize, f64),
+    /// Looks at which nothing did.
+    idle: (usize, f64),
+}
+
+fn fill(store: &mut Store, hosts: usize, made: u32) -> Filled {
     let mut random = ChaCha8Rng::seed_from_u64(19);
     let mut machines: Vec<Machine> = (0..hosts).map(Machine::new).collect();
-    let begun = Instant::now();
-    let (mut looks, mut changed) = (0, 0);
+    let mut filled = Filled::default();
     for hour in 0..=HOURS {
         for machine in &mut machines {
             let changes = random.random_bool(CHANGES);
             if changes {
                 machine.change(&mut random);
             }
-            let skipped = random.random_range(0..MADE) > 0 && (1..HOURS).contains(&hour);
+            let skipped = random.random_range(0..made) > 0 && (1..HOURS).contains(&hour);
             if changes || !skipped {
-                changed += store.look(&machine.look(hour)).expect("it is kept");
-                looks += 1;
+                let look = machine.look(hour);
+                let begun = Instant::now();
+                let changed = store.look(&look).expect("it is kept");
+                let kind = match changed {
+                    0 => &mut filled.idle,
+                    _ => &mut filled.wrote,
+                };
+                kind.0 += 1;
+                kind.1 += begun.elapsed().as_secs_f64();
+                filled.changed += changed;
+                filled.looks += 1;
             }
         }
+        if hour % 730 == 0 {
+            eprintln!("month {} of 12", hour / 730);
+        }
     }
-    (looks, changed, begun.elapsed().as_secs_f64())
+    filled
 }
 
 fn listings(store: &Store, hosts: usize) {
@@ -123,52 +147,47 @@ fn listings(store: &Store, hosts: usize) {
         most: 10_000,
         ..Ask::default()
     };
+    let group: Vec<String> = (0..hosts / 10)
+        .map(|number| format!("host-{:04}", number * 10))
+        .collect();
+    let key = |key| Ask {
+        key: Some(key),
+        ..all
+    };
+    let since = |ask, hours| Ask {
+        since: ago(hours),
+        ..ask
+    };
+    let of = |ask, hosts| Ask { hosts, ..ask };
+    let page = |ask| Ask { most: 1000, ..ask };
+    let (one_key, packages) = ("package.lib-number-40.version", "package.");
     let asks = [
-        ("what is so on one machine", Ask { hosts: &one, ..all }),
+        ("what is so on one machine", of(all, &one)),
+        ("what is so on a tenth of them", of(all, &group)),
+        ("what is so everywhere", key("")),
+        ("what is so everywhere, the newest 1,000", page(key(""))),
+        ("one key on all machines", key(one_key)),
+        ("all packages of all machines", key(packages)),
+        ("a key that nothing has", key("nothing.")),
+        ("what changed in a day, all machines", since(all, 24)),
+        ("what changed in a week, all machines", since(all, 24 * 7)),
         (
-            "one key on all machines",
-            Ask {
-                key: Some("package.lib-number-40.version"),
-                ..all
-            },
+            "packages in a week, all machines",
+            since(key(packages), 24 * 7),
         ),
+        ("the year, one machine", since(of(all, &one), HOURS)),
+        ("the year, a tenth of them", since(of(all, &group), HOURS)),
+        ("the year, one key", since(key(one_key), HOURS)),
+        ("the year, findings", since(key("rule-"), HOURS)),
         (
-            "what changed in a day, all machines",
-            Ask {
-                since: ago(24),
-                ..all
-            },
+            "the year, one package in ten",
+            since(key("package.lib-number-1"), HOURS),
         ),
+        ("the year, packages", since(key(packages), HOURS)),
+        ("the year, everything", since(key(""), HOURS)),
         (
-            "what changed in a week, all machines",
-            Ask {
-                since: ago(24 * 7),
-                ..all
-            },
-        ),
-        (
-            "what changed in a year, one machine",
-            Ask {
-                hosts: &one,
-                since: ago(HOURS),
-                ..all
-            },
-        ),
-        (
-            "one key over the year, all machines",
-            Ask {
-                key: Some("package.lib-number-40.version"),
-                since: ago(HOURS),
-                ..all
-            },
-        ),
-        (
-            "the newest 1,000 of the year",
-            Ask {
-                since: ago(HOURS),
-                most: 1000,
-                ..all
-            },
+            "the year, everything, the newest 1,000",
+            page(since(key(""), HOURS)),
         ),
     ];
     let timed = |name: &str, what: &dyn Fn() -> usize| {
@@ -200,15 +219,24 @@ fn runs(store: &mut Store, count: u64) {
     }
 }
 
-fn measure(name: &str, path: &Path, hosts: usize, size: &dyn Fn() -> u64) {
+fn measure(name: &str, path: &Path, hosts: usize, made: u32, size: &dyn Fn() -> String) {
     let mut store = Store::open(path).expect("a store");
-    let (looks, changed, seconds) = fill(&mut store, hosts);
-    println!(
-        "\n{name}: {hosts} machines, {FACTS} facts each; {looks} looks made of {}, {changed} changes; {seconds:.0} s; {:.0} MB\n",
-        hosts as u64 * u64::from(HOURS + 1),
-        size() as f64 / 1e6
-    );
-    runs(&mut store, 10_000);
+    if store.hosts().expect("hosts").is_empty() {
+        let filled = fill(&mut store, hosts, made);
+        let each = |(count, seconds): (usize, f64)| 1000.0 * seconds / count.max(1) as f64;
+        println!(
+            "\n{name}: {hosts} machines, {FACTS} facts each; {} looks made of {}, {} changes; {:.0} s: {:.2} ms a look \
+             that changes something, {:.2} ms one that does not",
+            filled.looks,
+            hosts as u64 * u64::from(HOURS + 1),
+            filled.changed,
+            filled.wrote.1 + filled.idle.1,
+            each(filled.wrote),
+            each(filled.idle),
+        );
+        println!("{name}: {}", size());
+        runs(&mut store, 10_000);
+    }
     listings(&store, hosts);
 }
 
@@ -216,12 +244,23 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let hosts = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(500);
     let only = arguments.next();
+    let made = arguments
+        .next()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(MADE);
+    if let Some(url) = only.as_deref().filter(|only| only.contains("://")) {
+        measure("PostgreSQL", Path::new(url), hosts, made, &|| {
+            "as its server says".to_owned()
+        });
+        return;
+    }
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    let megabytes = |bytes: u64| format!("{:.0} MB", bytes as f64 / 1e6);
     if wanted("sqlite") {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("s.db");
-        let size = || std::fs::metadata(&path).map_or(0, |meta| meta.len());
-        measure("SQLite", &path, hosts, &size);
+        let size = || megabytes(std::fs::metadata(&path).map_or(0, |meta| meta.len()));
+        measure("SQLite", &path, hosts, made, &size);
     }
     if wanted("postgres")
         && let Some(server) = Postgres::start()
@@ -231,8 +270,8 @@ fn main() {
             let sql = "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c
                        JOIN pg_namespace n ON n.oid = c.relnamespace
                        WHERE n.nspname = 'assay' AND c.relkind = 'r'";
-            server.sql("postgres", sql).trim().parse().unwrap_or(0)
+            megabytes(server.sql("postgres", sql).trim().parse().unwrap_or(0))
         };
-        measure("PostgreSQL", &url, hosts, &size);
+        measure("PostgreSQL", &url, hosts, made, &size);
     }
 }

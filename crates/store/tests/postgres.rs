@@ -185,7 +185,7 @@ fn many_at_once_make_it_once_and_fill_it_whole() {
             "postgres",
             "SELECT count(*), max(version) FROM assay.version"
         ),
-        "1|2"
+        "1|3"
     );
 }
 
@@ -283,6 +283,53 @@ fn what_was_true_of_machines_is_the_same_in_both() {
     assert!(there.forget_host("it's").unwrap() && !there.forget_host("it's").unwrap());
     there.keep_days(30).unwrap();
     assert_eq!(there.days().unwrap(), 30);
+}
+
+/// Few rows are found by their names and many by their time: what is found is the same.
+#[test]
+fn a_listing_is_the_same_whichever_way_it_is_found() {
+    let server = Postgres::start();
+    let dir = tempfile::tempdir().unwrap();
+    let mut urls = vec![dir.path().join("s.db")];
+    urls.extend(server.as_ref().map(|server| server.url("postgres")));
+    for url in urls {
+        let mut store = Store::open(&url).unwrap();
+        let names: Vec<String> = (0..20).map(|at| format!("host-{at:02}")).collect();
+        for number in [0, 1, 2, 40, 45, 90] {
+            for name in &names {
+                store.look(&look(name, number)).unwrap();
+            }
+        }
+        for since in [None, Some(jiff::Timestamp::UNIX_EPOCH)] {
+            let ask = Ask {
+                since,
+                most: 100_000,
+                ..Ask::default()
+            };
+            let all = store.spans(&ask).unwrap();
+            assert!(all.len() > 900, "{}", all.len());
+            for key in ["", "k.", "k.7", "rule", "long", "nothing"] {
+                for hosts in [&names[..0], &names[3..4], &names[2..18]] {
+                    let found = store.spans(&Ask {
+                        key: Some(key),
+                        hosts,
+                        ..ask
+                    });
+                    let fits = |span: &&Span| {
+                        span.key.starts_with(key)
+                            && (hosts.is_empty() || hosts.contains(&span.machine))
+                    };
+                    let wanted: Vec<Span> = all.iter().filter(fits).cloned().collect();
+                    assert_eq!(found.unwrap(), wanted, "{key} {since:?} {}", hosts.len());
+                }
+            }
+            // A page of it is the newest of it.
+            let page = store.spans(&Ask { most: 70, ..ask }).unwrap();
+            let times = |spans: &[Span]| spans.iter().map(|span| span.since).collect::<Vec<_>>();
+            assert_eq!(times(&page), times(&all[..70]));
+            assert!(page.iter().all(|span| all.contains(span)));
+        }
+    }
 }
 
 /// Hubs that look at the same machines at once, in any order, write one history and no row twice; the server is

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  assay store move ~/.local/share/assay/assay.db postgresql://assay@db/assay
+  assay store move ~/.local/share/assay/assay.db postgresql://assay@/assay
                                         what was measured so far into a shared store
-  assay store move postgresql://assay@db/assay copy.db
+  assay store move postgresql://assay@/assay copy.db
                                         and back into a file
-  ASSAY_STORE=postgresql://assay@db/assay assay runs
+  ASSAY_STORE=postgresql://assay@/assay assay runs
                                         from then on, every verb uses it
   assay store keep 400                  how long what was true of machines is kept once it is over
 

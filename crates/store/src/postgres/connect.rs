@@ -12,6 +12,12 @@ use std::time::Duration;
 
 /// The oldest version that is known to do.
 const OLDEST: u32 = 150_000;
+/// The version, and how listings are planned in this connection: none takes long enough for it to be compiled or given
+/// to several processes, and pages of a store that is asked often are in memory.
+const PLANNED: &str = "SELECT current_setting('server_version_num'), set_config('jit', 'off', false),
+    set_config('max_parallel_workers_per_gather', '0', false), set_config('random_page_cost', '1.1', false)";
+/// Why not over a network, and what else.
+const NO_TLS: &str = "assay speaks to PostgreSQL without TLS; use a tunnel (ssh -L 5432:/var/run/postgresql/.s.PGSQL.5432 db)";
 /// How long a connection may take.
 const TO_CONNECT: Duration = Duration::from_secs(10);
 /// Where Debian's server listens.
@@ -51,10 +57,23 @@ impl Address {
             path: shown.to_owned(),
             reason,
         };
+        let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
+        let mode = parameter(&text, "sslmode").or_else(|| variable("PGSSLMODE"));
+        if mode
+            .as_deref()
+            .is_some_and(|mode| mode == "require" || mode.starts_with("verify"))
+        {
+            return Err(refuse(
+                format!(
+                    "sslmode {} is not possible: {NO_TLS}",
+                    mode.unwrap_or_default()
+                ),
+                &shown,
+            ));
+        }
         let mut config: Config = text
             .parse()
             .map_err(|error: ::postgres::Error| refuse(error.to_string(), &shown))?;
-        let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
         if config.get_user().is_none() {
             let user = variable("PGUSER")
                 .or_else(|| variable("USER"))
@@ -95,6 +114,14 @@ impl Address {
         config.connect_timeout(TO_CONNECT);
         config.keepalives_idle(Duration::from_secs(60));
         resolve(&mut config).map_err(|reason| refuse(reason, &shown))?;
+        if mode.is_none() && !is_local(&config) {
+            return Err(refuse(
+                format!(
+                    "its server is on another machine: {NO_TLS}, or say sslmode=disable if whoever can listen may know the password"
+                ),
+                &shown,
+            ));
+        }
         if shown.as_os_str().is_empty() {
             shown = PathBuf::from("postgresql://");
         }
@@ -108,7 +135,7 @@ impl Address {
             .connect(NoTls)
             .map_err(|failed| self.error(&failed))?;
         let row = client
-            .query_one("SHOW server_version_num", &[])
+            .query_one(PLANNED, &[])
             .map_err(|failed| self.error(&failed))?;
         let version: u32 = row.get::<_, String>(0).parse().unwrap_or(0);
         if version < OLDEST {
@@ -196,6 +223,33 @@ fn masked(url: &str) -> String {
         .filter(|c| !c.is_control())
         .take(200)
         .collect()
+}
+
+/// A parameter of a URL, as it is written there.
+fn parameter(url: &str, name: &str) -> Option<String> {
+    let (_, parameters) = url.split_once('?')?;
+    let mut all = parameters
+        .split('&')
+        .filter_map(|pair| pair.split_once('='));
+    all.find(|(key, _)| *key == name)
+        .map(|(_, value)| value.to_owned())
+}
+
+/// Whether what is sent stays on this machine.
+fn is_local(config: &Config) -> bool {
+    let near = |host: &Host| match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => {
+            name == "localhost"
+                || name
+                    .parse()
+                    .is_ok_and(|address: IpAddr| address.is_loopback())
+        }
+    };
+    match config.get_hostaddrs() {
+        [] => config.get_hosts().iter().all(near),
+        all => all.iter().all(IpAddr::is_loopback),
+    }
 }
 
 /// Names become addresses by the system's own way, which a static program does not have by itself.
@@ -300,6 +354,34 @@ mod tests {
             assert!(!masked(url).contains("s3c"), "{}", masked(url));
             if let Err(error) = Address::read(Path::new(url)) {
                 assert!(!format!("{error} {error:?}").contains("s3c"), "{error:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_password_goes_over_a_network_unless_that_is_said() {
+        for (url, reads) in [
+            ("postgresql://me@/assay", true),
+            ("postgresql://me:x@127.0.0.1/assay", true),
+            ("postgresql://me:x@[::1]/assay", true),
+            ("postgresql://me@/assay?host=/run", true),
+            ("postgresql://me:x@192.0.2.1/assay", false),
+            ("postgresql://me:x@127.0.0.1,192.0.2.1/assay", false),
+            (
+                "postgresql://me:x@localhost/assay?hostaddr=192.0.2.1",
+                false,
+            ),
+            ("postgresql://me:x@192.0.2.1/assay?sslmode=disable", true),
+            ("postgresql://me:x@192.0.2.1/assay?sslmode=require", false),
+            (
+                "postgresql://me:x@127.0.0.1/assay?sslmode=verify-full",
+                false,
+            ),
+        ] {
+            let read = Address::read(Path::new(url));
+            assert_eq!(read.is_ok(), reads, "{url}");
+            if let Err(error) = read {
+                assert!(error.to_string().contains("ssh -L"), "{url}: {error}");
             }
         }
     }

@@ -6,9 +6,10 @@ use crate::StoreError;
 use ::postgres::{Client, GenericClient};
 
 /// Migrations in order; the n-th brings a store to version n.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("../../migrations/postgres/0001.sql"),
     include_str!("../../migrations/postgres/0002.sql"),
+    include_str!("../../migrations/postgres/0003.sql"),
 ];
 
 /// Number of the advisory lock: "assa".

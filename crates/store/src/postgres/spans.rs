@@ -3,7 +3,7 @@
 use super::{Failed, Postgres};
 use crate::StoreError;
 use crate::database::Timeline;
-use crate::spans::listing::{Dialect, Found, sql, values};
+use crate::spans::listing::{Dialect, Found, counts, sql, values, way};
 use crate::spans::{About, Ask, Changes, Host, Row, Span};
 use ::postgres::types::ToSql;
 use ::postgres::{Client, GenericClient};
@@ -11,8 +11,7 @@ use ::postgres::{Client, GenericClient};
 const DIALECT: Dialect = Dialect {
     schema: "assay.",
     hashed: true,
-    cut: true,
-    plain: " + 0",
+    lateral: true,
 };
 
 const HOST: &str = "SELECT name, first, last, scope, scoped, digest FROM assay.host";
@@ -70,12 +69,18 @@ impl Timeline for Postgres {
     }
 
     fn spans(&self, ask: &Ask<'_>) -> Result<Vec<Span>, StoreError> {
+        let key = ask.key.unwrap_or_default();
+        let counted = counts(key, DIALECT.schema);
+        let counted = self.one(&counted, &[&key], |row| {
+            [row.get(0), row.get(1), row.get(2)]
+        })?;
+        let way = way(ask, counted.unwrap_or_default());
         let values = values(ask);
         let values: Vec<&(dyn ToSql + Sync)> = values
             .iter()
             .map(|value| value as &(dyn ToSql + Sync))
             .collect();
-        let found = self.all(&sql(ask, DIALECT), &values, |row| Found {
+        let found = self.all(&sql(ask, way, DIALECT), &values, |row| Found {
             host: row.get(0),
             kind: row.get(1),
             key: row.get(2),

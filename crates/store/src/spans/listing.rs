@@ -64,17 +64,56 @@ pub(crate) struct Dialect {
     pub(crate) schema: &'static str,
     /// Whether the text of a value, and that of a parameter, are compared by their hash, which has the index.
     pub(crate) hashed: bool,
-    /// Whether the newest spans are cut off before anything is looked up for them. Where the plan follows the index
-    /// on `since`, no more is read than is shown anyway; elsewhere a year would be joined for a page of it.
-    pub(crate) cut: bool,
-    /// Behind a time that is not to be looked up by its index, where the planner knows too little to leave that index
-    /// alone: all machines have their first values of the same moment.
-    pub(crate) plain: &'static str,
+    /// Whether what stands beside a row is looked up by LATERAL, with the newest rows cut off first. Elsewhere the plan
+    /// follows the index on `since` with all that is joined, and reads no more than is shown anyway.
+    pub(crate) lateral: bool,
+}
+
+/// How the rows are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From the newest on, by the index on their time, until there are enough: where a good part of all fits.
+    Time,
+    /// By the indexes on machines and keys, where few fit.
+    Names,
+}
+
+/// From which share of all rows on they are found by their time. At the share s, about as many rows are read in one
+/// way, s of all, as in the other, those that are shown divided by s, when a year of some hundred machines is
+/// asked for its newest thousands. No planner knows how many keys begin with a text.
+const SHARE: u64 = 16;
+
+/// Keys that begin so, all keys, and all machines: what [`way`] is told. The parameter is the key.
+pub(crate) fn counts(key: &str, schema: &str) -> String {
+    format!(
+        "SELECT (SELECT count(*) FROM {schema}subject WHERE substr(key, 1, {}) = $1),
+                (SELECT count(*) FROM {schema}subject), (SELECT count(*) FROM {schema}host)",
+        key.chars().count()
+    )
+}
+
+/// The way to the rows that are asked for, by the counts of the store.
+pub(crate) fn way(ask: &Ask<'_>, [fitting, keys, hosts]: [i64; 3]) -> Way {
+    let number = |count: i64| u64::try_from(count).unwrap_or(0);
+    let asked = match ask.hosts.len() as u64 {
+        0 => number(hosts),
+        some => some,
+    };
+    let part = number(fitting).saturating_mul(asked).saturating_mul(SHARE);
+    match part >= number(keys).saturating_mul(number(hosts)) {
+        true => Way::Time,
+        false => Way::Names,
+    }
 }
 
 /// The columns of [`Found`], with `$1` and so on for what [`values`] returns.
-pub(crate) fn sql(ask: &Ask<'_>, dialect: Dialect) -> String {
-    let Dialect { schema, plain, .. } = dialect;
+pub(crate) fn sql(ask: &Ask<'_>, way: Way, dialect: Dialect) -> String {
+    let schema = dialect.schema;
+    // A sum has no index: the planner is kept from the index that is not the way.
+    let (by_time, by_name) = match way {
+        Way::Time => ("", " + 0"),
+        Way::Names => (" + 0", ""),
+    };
     let unread = match dialect.hashed {
         true => format!("md5(text) = md5('{UNREAD}')"),
         false => format!("text = '{UNREAD}'"),
@@ -87,63 +126,106 @@ pub(crate) fn sql(ask: &Ask<'_>, dialect: Dialect) -> String {
         number += 1;
         format!("${number}")
     };
+    let mut named = |column: &str, numbers: String| {
+        let wants = format!("span.{column}{by_name} IN ({numbers})");
+        wanted.push(match way {
+            // Not a join: looked up for each row on the way, in what was found once.
+            Way::Time => format!("({wants}) IS TRUE"),
+            Way::Names => wants,
+        });
+    };
     if !ask.hosts.is_empty() {
         let names: Vec<String> = ask.hosts.iter().map(|_| next()).collect();
-        wanted.push(format!(
-            "span.host IN (SELECT id FROM {schema}host WHERE name IN ({}))",
-            names.join(", ")
-        ));
+        let names = names.join(", ");
+        named(
+            "host",
+            format!("SELECT id FROM {schema}host WHERE name IN ({names})"),
+        );
     }
     if let Some(key) = ask.key {
-        let name = next();
-        // So that the index on the subject is used, whichever database it is.
-        wanted.push(format!(
-            "span.subject IN (SELECT id FROM {schema}subject WHERE substr(key, 1, {}) = {name})",
-            key.chars().count()
-        ));
+        let (name, letters) = (next(), key.chars().count());
+        named(
+            "subject",
+            format!("SELECT id FROM {schema}subject WHERE substr(key, 1, {letters}) = {name}"),
+        );
     }
     match ask.since {
-        // Without an earlier one this is null, which is not true either.
-        Some(since) => wanted.push(format!(
-            "span.since{} > {} AND (SELECT coalesce(early.value, 0) FROM {schema}span AS early WHERE early.host = span.host
-             AND early.subject = span.subject AND early.since < span.since ORDER BY early.since DESC LIMIT 1) <> {unread}",
-            match ask.hosts.is_empty() && ask.key.is_none() {
-                true => "",
-                false => plain,
-            },
-            since.as_second()
-        )),
-        None => wanted.push(format!(
-            "span.value IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {schema}span AS next
-             WHERE next.host = span.host AND next.subject = span.subject AND next.since > span.since)"
-        )),
+        Some(since) => wanted.push(format!("span.since{by_time} > {}", since.as_second())),
+        None => {
+            wanted.push("span.value IS NOT NULL".to_owned());
+            // All are, and it makes the index the way.
+            wanted.push(format!("span.since{by_time} > -{}", i64::MAX));
+        }
     }
-    let cut = match dialect.cut {
-        // Which of those of one second are shown is decided by their names, below.
-        true => format!(
-            "ORDER BY span.since DESC FETCH FIRST {} ROWS WITH TIES",
-            ask.most
-        ),
-        false => String::new(),
+    let now = ask.since.is_none();
+    match dialect.lateral {
+        true => cut(&wanted.join(" AND "), now, &unread, ask.most, schema),
+        false => joined(wanted, now, &unread, ask.most, schema),
+    }
+}
+
+/// The newest rows are cut off before any name is looked up for them. What was before and what is next is one look into
+/// the index for each.
+fn cut(wanted: &str, now: bool, unread: &str, most: u32, schema: &str) -> String {
+    let beside = |name: &str, than: &str, order: &str| {
+        format!(
+            "LATERAL (SELECT {name}.since, {name}.seen, {name}.value FROM {schema}span AS {name}
+                      WHERE {name}.host = span.host AND {name}.subject = span.subject AND {name}.since {than} span.since
+                      ORDER BY {name}.since{order} LIMIT 1) AS {name}"
+        )
+    };
+    let (before, next) = (beside("before", "<", " DESC"), beside("next", ">", ""));
+    let newest = "ORDER BY span.since DESC, span.host DESC, span.subject DESC";
+    let fits = match now {
+        // That it is null is thought to be rare, and then the names would be looked for row by row.
+        true => format!("LEFT JOIN {before} ON true WHERE coalesce(next.since, 0) = 0"),
+        false => format!("JOIN {before} ON coalesce(before.value, 0) <> {unread}"),
     };
     format!(
         "SELECT host.name, subject.kind, subject.key, span.since, span.seen, value.text, host.last,
-                (SELECT min(next.since) FROM {schema}span AS next WHERE next.host = span.host
-                 AND next.subject = span.subject AND next.since > span.since),
-                before.since, before.seen, past.text
-         FROM (SELECT span.host, span.subject, span.since, span.seen, span.value,
-                      (SELECT max(early.since) FROM {schema}span AS early WHERE early.host = span.host
-                       AND early.subject = span.subject AND early.since < span.since) AS early
-               FROM {schema}span AS span WHERE {} {cut}) AS span
+                span.until, span.before_since, span.before_seen, past.text
+         FROM (SELECT span.*, next.since AS until, before.since AS before_since, before.seen AS before_seen,
+                      before.value AS before_value
+               FROM (SELECT * FROM {schema}span AS span WHERE {wanted} {newest}) AS span
+               LEFT JOIN {next} ON true {fits} {newest} LIMIT {most}) AS span
+         JOIN {schema}host AS host ON host.id = span.host
+         JOIN {schema}subject AS subject ON subject.id = span.subject
+         LEFT JOIN {schema}value AS value ON value.id = span.value
+         LEFT JOIN {schema}value AS past ON past.id = span.before_value
+         ORDER BY span.since DESC, host.name, subject.kind DESC, subject.key"
+    )
+}
+
+/// All in one join, which goes on until there are enough rows.
+fn joined(mut wanted: Vec<String>, now: bool, unread: &str, most: u32, schema: &str) -> String {
+    let early = format!(
+        "FROM {schema}span AS early WHERE early.host = span.host AND early.subject = span.subject
+         AND early.since < span.since"
+    );
+    let next = format!(
+        "FROM {schema}span AS next WHERE next.host = span.host AND next.subject = span.subject
+         AND next.since > span.since"
+    );
+    wanted.push(match now {
+        true => format!("NOT EXISTS (SELECT 1 {next})"),
+        // Without an earlier one this is null, which is not true either.
+        false => format!(
+            "(SELECT coalesce(early.value, 0) {early} ORDER BY early.since DESC LIMIT 1) <> {unread}"
+        ),
+    });
+    format!(
+        "SELECT host.name, subject.kind, subject.key, span.since, span.seen, value.text, host.last,
+                (SELECT min(next.since) {next}), before.since, before.seen, past.text
+         FROM {schema}span AS span
          JOIN {schema}host AS host ON host.id = span.host
          JOIN {schema}subject AS subject ON subject.id = span.subject
          LEFT JOIN {schema}value AS value ON value.id = span.value
          LEFT JOIN {schema}span AS before ON before.host = span.host AND before.subject = span.subject
-              AND before.since{plain} = span.early
+              AND before.since = (SELECT max(early.since) {early})
          LEFT JOIN {schema}value AS past ON past.id = before.value
-         ORDER BY span.since DESC, host.name, subject.kind DESC, subject.key LIMIT {}",
-        wanted.join(" AND "),
-        ask.most
+         WHERE {}
+         ORDER BY span.since DESC, host.name, subject.kind DESC, subject.key LIMIT {most}",
+        wanted.join(" AND ")
     )
 }
 

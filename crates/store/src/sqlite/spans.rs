@@ -3,15 +3,14 @@
 use super::Sqlite;
 use crate::StoreError;
 use crate::database::Timeline;
-use crate::spans::listing::{Dialect, Found, sql, values};
+use crate::spans::listing::{Dialect, Found, counts, sql, values, way};
 use crate::spans::{About, Ask, Changes, Host, Row, Span};
 use rusqlite::{OptionalExtension as _, ToSql, Transaction, TransactionBehavior, params};
 
 const DIALECT: Dialect = Dialect {
     schema: "",
     hashed: false,
-    cut: false,
-    plain: "",
+    lateral: false,
 };
 
 const HOST: &str = "SELECT name, first, last, scope, scoped, digest FROM host";
@@ -74,9 +73,15 @@ impl Timeline for Sqlite {
     }
 
     fn spans(&self, ask: &Ask<'_>) -> Result<Vec<Span>, StoreError> {
+        let key = ask.key.unwrap_or_default();
+        let counted = counts(key, DIALECT.schema).replace('$', "?");
+        let counted = self.all(&counted, &[&key], |row| {
+            Ok([row.get(0)?, row.get(1)?, row.get(2)?])
+        })?;
+        let way = way(ask, counted.into_iter().next().unwrap_or_default());
         let values = values(ask);
         let values: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
-        let found = self.all(&sql(ask, DIALECT).replace('$', "?"), &values, |row| {
+        let found = self.all(&sql(ask, way, DIALECT).replace('$', "?"), &values, |row| {
             Ok(Found {
                 host: row.get(0)?,
                 kind: row.get(1)?,
