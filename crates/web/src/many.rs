@@ -9,6 +9,8 @@ mod join;
 mod split;
 
 pub use generator::generate;
+#[doc(hidden)]
+pub use join::told;
 
 use crate::Consent;
 use crate::machine;
@@ -34,6 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const TO_END: Duration = Duration::from_secs(10);
 /// An answer to the question for the clock.
 const CLOCK: Duration = Duration::from_secs(10);
+/// What is said of one that does not answer what it was asked.
+const NONSENSE: &str = "it says what no generator says";
 /// How often is looked whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -372,7 +376,7 @@ impl Generator {
         };
         match serde_json::from_str(&line) {
             Ok(word) => Ok(Some((at, word))),
-            Err(_) => Err("it says what no generator says".to_owned()),
+            Err(_) => Err(NONSENSE.to_owned()),
         }
     }
 
@@ -432,9 +436,9 @@ impl Generator {
                     live[1].store(failures, Ordering::Relaxed);
                 }
                 Some((_, Word::Step { late_us, step })) => {
-                    return match join::can_be(order, &step) {
-                        true => Ok(Some((late_us, step))),
-                        false => Err("what it says of its part cannot be".to_owned()),
+                    return match join::accepted(order, *step) {
+                        Some(step) => Ok(Some((late_us, Box::new(step)))),
+                        None => Err("what it says of its part cannot be".to_owned()),
                     };
                 }
                 Some((_, Word::Failed(why))) => return Err(why),

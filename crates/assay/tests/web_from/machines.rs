@@ -13,6 +13,7 @@ pub struct Machines {
     /// Processes that hold the namespaces: the server's, and those of the generators.
     holders: Vec<Child>,
     nginx: Child,
+    aliases: u16,
     pub config: String,
 }
 
@@ -61,6 +62,28 @@ fn hold() -> Child {
     child
 }
 
+/// A name for a machine: who logs in talks to a sshd that ssh itself starts in its namespace.
+fn way(servers: &mut Servers, name: &str, pid: u32, port: u16, more: &str) {
+    let sshd = assay_host::Host::which(&assay_host::Live, "sshd".as_ref()).unwrap();
+    let key = servers.public("host");
+    let file = servers.path(&format!("{name}.sshd"));
+    let at = |name: &str| servers.path(name).display().to_string();
+    let config = format!(
+        "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nPermitRootLogin yes\nUsePAM no\n{more}\n",
+        at("host"),
+        at("id.pub")
+    );
+    std::fs::write(&file, config).unwrap();
+    let proxy = format!(
+        "  ProxyCommand nsenter -t {pid} -n {} -i -f {} -E {}\n",
+        sshd.display(),
+        file.display(),
+        at(&format!("{name}.log"))
+    );
+    servers.name(name, port, &proxy);
+    let _ = writeln!(servers.known, "[127.0.0.1]:{port} {key}");
+}
+
 impl Machines {
     pub fn new() -> Option<Self> {
         let needs = ["nginx", "ip", "unshare", "nsenter"];
@@ -76,8 +99,6 @@ impl Machines {
             "nsenter",
             &format!("-t {server} -n ip addr add 10.77.0.1/32 dev lo"),
         );
-        let sshd = assay_host::Host::which(&assay_host::Live, "sshd".as_ref()).unwrap();
-        let key = servers.public("host");
         for which in 1..=3 {
             let pid = holders[which].id();
             let there = format!("-t {server} -n ip");
@@ -101,22 +122,7 @@ impl Machines {
                 "nsenter",
                 &format!("{here} route add default via 10.77.{which}.1"),
             );
-            let file = servers.path(&format!("gen{which}.sshd"));
-            let at = |name: &str| servers.path(name).display().to_string();
-            let config = format!(
-                "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nPermitRootLogin yes\nUsePAM no\n",
-                at("host"),
-                at("id.pub")
-            );
-            std::fs::write(&file, config).unwrap();
-            let proxy = format!(
-                "  ProxyCommand nsenter -t {pid} -n {} -i -f {} -E {}\n",
-                sshd.display(),
-                file.display(),
-                at(&format!("gen{which}.log"))
-            );
-            servers.name(&format!("gen{which}"), which as u16, &proxy);
-            let _ = writeln!(servers.known, "[127.0.0.1]:{which} {key}");
+            way(&mut servers, &format!("gen{which}"), pid, which as u16, "");
         }
         let nginx = nginx(&servers, server);
         let config = servers.config();
@@ -124,8 +130,32 @@ impl Machines {
             servers,
             holders,
             nginx,
+            aliases: 0,
             config,
         })
+    }
+
+    /// Another name for the machine of the third generator, with these lines for its sshd.
+    pub fn alias(&mut self, name: &str, more: &str) {
+        let port = 100 + self.aliases;
+        self.aliases += 1;
+        way(&mut self.servers, name, self.holders[3].id(), port, more);
+        self.config = self.servers.config();
+    }
+
+    /// The key of the machine that was made last is another one from now on.
+    pub fn change_key(&mut self) {
+        let other = self.servers.public("other");
+        let known = self.servers.known.trim_end();
+        let last = known.rfind('\n').map_or(0, |at| at + 1);
+        let place = known[last..].split(' ').next().unwrap().to_owned();
+        self.servers.known.truncate(last);
+        let _ = writeln!(self.servers.known, "{place} {other}");
+        self.config = self.servers.config();
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.servers.path(name)
     }
 
     /// 80 agrees to a load, 81 does not, 82 to 300 requests per second; 83 is as 80 and keeps a log.
@@ -206,7 +236,7 @@ fn nginx(servers: &Servers, namespace: u32) -> Child {
         server(83, "\n"),
     ];
     let config = format!(
-        "user root; daemon off; worker_processes 1; pid {dir}/nginx.pid; error_log {dir}/nginx.error;
+        "user root; daemon off; master_process off; pid {dir}/nginx.pid; error_log {dir}/nginx.error;
          events {{ worker_connections 1024; }}
          http {{ log_format short '$remote_addr $request_uri'; keepalive_requests 1000000;
            client_body_temp_path {dir}/t1; proxy_temp_path {dir}/t2; fastcgi_temp_path {dir}/t3;

@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod hostile;
 mod machines;
 
 use common::{Home, Ran, ran};
@@ -17,11 +18,15 @@ fn json(ran: &Ran) -> Value {
 }
 
 fn start(home: &Home, machines: &Machines, args: &[&str]) -> Child {
+    from(home, machines, "gen1,gen2,gen3", args)
+}
+
+fn from(home: &Home, machines: &Machines, from: &str, args: &[&str]) -> Child {
     let mut command = home.command(&["web"]);
     command
         .args(args)
         .env("XDG_CONFIG_HOME", home.dir.path())
-        .args(["--ssh-config", &machines.config, "--from", "gen1,gen2,gen3"])
+        .args(["--ssh-config", &machines.config, "--from", from])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command.spawn().unwrap()

@@ -51,6 +51,37 @@ pub(super) fn targets() -> Vec<Target> {
             },
         },
         Target {
+            name: "proxmox-over-ssh",
+            seeds: vec![pvesh()],
+            run: |bytes| {
+                if let Ok(inventory) = assay_fleet::Inventory::told_by_proxmox(bytes) {
+                    for machine in inventory.all() {
+                        for name in [&machine.name, &machine.address] {
+                            // ssh gets it as one word, and takes it for a machine.
+                            assert!(assay_fleet::session::check_name(name).is_ok());
+                        }
+                    }
+                }
+            },
+        },
+        Target {
+            name: "generator-over-ssh",
+            seeds: vec![
+                generator_step(),
+                br#"{"ready":{"targets":[{"addresses":["192.0.2.1:80"],"consent":{"until":"2030-01-01","most_requests_per_second":5.0,"most_connections":2},"protocol":"http/1.1","streams":1,"remarks":["x"]}],"machine":"m"}}"#.to_vec(),
+                br#"{"live":[3,4]}"#.to_vec(),
+                br#"{"failed":"no"}"#.to_vec(),
+            ],
+            run: |bytes| {
+                let Some(step) = assay_web::many::told(&text(bytes)) else {
+                    return;
+                };
+                let judged = assay_judge::web::judge(&[step], 1);
+                let all = serde_json::to_string(&judged).expect("it is JSON");
+                assert!(!all.contains("\\u001b"), "control characters pass: {all}");
+            },
+        },
+        Target {
             name: "nbd-client",
             seeds: vec![
                 server(&[(3, &export(1 << 20)), (1, &[])]),
@@ -91,6 +122,90 @@ pub(super) fn targets() -> Vec<Target> {
             run: imap,
         },
     ]
+}
+
+/// What `pvesh` on a node says, behind the marks of the script.
+fn pvesh() -> Vec<u8> {
+    let parts: [(&str, &str); 4] = [
+        (
+            "resources",
+            include_str!("../../../fleet/fixtures/proxmox/resources.json"),
+        ),
+        (
+            "status",
+            include_str!("../../../fleet/fixtures/proxmox/status.json"),
+        ),
+        (
+            "guest 100",
+            include_str!("../../../fleet/fixtures/proxmox/agent.json"),
+        ),
+        (
+            "guest 200",
+            include_str!("../../../fleet/fixtures/proxmox/container.json"),
+        ),
+    ];
+    let all = parts.map(|(what, text)| format!("\nassay-proxmox 1 {what}\n{text}"));
+    all.concat().into_bytes()
+}
+
+/// What a generator says of a step.
+fn generator_step() -> Vec<u8> {
+    use assay_model::Nanos;
+    use assay_model::web::{
+        FailureKind, Failures, LinkUse, MachineUse, Measured, Pace, Protocol, Second, Step,
+    };
+    let measured = Measured {
+        window: Nanos(1_000_000_000),
+        answers: 3,
+        bytes: 30,
+        received: 60,
+        latency: [(1_000_000, 2), (2_000_000, 1)].into_iter().collect(),
+        service: [(1_000_000, 3)].into_iter().collect(),
+        failures: vec![Failures {
+            kind: FailureKind::Reset,
+            count: 1,
+            first: "reset".to_owned(),
+        }],
+        due: 4,
+        under_way: 0.5,
+        cpu: Nanos(9),
+        cpu_waited: Some(Nanos(1)),
+        threads: 1,
+        connections: 2,
+        seconds: vec![Second::default()],
+        ..Measured::default()
+    };
+    let step = Step {
+        target: 0,
+        round: 0,
+        connections: 2,
+        protocol: Protocol::Http1,
+        streams: 1,
+        pace: Pace::Closed,
+        share: None,
+        measured,
+        server: Err("elsewhere".to_owned()),
+        link: Ok(LinkUse {
+            interface: "eth0".to_owned(),
+            received: 1e6,
+            sent: 1e5,
+            speed: Some(1e6),
+        }),
+        machine: MachineUse {
+            cpus: 2,
+            window: Nanos(1_000_000_000),
+            busy: Nanos(1_000_000_000),
+            ..MachineUse::default()
+        },
+        parts: Vec::new(),
+    };
+    let word = json!({"step": {"late_us": 3, "step": step}});
+    let seed = word.to_string();
+    assert!(
+        assay_web::many::told(&seed).is_some(),
+        "the seed is understood"
+    );
+    seed.into_bytes()
 }
 
 /// The other end says this, and hears whatever it hears.

@@ -8,10 +8,13 @@ use assay_page::text::clean;
 use assay_wire::{Reply, Request};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The longest line of what it says; a step of a load has some hundred thousand bytes.
 const LONGEST: usize = 16 << 20;
+
+/// How long it may take to end when it shall: what it counted has to come by then.
+const TO_END: Duration = Duration::from_secs(20);
 
 /// Speaks to a verb that runs, from any thread and at once.
 #[derive(Clone)]
@@ -71,11 +74,18 @@ impl Link<'_> {
         });
         let mut stdout = Vec::new();
         let mut stderr = Lines::default();
-        let mut asked = false;
+        let mut asked: Option<Instant> = None;
         loop {
-            if !asked && (talk.stop)() {
-                asked = true;
-                self.send(request, &Request::Interrupt);
+            match asked {
+                None if (talk.stop)() => {
+                    asked = Some(Instant::now());
+                    self.send(request, &Request::Interrupt);
+                }
+                Some(at) if at.elapsed() > TO_END => {
+                    let reason = "it does not end, though it was told to";
+                    return Err(self.session.failed(Fault::Deadline, reason));
+                }
+                _ => {}
             }
             let Some(reply) = self.reply(request)? else {
                 continue;

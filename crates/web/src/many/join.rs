@@ -2,12 +2,18 @@
 
 use super::{Generator, Joint, Line, Many, Order, Reached, Word};
 use crate::server::Server;
-use assay_model::web::Step;
+use crate::step::{Manner, Shape};
+use assay_model::web::{Measured, Pace, Part, Step};
+use assay_page::text::clean;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Remarks of one generator on one server, and characters of each, that are passed on.
 const REMARKS: (usize, usize) = (20, 400);
+/// Characters of a text that a generator says of a step.
+const TEXT: usize = 200;
+/// Addresses of one name.
+const ADDRESSES: usize = 64;
 /// No count of a step is larger: it would not be exact as a number in JSON.
 const MOST: u64 = 1 << 53;
 
@@ -38,14 +44,16 @@ impl Many {
                     Some((_, line)) => match serde_json::from_str(&line) {
                         Ok(Word::Ready { targets, machine }) => break (targets, machine),
                         Ok(Word::Failed(why)) => return Err(said(why)),
-                        _ => return Err(said("it says what no generator says".to_owned())),
+                        _ => return Err(said(super::NONSENSE.to_owned())),
                     },
                     None if stop() => return Ok(None),
                     None => {}
                 }
             };
             let whole = targets.len() == servers.len()
-                && targets.iter().all(|target| !target.addresses.is_empty());
+                && targets
+                    .iter()
+                    .all(|target| (1..=ADDRESSES).contains(&target.addresses.len()));
             if !whole {
                 return Err(said(
                     "it found other servers than it was asked for".to_owned(),
@@ -126,7 +134,7 @@ fn joint(each: &[(&str, &Reached)], server: Server) -> Result<Joint, String> {
     for (name, one) in each {
         for remark in one.remarks.iter().take(REMARKS.0) {
             let remark: String = remark.chars().take(REMARKS.1).collect();
-            said.entry(remark).or_default().push(name);
+            said.entry(clean(&remark)).or_default().push(name);
         }
     }
     remarks.extend(
@@ -151,12 +159,95 @@ fn joint(each: &[(&str, &Reached)], server: Server) -> Result<Joint, String> {
     })
 }
 
-/// Whether a generator can have seen this when it was told to do that: what comes from another machine may be
-/// anything.
-pub(super) fn can_be(order: &Order, step: &Step) -> bool {
-    let Order::Step { manner, .. } = order else {
+/// What a generator saw, when it can have seen that: what comes from another machine may be anything. Its text is
+/// made harmless.
+pub(super) fn accepted(order: &Order, mut step: Step) -> Option<Step> {
+    if !can_be(order, &step) {
+        return None;
+    }
+    let harmless = |text: &mut String| {
+        let short: String = text.chars().take(TEXT).collect();
+        *text = clean(&short);
+    };
+    step.measured
+        .failures
+        .iter_mut()
+        .for_each(|failures| harmless(&mut failures.first));
+    match &mut step.link {
+        Ok(link) => harmless(&mut link.interface),
+        Err(why) => harmless(why),
+    }
+    match &mut step.server {
+        Ok(server) => harmless(&mut server.what),
+        Err(why) => harmless(why),
+    }
+    Some(step)
+}
+
+/// What is made of a line that a generator says when it was told to carry out a second with four connections.
+#[doc(hidden)]
+#[must_use]
+pub fn told(line: &str) -> Option<Step> {
+    let manner = Manner {
+        shuffled: false,
+        requests_per_connection: None,
+        washout: Duration::ZERO,
+        window: Duration::from_secs(1),
+        limit: Duration::from_secs(1),
+        threads: None,
+        seed: 0,
+    };
+    let shape = Shape {
+        target: 0,
+        round: 0,
+        connections: 4,
+        pace: Pace::Closed,
+        share: None,
+    };
+    let order = Order::Step {
+        shape,
+        manner,
+        at_us: 0,
+    };
+    let elsewhere = Server::Unknown("it is on another machine".to_owned());
+    match serde_json::from_str(line).ok()? {
+        Word::Ready { targets, .. } => {
+            let first = targets.first()?;
+            let _ = joint(&[("a", first), ("b", first)], elsewhere);
+            None
+        }
+        Word::Step { late_us, step } => {
+            let seen = accepted(&order, *step)?;
+            let part = |generator: &str| Part {
+                generator: generator.to_owned(),
+                connections: 2,
+                pace: shape.pace,
+                clock: None,
+                late_us,
+                lost: None,
+                measured: seen.measured.clone(),
+                link: seen.link.clone(),
+                machine: seen.machine.clone(),
+            };
+            let parts = vec![part("a"), part("b")];
+            Some(Step {
+                measured: Measured::together(parts.iter().map(|part| &part.measured)),
+                parts,
+                ..seen
+            })
+        }
+        Word::Clock(_) | Word::Live(..) | Word::Failed(_) => None,
+    }
+}
+
+fn can_be(order: &Order, step: &Step) -> bool {
+    let Order::Step { manner, shape, .. } = order else {
         return false;
     };
+    // An agreement on less makes another shape of it, but never of another step.
+    if (step.target, step.round) != (shape.target, shape.round) {
+        return false;
+    }
     let seen = &step.measured;
     let window = manner.window.as_nanos();
     let counts = [

@@ -172,14 +172,17 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             facts: Facts::default(),
             watch,
         };
-        measure(args, global, what, &stop, |settings, steps, stop, tell| {
+        let done = measure(args, global, what, &stop, |settings, steps, stop, tell| {
             carry_out_on(&mut many, settings, steps, stop, tell)?;
             match many.lost() {
                 // It was lost in the last step.
                 Some(lost) if !stop() => Err(assay_web::CarryError::Generator(lost)),
                 _ => Ok(()),
             }
-        })
+        });
+        // Whoever has not ended by itself is told to.
+        vain.store(true, Ordering::Relaxed);
+        done
     })
 }
 
