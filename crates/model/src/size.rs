@@ -270,7 +270,8 @@ mod tests {
                     continue;
                 };
                 let off = read.abs_diff(bytes) as f64;
-                prop_assert!(off <= bytes as f64 * 0.00501, "{bytes}: {shown} is {read}");
+                // Half of the last place of three, and the part of a byte that a size cannot have.
+                prop_assert!(off <= bytes as f64 * 0.00501 + 1.0, "{bytes}: {shown} is {read}");
             }
         }
 
