@@ -111,17 +111,17 @@ fn scan_says_what_it_found_and_what_it_left_out() {
     );
     place.text(&["file", "link"], 2);
     assert!(place.text(&["treemap"], 0).contains("<svg"));
-    assert!(
-        place
-            .text(&["dirs"], 0)
-            .contains("equal in part: 1 pair of folders")
-    );
+    insta::assert_snapshot!(place.text(&["dirs"], 0), @r"
+    no two folders are wholly equal
+
+    equal in part: 1 pair of folders (each folder without its subfolders)
+
+    293 KiB in 1 file
+      100 % of TREE
+      100 % of TREE/sub
+    ");
     assert!(place.text(&["refresh"], 0).starts_with("5 files"));
-    assert!(
-        place
-            .text(&["validate"], 0)
-            .contains("0 files no longer agree")
-    );
+    insta::assert_snapshot!(place.text(&["validate"], 0), @"2 groups compared byte by byte, 0 files no longer agree");
     std::fs::write(place.root().join("plain"), "sm4ll").unwrap();
     assert!(place.text(&["validate"], 1).contains("plain"));
 }
@@ -140,14 +140,30 @@ fn folders_scanned_apart_are_refreshed_together() {
     place.text(&["scan", "x"], 0);
     place.text(&["scan", "y"], 0);
     let text = place.text(&["file", "x/one"], 1);
-    assert!(text.contains("no copy known"), "{text}");
+    insta::assert_snapshot!(text, @r"
+    TREE/x/one: 293 KiB
+    no copy known; not compared with all files of its size, `assay dups refresh` does
+    ");
     assert!(place.text(&["ls", "x"], 0).contains("unknown"));
     for verb in ["uniques", "report"] {
         let output = place.dups(&[verb]);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(text.contains("2 files were never compared"), "{text}");
+        assert_eq!(
+            text.lines()
+                .filter(|line| line.contains("`assay dups refresh`"))
+                .count(),
+            1,
+            "{text}"
+        );
     }
-    assert!(place.text(&["refresh"], 0).contains("1 group with 1"));
+    place.text(&["refresh"], 0);
+    assert_eq!(
+        place
+            .text(&["report", "--format", "csv"], 0)
+            .lines()
+            .count(),
+        2
+    );
     assert_eq!(place.text(&["uniques"], 0), "");
     assert_eq!(
         place.dups(&["uniques"]).stderr,
@@ -261,12 +277,16 @@ fn acting_is_dry_until_told_and_can_be_taken_back() {
         .trim_end_matches('`');
     assert_eq!(place.text(&["undo", run], 0), "restored 1 file\n");
     assert_ne!(ino(&a), ino(&b));
-    assert!(place.text(&["undo"], 0).contains("1 taken back"));
+    let runs = place.text(&["undo"], 0);
+    let (_, counts) = runs.split_once(", ").unwrap();
+    insta::assert_snapshot!(counts, @"hardlink: 0 done, 0 left alone, 1 taken back");
     // Edited since the scan: left alone, said so.
     place.text(&["refresh"], 0);
     std::fs::write(&b, "edited").unwrap();
     let output = place.dups(&["act", "--delete", "--apply"]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("changed since it was scanned"));
+    let own = place.root();
+    let left = String::from_utf8_lossy(&output.stderr).into_owned();
+    insta::assert_snapshot!(assay_testing::normal(left, &[(own, "TREE")]), @"assay: left alone: TREE/sub/big too: changed since it was scanned; `assay dups refresh` looks again");
     assert_eq!(std::fs::read(&b).unwrap(), b"edited");
 }
 
@@ -279,10 +299,11 @@ fn what_is_moved_comes_back() {
     let to = below.join(from.strip_prefix("/").unwrap());
     let below = below.display().to_string();
     let dry = place.text(&["act", "--move", &below, "sub"], 0);
-    assert!(
-        dry.contains("1 step, 293 KiB to move; nothing was changed"),
-        "{dry}"
-    );
+    insta::assert_snapshot!(assay_testing::normal(dry, &[(&below, "BELOW")]), @r"
+    move TREE/sub/big too to BELOW
+      keeping TREE/big
+    1 step, 293 KiB to move; nothing was changed, --apply does it
+    ");
     let done = place.text(&["act", "--move", &below, "sub", "--apply"], 0);
     assert!(done.starts_with("move: 1 file, 293 KiB moved\n"), "{done}");
     assert!(to.exists() && !from.exists());
@@ -295,33 +316,52 @@ fn what_is_moved_comes_back() {
 #[test]
 fn bad_input_is_named_with_the_way_out() {
     let place = Place::new();
-    for (arguments, expected) in [
-        (&["scan", "nowhere"][..], "nowhere: cannot open"),
-        (&["scan", "plain"], "plain: not a folder"),
-        (&["scan", ".", "--min-size", "many"], "is not a size"),
-        (&["scan", ".", "--older-than", "soon"], "is no age"),
-        (&["scan", ".", "-g", "a{b"], "glob `a{b`"),
-        (&["scan", ".", "--owner", "no such user"], "no such user"),
-        (&["report"], "assay dups scan PATH"),
-        (&["undo", "7"], "no run 7"),
-        (&["merge", "x"], "expected NAME=FILE"),
-        (&["act"], "--hardlink"),
-        (&["browse"], "needs a terminal"),
+    let mut said = String::new();
+    for arguments in [
+        &["scan", "nowhere"][..],
+        &["scan", "plain"],
+        &["scan", ".", "--min-size", "many"],
+        &["scan", ".", "--older-than", "soon"],
+        &["scan", ".", "-g", "a{b"],
+        &["scan", ".", "--owner", "no such user"],
+        &["report"],
+        &["undo", "7"],
+        &["merge", "x"],
+        &["act"],
+        &["browse"],
     ] {
         let output = place.dups(arguments);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
-        assert!(text.contains(expected), "{arguments:?}: {text}");
+        let line = text.lines().next().unwrap();
+        said += &assay_testing::normal(line, &[(place.0.path(), "OWN")]);
+        said.push('\n');
         assert!(!text.contains("panicked"), "{text}");
     }
+    insta::assert_snapshot!(said, @r"
+    assay: OWN/tree/nowhere: cannot open: No such file or directory (os error 2)
+    assay: OWN/tree/plain: not a folder; name the folder that holds the files
+    error: invalid value 'many' for '--min-size <SIZE>': `many` is not a size; give a size such as 4k, 64KiB, 1.5M or 2GB (k and KiB are 2^10, kB is 10^3) or a number of bytes
+    error: invalid value 'soon' for '--older-than <AGE>': `soon` is no age; expected a number and s, m, h, d, w or y, e.g. 30d
+    assay: glob `a{b`: error parsing glob 'a{b': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)
+    error: invalid value 'no such user' for '--owner <USER>': no such user `no such user` in /etc/passwd; give the number instead
+    assay: nothing was scanned yet; `assay dups scan PATH` does
+    assay: no run 7; `assay dups undo` lists them
+    assay: `x`: expected NAME=FILE, e.g. nas=nas.db
+    error: the following required arguments were not provided:
+    assay: browse needs a terminal; `assay dups report` prints the groups, `assay dups treemap` draws them
+    ");
+    let act = place.dups(&["act"]).stderr;
+    assert!(String::from_utf8_lossy(&act).contains("--hardlink"));
     place.text(&["scan", "."], 0);
     let output = place.dups(&["scan", ".", "--hash", "blake3"]);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.contains("scan with --hash xxh3-128"), "{text}");
+    let own = place.0.path();
+    insta::assert_snapshot!(assay_testing::normal(text, &[(own, "OWN")]), @"assay: index OWN/index.db holds xxh3-128 hashes; scan with --hash xxh3-128, or into another file with --index");
     std::fs::write(place.0.path().join("index.db"), "these are my notes").unwrap();
     let output = place.dups(&["scan", "."]);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.contains("left alone"), "{text}");
+    insta::assert_snapshot!(assay_testing::normal(text, &[(own, "OWN")]), @"assay: index OWN/index.db: this is no index of assay (nor any SQLite file); it was left alone. Name another file with --index, or move this one away");
     let notes = std::fs::read(place.0.path().join("index.db")).unwrap();
     assert_eq!(notes, b"these are my notes");
 }
@@ -331,13 +371,14 @@ fn bad_input_is_named_with_the_way_out() {
 fn a_kernel_file_system_is_left_out() {
     let place = Place::new();
     let text = place.text(&["scan", "/proc", "--no-index"], 0);
-    assert!(text.contains("kernel file systems 1"), "{text}");
+    insta::assert_snapshot!(text, @r"
+    0 files, 0 B
+    no duplicates
+    left out: kernel file systems 1
+    ");
     let output = place.dups(&["scan", "/proc", "--no-index"]);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        text.contains("left out: /proc: on a file system of the kernel"),
-        "{text}"
-    );
+    insta::assert_snapshot!(text, @"assay: left out: /proc: on a file system of the kernel");
 }
 
 /// SIGKILL at some moment of a real run, again and again: no content is lost, no name is left over.

@@ -72,11 +72,7 @@ fn a_captured_machine_is_read_elsewhere() {
     assert_eq!(json(&live.stdout), json(&captured.stdout));
     let again = home.assay(&["facts", "--capture", dir]);
     assert_eq!(again.code, Some(2));
-    assert!(
-        again.stderr.contains("the directory is not empty"),
-        "{}",
-        again.stderr
-    );
+    insta::assert_snapshot!(home.told(&again.stderr), @"assay: HOME/captured: the directory is not empty; name a new one");
 }
 
 #[test]

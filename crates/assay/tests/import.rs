@@ -119,24 +119,33 @@ fn bad_input_is_one_clear_error_and_keeps_nothing() {
         "nested.json",
         "{\"jobs\":[{\"x\":".repeat(50_000).as_bytes(),
     );
-    for (path, code, expected) in [
-        (cut.as_str(), 2, "cut off at line"),
-        (&empty, 2, "empty"),
-        (&garbage, 2, "no fio result"),
-        (&nested, 2, "nested.json"),
-        ("/no/such.json", 3, "/no/such.json"),
-        ("/", 3, "/"),
+    let mut said = String::new();
+    for (path, code) in [
+        (cut.as_str(), 2),
+        (&empty, 2),
+        (&garbage, 2),
+        (&nested, 2),
+        ("/no/such.json", 3),
+        ("/", 3),
     ] {
         let out = home.assay(&["import", &good, path]);
         assert_eq!(out.code, Some(code), "{path:?} {}", out.stderr);
         assert_eq!(out.stdout, "");
         assert_eq!(out.stderr.lines().count(), 1, "{}", out.stderr);
-        assert!(out.stderr.contains(expected), "{}", out.stderr);
+        said += &home.told(&out.stderr);
         assert!(
             !home.dir.path().join("store.db").exists(),
             "nothing is kept"
         );
     }
+    insta::assert_snapshot!(said, @r#"
+    assay: HOME/cut.json: cut off at line 362 (byte 9898): the end of the JSON is missing; no complete document and no complete job of the cut one could still be read; run fio again, or copy the whole file
+    assay: HOME/empty.json: it is empty: fio wrote no result; it was killed, or its output went elsewhere (--output)
+    assay: HOME/garbage\n.json: no fio result in it: expected `{ "fio version": … }`; run fio with --output-format=json+
+    assay: HOME/nested.json: cut off at line 1 (byte 700000): the end of the JSON is missing; no complete document and no complete job of the cut one could still be read; run fio again, or copy the whole file
+    assay: /no/such.json: No such file or directory (os error 2); expected a result of fio
+    assay: /: Is a directory (os error 21); expected a result of fio
+    "#);
 }
 
 #[test]

@@ -205,26 +205,35 @@ fn bad_input_is_one_clear_error() {
     std::fs::write(&garbage, [0xff, 0xfe, 0x00]).unwrap();
     let empty = home.dir.path().join("empty");
     std::fs::write(&empty, "").unwrap();
-    for (words, code, expected) in [
-        (vec!["lint", ""], 2, "nothing to read"),
-        (vec!["lint", "fio"], 2, "no job in it"),
-        (vec!["lint", "fio --name='x"], 2, "not closed"),
-        (vec!["lint", "ls -la"], 2, "no call of fio"),
-        (vec!["lint", "fio --name=x --runtime=-3"], 2, "runtime=-3"),
-        (
-            vec!["lint", "fio --name=x /no/such/job.fio"],
-            3,
-            "/no/such/job.fio",
-        ),
-        (vec!["lint", "/no/such/job.fio"], 3, "/no/such/job.fio"),
-        (vec!["lint", "/"], 3, "/"),
-        (vec!["lint", garbage.to_str().unwrap()], 2, "not text"),
-        (vec!["lint", empty.to_str().unwrap()], 2, "empty"),
+    let mut said = String::new();
+    for (words, code) in [
+        (vec!["lint", ""], 2),
+        (vec!["lint", "fio"], 2),
+        (vec!["lint", "fio --name='x"], 2),
+        (vec!["lint", "ls -la"], 2),
+        (vec!["lint", "fio --name=x --runtime=-3"], 2),
+        (vec!["lint", "fio --name=x /no/such/job.fio"], 3),
+        (vec!["lint", "/no/such/job.fio"], 3),
+        (vec!["lint", "/"], 3),
+        (vec!["lint", garbage.to_str().unwrap()], 2),
+        (vec!["lint", empty.to_str().unwrap()], 2),
     ] {
         let out = home.assay(&words);
         assert_eq!(out.code, Some(code), "{words:?} {}", out.stderr);
         assert_eq!(out.stdout, "");
         assert_eq!(out.stderr.lines().count(), 1, "{}", out.stderr);
-        assert!(out.stderr.contains(expected), "{words:?} {}", out.stderr);
+        said += &home.told(&out.stderr);
     }
+    insta::assert_snapshot!(said, @r#"
+    assay: nothing to read: expected `fio --name=… --rw=…` or the path of a job file
+    assay: no job in it: fio needs --name=… for a job on the command line, or a job file
+    assay: a quotation mark is not closed: add the missing ' or "
+    assay: no call of fio in it: expected `fio --name=… --rw=…` or the path of a job file
+    assay: runtime=-3: fio expects a time such as 60, 1500ms or 5m, not negative
+    assay: /no/such/job.fio: No such file or directory (os error 2); expected a job file, or a command in quotes
+    assay: /no/such/job.fio: No such file or directory (os error 2); expected a job file, or a command in quotes
+    assay: /: Is a directory (os error 21); expected a job file, or a command in quotes
+    assay: HOME/garbage: not text; expected a job file, or a command in quotes
+    assay: HOME/empty: it is empty: expected a job file of fio or a command line
+    "#);
 }

@@ -91,11 +91,7 @@ fn a_missing_directory_is_refused_and_not_created() {
     let missing = home.dir.path().join("not mounted");
     let out = home.assay(&["run", "quick", missing.to_str().unwrap()]);
     assert_eq!(out.code, Some(2));
-    assert!(
-        out.stderr.contains("no such file or directory"),
-        "{}",
-        out.stderr
-    );
+    insta::assert_snapshot!(home.told(&out.stderr), @"assay: HOME/not mounted: there is no such file or directory; fio would create it and measure whatever is mounted above: create it, or check that the file system is mounted");
     assert!(!missing.exists());
 }
 
@@ -104,11 +100,7 @@ fn a_misspelt_plan_names_the_nearest() {
     let home = Home::new();
     let out = home.assay(&["run", "matix", "."]);
     assert_eq!(out.code, Some(2));
-    assert!(
-        out.stderr.contains("did you mean the plan `matrix`"),
-        "{}",
-        out.stderr
-    );
+    insta::assert_snapshot!(home.told(&out.stderr), @"assay: `matix` is neither a plan nor a file or directory: did you mean the plan `matrix`?");
 }
 
 #[test]
@@ -122,12 +114,7 @@ fn a_plan_file_with_an_unknown_key_names_line_key_and_nearest() {
     .unwrap();
     let out = home.assay(&["run", "--plan-file", plan.to_str().unwrap(), "."]);
     assert_eq!(out.code, Some(2));
-    assert!(
-        out.stderr
-            .contains("my.toml:4: unknown key `blocksize`: did you mean `block_size`?"),
-        "{}",
-        out.stderr
-    );
+    insta::assert_snapshot!(home.told(&out.stderr), @"assay: HOME/my.toml:4: unknown key `blocksize`: did you mean `block_size`?");
 }
 
 #[test]
@@ -191,11 +178,7 @@ fn a_fio_that_prints_garbage_fails_the_run_and_leaves_nothing() {
         ],
     ));
     assert_eq!(out.code, Some(2), "{}{}", out.stdout, out.stderr);
-    assert!(
-        out.stderr.contains("3 samples in a row failed"),
-        "{}",
-        out.stderr
-    );
+    insta::assert_snapshot!(home.refusal(&out), @"assay: run 1 is kept as far as it got: 3 samples in a row failed, so the run ended; the last one: fio printed no usable result: cut off at line 2 (byte 11): the end of the JSON is missing; no complete document and no complete job of the cut one could still be read; run fio again, or copy the whole file");
     assert_eq!(entries(target.path()), [] as [&str; 0]);
 }
 
@@ -218,11 +201,7 @@ fn a_run_without_a_single_completed_sample_is_an_error() {
     ];
     let out = home.assay(&with(&["run"], target.path(), &rest));
     assert_eq!(out.code, Some(2), "{}", out.stderr);
-    assert!(
-        out.stderr.contains("1 sample failed") && out.stderr.contains("no luck"),
-        "{}",
-        out.stderr
-    );
+    insta::assert_snapshot!(home.refusal(&out), @"assay: run 1 is kept as far as it got: 1 sample failed, so the run ended; the last one: fio ended with status 1: fio: no luck today, error");
     assert_eq!(entries(target.path()), [] as [&str; 0]);
 }
 
@@ -282,7 +261,7 @@ fn ctrl_c_keeps_what_was_measured_and_resume_goes_on() {
     std::thread::sleep(Duration::from_secs(3));
     let second = home.assay(&["run", "--resume", "1"]);
     assert_eq!(second.code, Some(2));
-    assert!(second.stderr.contains("another assay"), "{}", second.stderr);
+    insta::assert_snapshot!(home.told(&second.stderr), @"assay: another assay is working on this run now");
     // Nor does one that keeps its state and its runs elsewhere.
     let third = Home::new().assay(&with(&["run"], target.path(), &["--rw", "randread"]));
     let by = format!("measured by another assay (process {})", child.id());
@@ -310,11 +289,8 @@ fn after_kill_9_the_next_start_removes_the_test_file_and_resume_works() {
     let home = Home::new();
     let target = home.target();
     interrupted(&home, target.path(), rustix::process::Signal::KILL);
-    assert_eq!(
-        entries(target.path()).len(),
-        1,
-        "a killed process cannot clean up"
-    );
+    let left = entries(target.path());
+    assert_eq!(left.len(), 1, "a killed process cannot clean up");
     // fio dies with its parent: nobody works in the session's directory any more.
     let working = || {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -333,11 +309,7 @@ fn after_kill_9_the_next_start_removes_the_test_file_and_resume_works() {
     }
     let out = home.assay(&with(&["run"], target.path(), &["--rw", "randread"]));
     assert_eq!(out.code, Some(0), "{}", out.stderr);
-    assert!(
-        out.stderr.contains("left by an assay that was killed"),
-        "{}",
-        out.stderr
-    );
+    assert!(out.stderr.contains(&left[0]), "{}", out.stderr);
     assert_eq!(entries(target.path()), [] as [&str; 0]);
 }
 
@@ -392,7 +364,8 @@ fn tmpfs_says_what_it_means() {
         &mount.path,
         &["--rw", "randread", "--json"],
     ));
-    assert!(out.stderr.contains("lives in memory"), "{}", out.stderr);
+    let note = out.stderr.lines().next().unwrap();
+    insta::assert_snapshot!(assay_testing::normal(note, &[(&mount.path, "MOUNT")]), @"note: MOUNT is tmpfs: it lives in memory, and these figures say nothing about a disk");
     let document: Value = serde_json::from_str(&out.stdout).unwrap();
     assert_eq!(
         document["results"][0]["validity"], "void",

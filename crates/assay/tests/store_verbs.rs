@@ -34,11 +34,7 @@ fn without_a_store_nothing_is_made() {
     let home = Home::new();
     let ran = home.assay(&["runs"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""));
-    assert!(
-        ran.stderr.contains("nothing has been measured yet"),
-        "{}",
-        ran.stderr
-    );
+    insta::assert_snapshot!(home.told(&ran.stderr), @"nothing has been measured yet (HOME/store.db holds no runs): `assay run quick .` does");
     assert_eq!(
         json(&home.assay(&["runs", "--json"]).stdout)["runs"],
         serde_json::json!([])
@@ -76,7 +72,8 @@ fn runs_are_listed_newest_first_and_within_80_columns() {
     assert_eq!(runs["runs"].as_array().unwrap().len(), 1);
     assert_eq!(runs["runs"][0]["id"], 2);
     let none = home.assay(&["runs", "--plan", "matrix"]);
-    assert!(none.stdout.is_empty() && none.stderr.contains("no run fits"));
+    assert_eq!(none.stdout, "");
+    insta::assert_snapshot!(none.stderr, @"no run fits; `assay runs` lists all");
 }
 
 #[test]
@@ -98,16 +95,18 @@ fn a_run_is_shown_in_every_form() {
 #[test]
 fn runs_that_do_not_exist_are_named_with_those_that_do() {
     let home = home();
-    for (name, words) in [
-        ("99", "2, 1"),
-        ("last~5", "2, 1"),
-        ("quick", "does not name one"),
-        ("", "does not name one"),
-    ] {
+    let mut said = String::new();
+    for name in ["99", "last~5", "quick", ""] {
         let ran = home.assay(&["show", name]);
         assert_eq!(ran.code, Some(2));
-        assert!(ran.stderr.contains(words), "{name}: {}", ran.stderr);
+        said += &ran.stderr;
     }
+    insta::assert_snapshot!(said, @r"
+    assay: there is no run `99`; there are 2, 1 (`assay runs` lists them)
+    assay: there is no run `last~5`; there are 2, 1 (`assay runs` lists them)
+    assay: `quick` does not name one: use its number, `last`, `last~1` for the one before, or at least four characters of its uid
+    assay: `` does not name one: use its number, `last`, `last~1` for the one before, or at least four characters of its uid
+    ");
 }
 
 #[test]
@@ -115,11 +114,21 @@ fn two_runs_are_compared() {
     let home = home();
     let other = home.assay(&["compare", "1", "2"]);
     assert_eq!(other.code, Some(0), "{}", other.stderr);
-    assert!(
-        other.stdout.contains("no workload on a common target"),
-        "{}",
-        other.stdout
-    );
+    insta::assert_snapshot!(other.stdout, @r"
+    run 2 (B) against run 1 (A)
+
+    Environment
+      no difference in the facts of the two runs
+
+    Beware
+      - the two runs were made at different times: whatever changed on the machine
+        in between is part of the difference
+
+    Figures
+      the two runs have no workload on a common target
+      - only in A: clean-read on /srv/t/f
+      - only in B: fdatasync on /srv/t/f
+    ");
     let same = json(&home.assay(&["compare", "1", "1", "--json"]).stdout);
     let rows = same["rows"].as_array().unwrap();
     assert!(!rows.is_empty());

@@ -1,5 +1,6 @@
 //! What can go wrong with a change, and the way out.
 
+use assay_conf::ConfError;
 use assay_host::HostError;
 use std::path::{Path, PathBuf};
 
@@ -125,12 +126,12 @@ pub enum ChangeError {
         reason: String,
     },
     /// A configuration file cannot be understood or edited.
-    #[error("{}: {reason}", path.display())]
+    #[error("{}: {source}", path.display())]
     Config {
         /// The file.
         path: PathBuf,
         /// Why.
-        reason: String,
+        source: ConfError,
     },
     /// The machine gave no answer.
     #[error(transparent)]

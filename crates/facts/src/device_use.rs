@@ -6,9 +6,8 @@
 //! ([`device_use_held`]).
 
 use crate::block::{Device, everything_above};
-use crate::mountinfo;
+use crate::mountinfo::{self, MOUNTINFO};
 use crate::signatures;
-use crate::target::MOUNTINFO;
 use assay_host::{CommandOutput, DeviceNumber, FileKind, Host, HostError, Limits};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

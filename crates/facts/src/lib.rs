@@ -11,6 +11,7 @@ mod device_use;
 mod dm;
 mod formats;
 mod gather;
+mod harmless;
 mod machine;
 pub mod mountinfo;
 pub mod redact;

@@ -6,6 +6,9 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
+/// Where the kernel says what is mounted.
+pub(crate) const MOUNTINFO: &str = "/proc/self/mountinfo";
+
 /// One line of mountinfo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {

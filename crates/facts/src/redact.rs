@@ -26,22 +26,6 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Stands where a name, an address or a part of a text was left out.
-pub(crate) const LEFT_OUT: &str = "(left out)";
-
-/// A value that is a number or a word, as those of the settings that are asked for are; anything else
-/// is somebody's text.
-pub(crate) fn word(value: &str) -> String {
-    let plain = value.len() <= 8 && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if plain { value } else { "withheld" }.to_owned()
-}
-
-/// A path to include, perhaps a pattern, with nothing in it but what names of files have.
-pub(crate) fn is_pattern(value: &str) -> bool {
-    let value = value.trim_matches(['"', '\'']);
-    assay_model::secrets::is_plain(&value.replace(['*', '?', '[', ']'], "-"))
-}
-
 /// A machine without its secrets. Reading it once more through another one changes nothing, so a
 /// capture of it gives the facts that the machine gave.
 pub struct Redacted<'a> {

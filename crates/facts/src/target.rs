@@ -1,16 +1,13 @@
 //! What lies under a path: its mount, the block devices directly below, the disks at the bottom.
 
 use crate::block::{Device, MAX_DEPTH};
-use crate::mountinfo::{self, Mount};
+use crate::mountinfo::{self, MOUNTINFO, Mount};
 use assay_host::{DeviceNumber, FileKind, Host, HostError, Limits};
 use assay_model::target::TargetKind;
 use assay_model::{Bytes, TargetInfo};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
-
-/// Where the kernel says what is mounted.
-pub(crate) const MOUNTINFO: &str = "/proc/self/mountinfo";
 
 /// Why it could not be found out what lies under a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

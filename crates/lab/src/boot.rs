@@ -145,7 +145,7 @@ impl Guest {
         let deadline = Instant::now() + limit;
         let told = |error: LabError| match error {
             LabError::Gone { why, console } => match self.complaint() {
-                Some(reason) if console.is_empty() => LabError::Qemu(explain(reason)),
+                Some(reason) if console.is_empty() => LabError::Qemu(explain(reason).into()),
                 _ => LabError::Boot {
                     why: match console.contains(NO_ROOT) {
                         true => format!("it finds no root file system{DAMAGED}"),

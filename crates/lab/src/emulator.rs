@@ -16,7 +16,7 @@ pub(crate) fn start_error(error: Error) -> LabError {
             tool: QEMU,
             package: PACKAGE,
         },
-        _ => LabError::Qemu(error.to_string()),
+        _ => LabError::Qemu(error.into()),
     }
 }
 
@@ -34,8 +34,9 @@ pub(crate) fn check_cpu(model: &str) -> Result<(), LabError> {
     let name = model.split(',').next().unwrap_or_default();
     match listed.split_whitespace().any(|word| word == name) {
         true => Ok(()),
-        false => Err(LabError::Qemu(format!(
-            "there is no CPU model {name:?}: `{QEMU} -cpu help` lists those there are"
-        ))),
+        false => Err(LabError::Qemu(
+            format!("there is no CPU model {name:?}: `{QEMU} -cpu help` lists those there are")
+                .into(),
+        )),
     }
 }

@@ -1,6 +1,7 @@
 //! What can go wrong with a guest, each with the way out.
 
 use assay_qemu::QmpError;
+use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -142,7 +143,7 @@ pub enum LabError {
     Interrupted,
     /// QEMU did not start.
     #[error("QEMU did not start: {0}")]
-    Qemu(String),
+    Qemu(#[source] Box<dyn Error + Send + Sync>),
     /// The guest did not come up.
     #[error("the guest did not come up: {why}{}", tail(console))]
     Boot {

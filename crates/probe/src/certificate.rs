@@ -4,6 +4,7 @@ use crate::pins::{Pin, spki_pin};
 use jiff::Timestamp;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+use std::error::Error;
 use std::net::IpAddr;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 use x509_parser::public_key::PublicKey;
@@ -35,12 +36,20 @@ pub struct Certificate {
     pub pin: Pin,
 }
 
-/// A certificate in DER that cannot be read; `why` says what the parser found.
+/// A certificate in DER that cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("a certificate that cannot be read ({why})")]
+#[error("a certificate that cannot be read ({source})")]
 pub struct Unreadable {
     /// What the parser found.
-    pub why: String,
+    pub source: Box<dyn Error + Send + Sync>,
+}
+
+impl Unreadable {
+    fn new(source: impl Error + Send + Sync + 'static) -> Self {
+        Self {
+            source: source.into(),
+        }
+    }
 }
 
 impl Certificate {
@@ -49,11 +58,9 @@ impl Certificate {
     /// # Errors
     /// It is no certificate.
     pub fn read(der: &[u8]) -> Result<Self, Unreadable> {
-        let unreadable = |why: String| Unreadable { why };
-        let (_, read) =
-            X509Certificate::from_der(der).map_err(|error| unreadable(error.to_string()))?;
+        let (_, read) = X509Certificate::from_der(der).map_err(Unreadable::new)?;
         let time = |time: x509_parser::time::ASN1Time| {
-            Timestamp::from_second(time.timestamp()).map_err(|error| unreadable(error.to_string()))
+            Timestamp::from_second(time.timestamp()).map_err(Unreadable::new)
         };
         let key = read.public_key();
         let (name, bits) = key_name(key);

@@ -10,6 +10,7 @@ use rustls::pki_types::{
 };
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+use std::error::Error;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::SubjectPublicKeyInfo;
@@ -63,20 +64,20 @@ pub enum PinError {
     Encrypted,
     /// The public part of the key cannot be computed here.
     #[error(
-        "the public part of this kind of key cannot be computed here ({why}): pin the output of \
+        "the public part of this kind of key cannot be computed here ({source}): pin the output of \
          `openssl pkey -in FILE -pubout`"
     )]
     Key {
         /// What the library says.
-        why: String,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// A part of it is damaged.
-    #[error("the {kind} in it cannot be read: {why}")]
+    #[error("the {kind} in it cannot be read: {source}")]
     Damaged {
         /// What it is said to be.
         kind: &'static str,
         /// What the parser found.
-        why: String,
+        source: Box<dyn Error + Send + Sync>,
     },
 }
 
@@ -100,7 +101,7 @@ pub fn of_file(bytes: &[u8]) -> Result<Vec<Pinned>, PinError> {
     let damaged = |kind| {
         move |error: rustls::pki_types::pem::Error| PinError::Damaged {
             kind,
-            why: error.to_string(),
+            source: error.into(),
         }
     };
     for der in CertificateDer::pem_slice_iter(bytes) {
@@ -132,7 +133,7 @@ fn of_der(bytes: &[u8]) -> Result<Pinned, PinError> {
 fn certificate(der: &[u8]) -> Result<Pinned, PinError> {
     let read = Certificate::read(der).map_err(|error| PinError::Damaged {
         kind: "certificate",
-        why: error.why,
+        source: error.source,
     })?;
     Ok(Pinned {
         kind: "certificate",
@@ -145,7 +146,7 @@ fn certificate(der: &[u8]) -> Result<Pinned, PinError> {
 fn request(der: &[u8]) -> Result<Pinned, PinError> {
     let (_, read) = X509CertificationRequest::from_der(der).map_err(|error| PinError::Damaged {
         kind: "request",
-        why: error.to_string(),
+        source: error.into(),
     })?;
     let info = &read.certification_request_info;
     Ok(Pinned {
@@ -161,7 +162,7 @@ fn public_key(der: &[u8]) -> Result<Pinned, PinError> {
         Ok(_) => Err(PinError::Nothing),
         Err(error) => Err(PinError::Damaged {
             kind: "public key",
-            why: error.to_string(),
+            source: error.into(),
         }),
     }
 }
@@ -169,10 +170,10 @@ fn public_key(der: &[u8]) -> Result<Pinned, PinError> {
 fn private_key(key: &PrivateKeyDer<'_>) -> Result<Pinned, PinError> {
     let signing = rustls::crypto::ring::sign::any_supported_type(key);
     let signing = signing.map_err(|error| PinError::Key {
-        why: error.to_string(),
+        source: error.into(),
     })?;
     let public = signing.public_key().ok_or(PinError::Key {
-        why: "it has no public part".to_owned(),
+        source: "it has no public part".into(),
     })?;
     public_key(&public).map(|pinned| Pinned {
         kind: "private key",

@@ -8,6 +8,7 @@
     reason = "tests write their notes to a file that the caller names"
 )]
 
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,6 +57,29 @@ impl Drop for Stop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
+}
+
+/// What was said, for a snapshot: each thing known to differ from run to run, such as the directory of a
+/// test, is replaced by its name, in the order given.
+#[must_use]
+pub fn normal<K: AsRef<OsStr>>(said: impl Display, known: &[(K, &str)]) -> String {
+    known.iter().fold(said.to_string(), |said, (thing, name)| {
+        said.replace(&*thing.as_ref().to_string_lossy(), name)
+    })
+}
+
+/// What was said with `#` for every number: for a snapshot of what tells sizes, times or processes.
+#[must_use]
+pub fn without_figures(said: impl Display) -> String {
+    let mut out = String::new();
+    for character in said.to_string().chars() {
+        match character {
+            '0'..='9' if out.ends_with('#') => {}
+            '0'..='9' => out.push('#'),
+            other => out.push(other),
+        }
+    }
+    out
 }
 
 /// How many times more attacks than in the short form: `ASSAY_ATTACK`, at least 1.

@@ -1,5 +1,7 @@
 //! `assay dev`: what packages and the book take from the binary itself, so that it cannot drift.
 
+#[cfg(feature = "schemas")]
+pub(super) mod form;
 mod remote;
 #[cfg(feature = "schemas")]
 pub(super) mod schemas;

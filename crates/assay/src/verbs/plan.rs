@@ -44,8 +44,8 @@ enum Question {
 
 /// The form of each answer, by its question.
 #[cfg(feature = "schemas")]
-pub(super) fn documents() -> Vec<super::dev::schemas::Form> {
-    use super::dev::schemas::form;
+pub(super) fn documents() -> Vec<super::dev::form::Form> {
+    use super::dev::form::form;
     use show::Document;
     vec![
         (

@@ -59,6 +59,24 @@ impl Home {
         command
     }
 
+    /// What was said, for a snapshot: with `HOME` for the directory of this test and `TARGET` for one to measure.
+    pub fn told(&self, said: &str) -> String {
+        let said = assay_testing::normal(said, &[(self.dir.path(), "HOME")]);
+        let place = concat!(env!("CARGO_TARGET_TMPDIR"), "/target");
+        let mut parts = said.split(place);
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |told, part| {
+            told + "TARGET" + part.trim_start_matches(|c: char| c.is_ascii_alphanumeric())
+        })
+    }
+
+    /// The line that says why it was refused, for a snapshot.
+    pub fn refusal(&self, ran: &Ran) -> String {
+        let refused = |line: &&str| line.starts_with("assay: ") || line.starts_with("error: ");
+        let line = ran.stderr.lines().find(refused);
+        self.told(line.unwrap_or(&ran.stderr)) + "\n"
+    }
+
     pub fn assay<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Ran {
         ended(self.command(args))
     }

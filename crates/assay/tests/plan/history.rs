@@ -61,7 +61,24 @@ fn clones_from_recorded_output() {
     assert_eq!(answer["clones"][0]["shared"].as_u64(), Some(8 << 30));
     let refused = with_input(&["clones", "--from", "-", "--destroy", "p/gold@v1"], text);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&refused.stdout).contains("dependent clone"));
+    insta::assert_snapshot!(String::from_utf8_lossy(&refused.stdout), @r"
+    p/gold  10 GiB used, 10 GiB referenced
+      └ p/gold@v1  0 B used, 10 GiB referenced
+        └ p/vm  3 GiB used, 11 GiB referenced
+
+    2 datasets, 1 snapshots, 1 clones
+
+    p/vm (clone of p/gold@v1)
+      still shared           8 GiB of 11 GiB (73 %)
+      a full copy            needs 11 GiB, then frees 3 GiB and 0 B in the origin
+      zfs promote            moves 1 snapshot to it and frees nothing; the old origin could then go for 0 B
+
+    Snapshots that cannot go because clones hang on them
+      p/gold@v1: holds 0 B that nothing else needs, 1 clone; destroy -R would take 2 and free at least 3 GiB
+
+    zfs destroy p/gold@v1 would be refused
+      p/gold@v1 has 1 dependent clone(s); -R takes them along
+    ");
     let cut = with_input(&["clones", "--from", "-"], &text[..text.len() - 20]);
     assert_eq!(cut.status.code(), Some(2));
     let hostile = "p/\u{1b}[31mx\tused\t1\np/\u{1b}[31mx\treferenced\t1\n";

@@ -59,52 +59,75 @@ fn with_input(args: &[&str], input: &str) -> Output {
 
 #[test]
 fn bad_questions_are_named() {
-    for (args, why) in [
-        (vec!["layout"], "no disks"),
-        (vec!["layout", "0", "1T"], "is zero"),
-        (vec!["layout", "--", "-4T"], "is negative"),
-        (vec!["layout", "4X"], "not a size"),
-        (vec!["layout", "4T@NaN"], "price"),
-        (vec!["layout", "4T@-3"], "price"),
-        (vec!["layout", "99E"], "1 EiB"),
-        (vec!["layout", "10x1E"], "8 EiB"),
-        (vec!["layout", "2000x4T"], "1 to 1024"),
-        (vec!["layout", "--only", "raidz2", "4T"], "at least 3 disks"),
-        (vec!["layout", "--only", "raidz9", "4T"], "is not single"),
-        (vec!["layout", "--only", "btrfs-raid7", "4T"], "give one of"),
-        (
-            vec!["layout", "--only", "raidz1", "--ashift", "20", "3x4T"],
-            "ashift",
-        ),
-        (vec!["layout", "--only", "raidz1", "3x1M"], "64 MiB"),
-        (vec!["layout", "4T", "--want", "speed>=3"], "fields are"),
-        (vec!["layout", "4T", "--zfs", "9.9"], "0.7"),
-        (
-            vec!["layout", "--only", "single", "--whole-disk=520", "4T"],
-            "512 or 4096",
-        ),
-        (vec!["capacity"], "no data"),
-        (vec!["capacity", "1TiB", "--factor", "growth=NaN"], "growth"),
-        (vec!["capacity", "1TiB", "--factor", "growth"], "NAME=VALUE"),
-        (vec!["distribute", "1T@200%"], "share"),
-        (vec!["distribute", "1G", "--write", "2G"], "does not fit"),
-        (
-            vec!["durability", "--disks", "2", "--survives", "2"],
-            "fewer failures",
-        ),
-        (vec!["cache"], "nothing to size"),
-        (
-            vec!["cache", "--memory", "1GiB", "--block", "1"],
-            "512 bytes",
-        ),
-        (vec!["clones"], "no dataset"),
+    let mut said = String::new();
+    for args in [
+        vec!["layout"],
+        vec!["layout", "0", "1T"],
+        vec!["layout", "--", "-4T"],
+        vec!["layout", "4X"],
+        vec!["layout", "4T@NaN"],
+        vec!["layout", "4T@-3"],
+        vec!["layout", "99E"],
+        vec!["layout", "10x1E"],
+        vec!["layout", "2000x4T"],
+        vec!["layout", "--only", "raidz2", "4T"],
+        vec!["layout", "--only", "raidz9", "4T"],
+        vec!["layout", "--only", "btrfs-raid7", "4T"],
+        vec!["layout", "--only", "raidz1", "--ashift", "20", "3x4T"],
+        vec!["layout", "--only", "raidz1", "3x1M"],
+        vec!["layout", "4T", "--want", "speed>=3"],
+        vec!["layout", "4T", "--zfs", "9.9"],
+        vec!["layout", "--only", "single", "--whole-disk=520", "4T"],
+        vec!["capacity"],
+        vec!["capacity", "1TiB", "--factor", "growth=NaN"],
+        vec!["capacity", "1TiB", "--factor", "growth"],
+        vec!["distribute", "1T@200%"],
+        vec!["distribute", "1G", "--write", "2G"],
+        vec!["durability", "--disks", "2", "--survives", "2"],
+        vec!["cache"],
+        vec!["cache", "--memory", "1GiB", "--block", "1"],
+        vec!["clones"],
     ] {
         let output = assay(&args);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
-        assert!(stderr.contains(why), "{args:?}: {stderr}");
+        said += &format!("{args:?}: {stderr}");
         assert!(!stderr.contains("panicked"), "{args:?}");
     }
+    insta::assert_snapshot!(said, @r#"
+    ["layout"]: assay: no disks: name their sizes, such as 4T 2T 2T, or ask for this machine's with --here
+    ["layout", "0", "1T"]: assay: disk size `0`: is zero; leave the disk out
+    ["layout", "--", "-4T"]: assay: disk size `-4T` is negative; give a size such as 4T, 1.92TB or 20GiB (T and TB are 10^12, TiB is 2^40) or a number of bytes
+    ["layout", "4X"]: assay: disk size `4X` is not a size; give a size such as 4T, 1.92TB or 20GiB (T and TB are 10^12, TiB is 2^40) or a number of bytes
+    ["layout", "4T@NaN"]: assay: disk size `4T@NaN`: the price behind @ must be a number from 0 up
+    ["layout", "4T@-3"]: assay: disk size `4T@-3`: the price behind @ must be a number from 0 up
+    ["layout", "99E"]: assay: disk size `99E`: is above 1 EiB, the largest disk that can be planned
+    ["layout", "10x1E"]: assay: the sum of the disks overflows: more than 8 EiB
+    ["layout", "2000x4T"]: assay: disk size `2000x4T`: the count before x must be 1 to 1024, as in 6x4T
+    ["layout", "--only", "raidz2", "4T"]: assay: layout `raidz2:1`: raidz2 needs at least 3 disks
+    ["layout", "--only", "raidz9", "4T"]: assay: layout `raidz9`: `raidz9` is not single, mirror:N, raidz1:N, raidz2:N, raidz3:N or draidP:Dd:Cc:Ss
+    ["layout", "--only", "btrfs-raid7", "4T"]: assay: btrfs profile `raid7`: give one of single, dup, raid0, raid1, raid1c3, raid1c4, raid10, raid5, raid6
+    ["layout", "--only", "raidz1", "--ashift", "20", "3x4T"]: error: invalid value '20' for '--ashift <N>': 20 is not in 9..=16
+
+    For more information, try '--help'.
+    ["layout", "--only", "raidz1", "3x1M"]: assay: disk size `1000000`: ZFS refuses devices below 64 MiB (SPA_MINDEVSIZE)
+    ["layout", "4T", "--want", "speed>=3"]: error: invalid value 'speed>=3' for '--want <DEMAND>': want `speed>=3`: fields are usable, efficiency, cost, rebuild, loss, survive
+
+    For more information, try '--help'.
+    ["layout", "4T", "--zfs", "9.9"]: error: invalid value '9.9' for '--zfs <VERSION>': OpenZFS version `9.9`: give one of 0.7, 0.8, 2.0, 2.1, 2.2, 2.3, 2.4 with or without a patch number, such as 2.1.11
+
+    For more information, try '--help'.
+    ["layout", "--only", "single", "--whole-disk=520", "4T"]: assay: logical sector size 520: disks have sectors of 512 or 4096 bytes
+    ["capacity"]: assay: no data: say how much there is (1TiB), or how it grew with --history, --snapshots or --pool
+    ["capacity", "1TiB", "--factor", "growth=NaN"]: assay: factor growth = NaN: must be a number from 0.001 to 1000
+    ["capacity", "1TiB", "--factor", "growth"]: assay: factor `growth`: write NAME=VALUE, such as growth=1.5
+    ["distribute", "1T@200%"]: assay: `200%`: give a share such as 80% or 0.8
+    ["distribute", "1G", "--write", "2G"]: assay: a write of 2000000000 bytes: does not fit 1000000000 free bytes
+    ["durability", "--disks", "2", "--survives", "2"]: assay: 2 disks that survive 2 failures: needs 1 to 10000 disks and fewer failures than disks
+    ["cache"]: assay: nothing to size: give --memory, --working-set, --l2arc, --sync-writes or --arcstats
+    ["cache", "--memory", "1GiB", "--block", "1"]: assay: block size 1: must be 512 bytes to 16 MiB
+    ["clones"]: assay: no dataset: name one of this machine, or recorded output with --from FILE
+    "#);
     let missing = assay(&["clones", "--from", "/nonexistent/file"]);
     assert_eq!(missing.status.code(), Some(3));
 }

@@ -40,9 +40,9 @@ pub(super) fn place(host: &dyn HostMut, file: &str) -> Result<PathBuf, ChangeErr
 
 impl InFile {
     fn conf<T>(&self, result: Result<T, ConfError>) -> Result<T, ChangeError> {
-        result.map_err(|error| ChangeError::Config {
+        result.map_err(|source| ChangeError::Config {
             path: self.file.clone(),
-            reason: error.to_string(),
+            source,
         })
     }
 

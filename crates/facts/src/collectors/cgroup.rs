@@ -1,8 +1,7 @@
 //! Limits of the control groups that this process is in: the tightest on the way to the root binds.
 
 use crate::gather::{Gather, not_understood};
-use crate::mountinfo::{self, Mount};
-use crate::target::MOUNTINFO;
+use crate::mountinfo::{self, MOUNTINFO, Mount};
 use assay_model::FactKind;
 use std::path::{Path, PathBuf};
 

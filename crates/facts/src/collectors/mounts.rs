@@ -1,9 +1,9 @@
 //! What is mounted, with its options; kernel interfaces that look like file systems are left out.
 
 use crate::gather::Gather;
-use crate::mountinfo::{self, Mount};
+use crate::mountinfo::{self, MOUNTINFO, Mount};
 use crate::redact;
-use crate::target::{MOUNTINFO, devices_of};
+use crate::target::devices_of;
 use assay_model::FactKind;
 use serde_json::Value;
 use std::path::{Path, PathBuf};

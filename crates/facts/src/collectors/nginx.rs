@@ -2,7 +2,7 @@
 //! server or a location may say otherwise for itself.
 
 use crate::gather::Gather;
-use crate::redact::is_pattern;
+use crate::harmless::is_pattern;
 use assay_conf::effective::{Program, ScopeId};
 use assay_model::change::ConfigLanguage;
 
@@ -43,7 +43,7 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
         match name {
             "http" | "events" | "server" | "location" => Some(String::new()),
             "include" => is_pattern(value).then(|| value.to_owned()),
-            _ if ours => Some(crate::redact::word(value.trim_matches(['"', '\'']))),
+            _ if ours => Some(crate::harmless::word(value.trim_matches(['"', '\'']))),
             _ => crate::collectors::services::nginx::kept(name, value),
         }
     };

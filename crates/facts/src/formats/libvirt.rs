@@ -209,7 +209,7 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
         get(&domain.settings, "accel"),
         match identity {
             true => escape(&domain.name),
-            false => crate::redact::LEFT_OUT.to_owned(),
+            false => crate::harmless::LEFT_OUT.to_owned(),
         },
         get(&domain.settings, "machine"),
         get(&domain.settings, "cpu"),

@@ -1,7 +1,8 @@
 //! The kernel's command line (kernel-parameters.txt): what is known to be harmless stays, of the rest
 //! the name. Anything may stand there: keys of volumes, a log server, the address of a seed.
 
-use super::{LEFT_OUT, mount_options};
+use super::mount_options;
+use crate::harmless::LEFT_OUT;
 use assay_model::secrets::{WITHHELD, is_plain, names_a_secret};
 
 /// Parameters that choose how the kernel works: numbers, words and lists of them.

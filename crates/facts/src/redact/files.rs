@@ -1,11 +1,12 @@
 //! Of each file that may be read, what may be kept of it. What no line here names is not read.
 
-use super::{LEFT_OUT, cmdline, mount};
+use super::{cmdline, mount};
 use crate::collectors::services::{
     authorized_keys, certificates, databases, lines, mapped, packages, postfix, power, resolver,
     spam, ssh, swap, timers, tls_lines,
 };
 use crate::collectors::{kernel, nginx, services, sysctl};
+use crate::harmless::LEFT_OUT;
 use crate::{libvirt, proxmox, qemu};
 use assay_model::secrets::{WITHHELD, is_plain};
 
@@ -100,7 +101,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
             let end = if text.ends_with('\n') { "\n" } else { "" };
             (cmdline::cmdline(&text, identity) + end).into_bytes()
         }),
-        crate::target::MOUNTINFO => Rule::Bytes(mountinfo),
+        crate::mountinfo::MOUNTINFO => Rule::Bytes(mountinfo),
         "/proc/self/auxv" => Rule::Bytes(|bytes, _| kernel::redact_auxv(bytes)),
         "/proc/cpuinfo" => Rule::Lines(cpuinfo),
         "/proc/sys/kernel/hostname" => return identity.then_some(Rule::Whole),

@@ -1,7 +1,7 @@
 //! Mounts: options and sources that are known to be harmless stay. Options of network file systems
 //! hold passwords, and one with a comma in it goes on as if it were an option of its own.
 
-use super::LEFT_OUT;
+use crate::harmless::LEFT_OUT;
 use assay_model::secrets::{WITHHELD, is_path, is_plain};
 
 /// Stands for an option that nothing is known of.

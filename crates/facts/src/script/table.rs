@@ -44,7 +44,7 @@ pub(super) const WANTS: &[Want] = &[
     Want::File("cmdline", &[kernel::CMDLINE]),
     Want::File("cpuinfo", &["/proc/cpuinfo"]),
     Want::File("started", &[certificates::STAT]),
-    Want::File("mounts", &[crate::target::MOUNTINFO]),
+    Want::File("mounts", &[crate::mountinfo::MOUNTINFO]),
     Want::File("swaps", &[swap::SWAPS]),
     Want::File(
         "whole",

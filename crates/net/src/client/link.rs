@@ -7,6 +7,7 @@ use assay_http::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -46,7 +47,7 @@ pub enum LinkError {
     },
     /// What came cannot be read.
     #[error("the server's answer is not understood: {0}")]
-    Form(String),
+    Form(#[source] Box<dyn Error + Send + Sync>),
 }
 
 impl LinkError {
@@ -120,7 +121,7 @@ impl Link {
         headers: &[(String, String)],
         body: &[u8],
     ) -> Result<Request, LinkError> {
-        let form = |why: &str| LinkError::Form(why.to_owned());
+        let form = |why: &str| LinkError::Form(why.into());
         let method = Method::parse(method).map_err(form)?;
         let url = self
             .url
@@ -128,7 +129,7 @@ impl Link {
             .ok_or_else(|| form("a path begins with /"))?;
         let mut all = vec![(TOKEN_HEADER.to_owned(), self.token.clone())];
         all.extend_from_slice(headers);
-        Request::new(&method, &url, &all, body, true).map_err(LinkError::Form)
+        Request::new(&method, &url, &all, body, true).map_err(|why| LinkError::Form(why.into()))
     }
 
     /// Sends JSON and reads JSON.
@@ -158,7 +159,7 @@ impl Link {
         limit: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Result<(R, Exchanged), LinkError> {
-        let body = serde_json::to_vec(body).map_err(|e| LinkError::Form(e.to_string()))?;
+        let body = serde_json::to_vec(body).map_err(|error| LinkError::Form(error.into()))?;
         let request = self.request("POST", path, &[], &body)?;
         self.speak(exchange, &request, limit, stop)
     }
@@ -203,7 +204,7 @@ impl Link {
         match came.answer.status {
             200 => serde_json::from_slice(&came.body)
                 .map(|value| (value, came))
-                .map_err(|error| LinkError::Form(error.to_string())),
+                .map_err(|error| LinkError::Form(error.into())),
             status => {
                 let refusal: Option<Refusal> = serde_json::from_slice(&came.body).ok();
                 Err(LinkError::Refused {

@@ -1,18 +1,13 @@
 //! The forms of what `--json` prints, derived from the types that are serialised.
 
+use super::form::{Form, form};
 use crate::context::write_file;
 use crate::verbs::{
     advice, changed, check, compare, disks, dups, facts, fleet, lab, pins, plan, probe, run, runs,
     store, trial, version, watch,
 };
-use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema};
-use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use std::path::Path;
-
-/// Name of the file, the commands that print it, the form.
-pub(in crate::verbs) type Form = (&'static str, &'static str, Schema);
 
 fn all() -> Vec<Form> {
     let mut forms = vec![
@@ -210,48 +205,6 @@ fn all() -> Vec<Form> {
     forms.extend(dups::documents::all());
     forms.extend(lab::documents::all());
     forms
-}
-
-/// The form of a type's JSON. Objects whose members are all known take no others.
-pub(in crate::verbs) fn form<T: JsonSchema>() -> Schema {
-    let mut schema = SchemaSettings::draft2020_12()
-        .for_serialize()
-        .into_generator()
-        .into_root_schema_for::<T>();
-    if let Some(root) = schema.as_object_mut() {
-        close(root, false);
-    }
-    schema
-}
-
-/// Lets objects whose members are named have no others. `part`: the schema is one of several that speak
-/// of one object, and the members that the others name are not strange to it.
-fn close(schema: &mut Map<String, Value>, part: bool) {
-    let of_several = ["oneOf", "anyOf", "allOf"];
-    let named = schema.contains_key("properties");
-    let composed = of_several.iter().any(|word| schema.contains_key(*word));
-    for (word, value) in &mut *schema {
-        match (word.as_str(), value) {
-            ("properties" | "patternProperties" | "$defs", Value::Object(all)) => {
-                let each = all.values_mut().filter_map(Value::as_object_mut);
-                each.for_each(|one| close(one, false));
-            }
-            (word, Value::Array(all)) if of_several.contains(&word) || word == "prefixItems" => {
-                let part = named && word != "prefixItems";
-                let each = all.iter_mut().filter_map(Value::as_object_mut);
-                each.for_each(|one| close(one, part));
-            }
-            ("items" | "additionalProperties", Value::Object(one)) => close(one, false),
-            _ => {}
-        }
-    }
-    if named && !part && !schema.contains_key("additionalProperties") {
-        let word = match composed {
-            true => "unevaluatedProperties",
-            false => "additionalProperties",
-        };
-        schema.insert(word.to_owned(), false.into());
-    }
 }
 
 /// Writes a file for each document, and a page that lists them.

@@ -2,7 +2,7 @@
 
 use super::act::Run;
 #[cfg(feature = "schemas")]
-use crate::verbs::dev::schemas::{Form, form};
+use crate::verbs::dev::form::{Form, form};
 use assay_dups::act::{Action, Refusal, Step, plan::Plan};
 use assay_dups::name::{for_json, hex, lossless};
 use assay_dups::{FileId, Files, Reason, Skip};

@@ -1,7 +1,7 @@
 //! What the verbs of `assay lab` print with `--json`; `assay lab net` prints what `assay net` does.
 
 #[cfg(feature = "schemas")]
-use crate::verbs::dev::schemas::{Form, form};
+use crate::verbs::dev::form::{Form, form};
 use assay_experiments::crypto::{Comparison, Finding, Model, Side};
 use assay_experiments::disks::{GuestSide, HostSide, Taken};
 use assay_experiments::full::{self, Ending, Event};

@@ -2,7 +2,7 @@
 //! option files of MariaDB and MySQL. Both are lines of a name and a value; the last one counts.
 
 use crate::gather::{Gather, lossy};
-use crate::redact::is_pattern;
+use crate::harmless::is_pattern;
 use assay_host::HostError;
 use assay_model::{FactKind, Place, secrets};
 use std::path::Path;

@@ -4,7 +4,7 @@
 
 use super::certificates::of_dovecot;
 use crate::gather::Gather;
-use crate::redact::is_pattern;
+use crate::harmless::is_pattern;
 use assay_conf::effective::files::OfHost;
 use assay_conf::effective::{Program, included};
 use assay_model::{FactKind, Place};

@@ -2,7 +2,7 @@
 
 use super::{Take, names, own};
 use crate::gather::Gather;
-use crate::redact::{LEFT_OUT, is_pattern};
+use crate::harmless::{LEFT_OUT, is_pattern};
 use assay_conf::effective::{Effective, Program, ScopeId, Setting};
 use assay_model::change::ConfigLanguage;
 use assay_model::secrets::is_plain;

@@ -88,7 +88,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         }
     }
     if found[TRIM].is_none() && discards(g) {
-        found[TRIM] = Some(("mount", Place::from(crate::target::MOUNTINFO)));
+        found[TRIM] = Some(("mount", Place::from(crate::mountinfo::MOUNTINFO)));
     }
     for ((key, ..), found) in TASKS.iter().zip(found) {
         match (found, &unread) {
@@ -104,7 +104,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 
 /// Whether a file system is mounted so that it tells its drive what is free.
 fn discards(g: &Gather<'_>) -> bool {
-    let mounts = g.host.read_text(Path::new(crate::target::MOUNTINFO));
+    let mounts = g.host.read_text(Path::new(crate::mountinfo::MOUNTINFO));
     let options = |line: &str| {
         let last = line.rsplit(' ').next().unwrap_or_default().to_owned();
         last.split(',')

@@ -2,8 +2,8 @@
 
 use super::nodes::protocol;
 use super::options::{Map, options, settings};
+use crate::harmless::LEFT_OUT;
 use crate::limits::is_limit;
-use crate::redact::LEFT_OUT;
 use assay_model::secrets::{WITHHELD, is_plain};
 use serde_json::Value;
 

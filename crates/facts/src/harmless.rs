@@ -1,0 +1,17 @@
+//! What of somebody's text may be told as it is: asked by collectors and by the rules of `redact`.
+
+/// Stands where a name, an address or a part of a text was left out.
+pub(crate) const LEFT_OUT: &str = "(left out)";
+
+/// A value that is a number or a word, as those of the settings that are asked for are; anything else
+/// is somebody's text.
+pub(crate) fn word(value: &str) -> String {
+    let plain = value.len() <= 8 && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if plain { value } else { "withheld" }.to_owned()
+}
+
+/// A path to include, perhaps a pattern, with nothing in it but what names of files have.
+pub(crate) fn is_pattern(value: &str) -> bool {
+    let value = value.trim_matches(['"', '\'']);
+    assay_model::secrets::is_plain(&value.replace(['*', '?', '[', ']'], "-"))
+}
