@@ -111,6 +111,9 @@ pub trait Line: Send {
     fn hear(&mut self, within: Duration) -> Result<Option<(Instant, String)>, String>;
 }
 
+/// By how much a generator began after its time, and what it did; none when all shall end and it did, before it began.
+type Carried = Result<Option<(i64, Box<Step>)>, String>;
+
 /// A generator as it is directed.
 struct Generator {
     name: String,
@@ -224,7 +227,7 @@ impl Loading for Many {
         let server = &self.targets[shape.target].server;
         let (mut first, mut last) = (None, None);
         let (mut first_of_server, mut last_of_server) = (None, None);
-        let ended: Vec<Result<Option<(i64, Box<Step>)>, String>> = thread::scope(|scope| {
+        let ended: Vec<Carried> = thread::scope(|scope| {
             let handles: Vec<_> = self
                 .generators
                 .iter_mut()
@@ -421,7 +424,7 @@ impl Generator {
         late: Instant,
         live: &[AtomicU64; 2],
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Option<(i64, Box<Step>)>, String> {
+    ) -> Carried {
         self.say(order)?;
         let mut late = late;
         let mut asked = false;
