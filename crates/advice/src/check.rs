@@ -244,10 +244,7 @@ None.
 
     #[test]
     fn what_misleads_is_refused() {
-        assert!(
-            message("predicts = \"p99 falls.\"", "predicts = \" \"")
-                .contains("`predicts` is empty")
-        );
+        insta::assert_snapshot!(message("predicts = \"p99 falls.\"", "predicts = \" \""), @"a/b.md:4: `predicts` is empty");
         assert!(
             message(
                 "references = [\"sysctl/vm.rst, Linux 6.1\"]",
@@ -255,7 +252,7 @@ None.
             )
             .contains("references")
         );
-        assert!(message("value = \"{swap}\"", "value = \"10\"").contains("used nowhere"));
+        insta::assert_snapshot!(message("value = \"{swap}\"", "value = \"10\""), @"a/b.md:23: parameter `swap` is used nowhere; the trial uses `target`");
         assert!(
             message("default = \"10\"", "default = \"ten\"\nkind = \"number\"").contains("number")
         );

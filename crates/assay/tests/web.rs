@@ -116,19 +116,29 @@ fn http2_is_measured_and_said() {
     let value: Value = serde_json::from_str(&home.assay(&["export", "3"]).stdout).unwrap();
     let seen = &value["samples"][0]["workers"][0]["http"];
     assert!(seen["protocol"] == "h2" && seen["streams"] == 4, "{seen}");
-    let refuse = |args: &[&str], said: &str| {
+    let refused = |args: &[&str]| {
         let out = home.assay(&[&["web"], args].concat());
         assert_eq!(out.code, Some(2), "{args:?}: {}", out.stdout);
-        assert!(out.stderr.contains(said), "{args:?}: {}", out.stderr);
+        assay_testing::normal(out.stderr, &[(args[0], "URL")])
     };
-    refuse(
-        &[&plain, "--http2", "--streams", "51"],
-        "50 requests at once",
-    );
-    refuse(&[&plain, "--streams", "5"], "--http2");
-    refuse(&[&plain, "--http2", "--streams", "20000"], "100000");
+    let said = refused(&[&plain, "--http2", "--streams", "51"])
+        + &refused(&[&plain, "--streams", "5"])
+        + &refused(&[&plain, "--http2", "--streams", "20000"]);
+    insta::assert_snapshot!(said, @r"
+    assay: URL: the server takes 50 requests at once on a connection (SETTINGS_MAX_CONCURRENT_STREAMS), not 51: ask for fewer with --streams, and more connections
+    error: the following required arguments were not provided:
+      --http2
+
+    Usage: assay web --http2 --streams <N> --store <FILE|URL> <URL>...
+
+    For more information, try '--help'.
+    assay: --streams: 20000 on each connection are more than 100000 requests at once
+    ");
     if let Some(old) = nginx() {
-        refuse(&[&old.url("/page"), "--http2"], "does not speak HTTP/2");
+        let url = old.url("/page");
+        let port = url.trim_start_matches("http://").trim_end_matches("/page");
+        let said = refused(&[&url, "--http2"]);
+        insta::assert_snapshot!(assay_testing::normal(said, &[(port, "NGINX")]), @"assay: URL: NGINX: it does not speak HTTP/2 on this port: what came first are no settings");
     }
 }
 
@@ -137,7 +147,10 @@ fn what_cannot_be_measured_is_refused_with_the_way_out() {
     let Some(nginx) = nginx() else { return };
     let home = Home::new();
     let (page, gone, moved) = (nginx.url("/page"), nginx.url("/gone"), nginx.url("/moved"));
-    let refuse = |args: &[&str], said: &str| {
+    let place = nginx.url("");
+    let place = place.trim_start_matches("http://").to_owned();
+    let mut said = String::new();
+    let mut refuse = |args: &[&str]| {
         let out = home.assay(&[&["web"], args].concat());
         assert_eq!(
             (out.code, out.stdout.is_empty()),
@@ -145,23 +158,41 @@ fn what_cannot_be_measured_is_refused_with_the_way_out() {
             "{args:?} {}",
             out.stdout
         );
-        assert!(out.stderr.contains(said), "{args:?}: {}", out.stderr);
+        said += &assay_testing::normal(out.stderr, &[(&place, "NGINX")]);
     };
-    refuse(&[&gone], "--status");
-    refuse(&[&moved], "/page");
-    refuse(&["http://192.0.2.1/", "--limit", "200ms"], "assay-consent");
-    refuse(&["ftp://localhost/"], "http://");
-    refuse(&["http://no-such-host.invalid/"], "no address");
-    refuse(&[&page, "--concurrency", "0"], "--concurrency");
-    refuse(
-        &[&page, "--concurrency", "", "--at", ""],
-        "nothing to measure",
+    refuse(&[&gone]);
+    refuse(&[&moved]);
+    refuse(&["ftp://localhost/"]);
+    refuse(&[&page, "--concurrency", "0"]);
+    refuse(&[&page, "--concurrency", "", "--at", ""]);
+    refuse(&[&page, "-H", "Content-Length: 7"]);
+    refuse(&[&page, "--server-pid", "4294967290"]);
+    refuse(&[&page, "--cgroup", "no/such"]);
+    refuse(&[&page, "--path", "no slash"]);
+    refuse(&[&page.replace("http:", "https:"), "--insecure"]);
+    insta::assert_snapshot!(said, @r"
+    assay: http://NGINX/gone: it answers with status 404, not 200; name the status of a good answer with --status
+    assay: http://NGINX/moved: it answers with status 301, not 200; it leads to http://NGINX/page: name that URL
+    assay: ftp://localhost/: not of the form http://HOST:PORT/PATH
+    assay: --concurrency: `0` is not more than 0
+    assay: there is nothing to measure
+    assay: http://NGINX/page: the header Content-Length is assay's own: it decides where a message ends
+    assay: --server-pid 4294967290: there is no such process
+    assay: /sys/fs/cgroup/no/such: no control group of version 2 whose CPU time can be read: No such file or directory (os error 2)
+    assay: http://NGINX/page: `no slash` is no path
+    assay: https://NGINX/page: NGINX: TLS: received corrupt message of type InvalidContentType
+    ");
+    // Why not, its resolver says.
+    let nowhere = home.assay(&["web", "http://no-such-host.invalid/"]);
+    assert_eq!(nowhere.code, Some(2), "{}", nowhere.stdout);
+    assert!(nowhere.stderr.contains("no-such-host.invalid/: no address"));
+    let elsewhere = home.assay(&["web", "http://192.0.2.1/", "--limit", "200ms"]);
+    assert_eq!(elsewhere.code, Some(2), "{}", elsewhere.stdout);
+    assert!(
+        elsewhere.stderr.contains("assay-consent"),
+        "{}",
+        elsewhere.stderr
     );
-    refuse(&[&page, "-H", "Content-Length: 7"], "Content-Length");
-    refuse(&[&page, "--server-pid", "4294967290"], "--server-pid");
-    refuse(&[&page, "--cgroup", "no/such"], "control group");
-    refuse(&[&page, "--path", "no slash"], "no path");
-    refuse(&[&page.replace("http:", "https:"), "--insecure"], "TLS");
 }
 
 #[test]

@@ -263,8 +263,8 @@ fn links_lead_to_the_file_and_stay_links() {
 
     fs::hard_link(place.path("real.conf"), place.path("hard.conf")).unwrap();
     let switch = Switch::open(&session, &Live, &real).unwrap();
-    let told = switch.set(Some("x")).unwrap_err().to_string();
-    assert!(told.contains("hard links"), "{told}");
+    let told = switch.set(Some("x")).unwrap_err();
+    insta::assert_snapshot!(assay_testing::normal(told, &[(place.path(""), "DIR/")]), @"DIR/real.conf: it has 2 names (hard links), and replacing it would change only one of them");
 }
 
 #[test]
@@ -284,7 +284,6 @@ fn a_service_that_cannot_reload_gets_its_old_file_and_the_failure_is_told_first(
     let switch = Switch::open(&session, &host, &broken).unwrap();
     let told = switch.set(Some("8")).unwrap_err();
     assert!(matches!(told, ChangeError::Twice { .. }), "{told}");
-    assert!(told.to_string().contains("taking it back failed"), "{told}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "workers = 2\n");
     drop(switch);
     let left = session.close(&host).unwrap();

@@ -157,10 +157,7 @@ fn values_and_names_that_are_traps_are_refused_before_anything_is_touched() {
     let gone = Switch::open(&session, &host, &sysctl("vm.no_such"))
         .err()
         .unwrap();
-    assert!(
-        gone.to_string().contains("this machine does not have it"),
-        "{gone}"
-    );
+    assert!(matches!(gone, ChangeError::Gone { .. }), "{gone}");
 }
 
 #[test]
@@ -180,7 +177,7 @@ fn attributes_of_the_kernel_show_their_choices_and_others_kinds_are_refused() {
     let switch = Switch::open(&session, &host, &choice).unwrap();
     assert_eq!(switch.original().value.as_deref(), Some("madvise"));
     let told = switch.set(Some("sometimes")).unwrap_err();
-    assert!(told.to_string().contains("always madvise never"), "{told}");
+    insta::assert_snapshot!(told.to_string(), @r#"/sys/kernel/mm/transparent_hugepage/enabled: "sometimes" is not offered here; there is: always madvise never"#);
     for (trap, why) in [
         ("../proc/sys/vm/swappiness", "not a name"),
         ("kernel//mm", "not a name"),

@@ -155,7 +155,7 @@ mod tests {
         let falling = points(&[100.0, 100.0, 60.0, 60.0]);
         let level = points(&[100.0, 99.0, 100.0, 101.0]);
         let said = judge(&[100.0], &[&falling, &falling]).reason;
-        assert!(said.contains("fell to 60 %"), "{said}");
+        insta::assert_snapshot!(said, @"1 round; 5 are needed to tell; within the samples the rate fell to 60 % from the first to the second half");
         let said = judge(&[100.0], &[&falling, &level]).reason;
         assert!(!said.contains("fell"), "{said}");
     }

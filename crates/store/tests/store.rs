@@ -153,12 +153,12 @@ fn files_of_others_are_refused_and_left_as_they_are() {
         "these are my notes, and they are long enough to be a header".repeat(99),
     )
     .unwrap();
-    assert!(refused(&text).contains("not a SQLite database"));
+    insta::assert_snapshot!(assay_testing::normal(refused(&text), &[(&text, "FILE")]), @"FILE is not a store of assay's: it is not a SQLite database; name another file with --store, or move this one away");
     let other = dir.path().join("other.db");
     let raw = rusqlite::Connection::open(&other).unwrap();
     raw.execute_batch("CREATE TABLE mail (id INTEGER)").unwrap();
     drop(raw);
-    assert!(refused(&other).contains("another program"));
+    insta::assert_snapshot!(assay_testing::normal(refused(&other), &[(&other, "FILE")]), @"FILE is not a store of assay's: it is the SQLite database of another program; name another file with --store, or move this one away");
     assert!(
         Store::open(dir.path())
             .unwrap_err()
@@ -172,13 +172,10 @@ fn an_unknown_run_says_which_there_are() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::open(&dir.path().join("assay.db")).unwrap();
     let error = store.resolve("7").unwrap_err().to_string();
-    assert!(error.contains("nothing has been measured yet"), "{error}");
+    insta::assert_snapshot!(assay_testing::normal(error, &[(dir.path(), "DIR")]), @"there is no run `7`; nothing has been measured yet: `assay run quick .`");
     store.create_run(&mut run("aaaa")).unwrap();
     let error = store.resolve("7").unwrap_err().to_string();
-    assert!(
-        error.contains("`7`") && error.contains("there are 1"),
-        "{error}"
-    );
+    insta::assert_snapshot!(assay_testing::normal(error, &[(dir.path(), "DIR")]), @"there is no run `7`; there are 1 (`assay runs` lists them)");
 }
 
 /// Run again as a child: writes until it is killed, saying after each sample that it is stored.

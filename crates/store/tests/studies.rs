@@ -33,13 +33,10 @@ fn what_was_observed_is_read_back_and_replaced() {
 fn a_run_is_found_by_number_uid_age_and_name() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::open(&dir.path().join("s.db")).unwrap();
-    assert!(
-        store
+    insta::assert_snapshot!(store
             .resolve_study("last")
             .unwrap_err()
-            .to_string()
-            .contains("none was carried out")
-    );
+            .to_string(), @"there is no study `last`; none was carried out yet: `assay study`");
     for (uid, name) in [
         ("aaaa1111", "cache"),
         ("bbbb2222", "optane"),

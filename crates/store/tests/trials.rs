@@ -63,7 +63,7 @@ fn what_is_not_there_is_named() {
     let mut store = Store::open(&dir.path().join("assay.db")).unwrap();
     let none = store.resolve_trial("last").unwrap_err();
     assert!(matches!(none, StoreError::Missing { .. }), "{none}");
-    assert!(none.to_string().contains("nothing was tried yet"), "{none}");
+    insta::assert_snapshot!(none, @"there is no trial `last`; nothing was tried yet: `assay advice`");
     let orphan = store.add_slot(TrialId(9), &slot(1, Side::Now, 0));
     assert!(matches!(orphan, Err(StoreError::Missing { .. })));
     let gone = store.update_trial(&common::trial("aaaa0002"));

@@ -68,7 +68,7 @@ fn errors_say_what_would_do() {
     let text = fails(&plain, &given("swop", "1"), Some("/"), None);
     assert!(text.contains("did you mean `swap`?"), "{text}");
     let text = fails(&plain, &none, None, None);
-    assert!(text.contains("needs a target: a directory"), "{text}");
+    insta::assert_snapshot!(text, @"`test` needs a target: a directory in which assay may make scratch files");
     let chosen = advice("default = \"10\"", "choices = [\"8K\", \"64K\"]");
     let text = fails(&chosen, &none, Some("/"), None);
     assert!(text.contains("--set swap=…"), "{text}");
@@ -79,13 +79,13 @@ fn errors_say_what_would_do() {
     );
     let below = advice("\"{target}\"", "\"{device}\"");
     let text = fails(&below, &none, Some("/srv"), None);
-    assert!(text.contains("not known"), "{text}");
+    insta::assert_snapshot!(text, @"/srv: what lies under it is not known");
     let two = info(&["sda", "sdb"], &["sda", "sdb"]);
     let text = fails(&below, &none, Some("/srv"), Some(&two));
-    assert!(text.contains("sda and sdb lie under it"), "{text}");
+    insta::assert_snapshot!(text, @"/srv: sda and sdb lie under it: name one block device");
     let mut explained = plain;
     explained.trial = None;
-    assert!(fails(&explained, &none, None, None).contains("cannot be tried: It depends."));
+    insta::assert_snapshot!(fails(&explained, &none, None, None), @"`test` cannot be tried: It depends.");
 }
 
 #[test]

@@ -16,31 +16,29 @@ fn a_dry_run_and_a_refusal_touch_nothing() {
     assert_eq!(asked.code, Some(2));
     assert!(asked.stderr.contains("--yes"), "{}", asked.stderr);
     assert_eq!(own.value(), SLOW);
-    for (words, said) in [
-        (vec!["trial"], "name the advice"),
-        (
-            vec!["trial", "qcow2-cluster-sise", "."],
-            "qcow2-cluster-size",
-        ),
-        (
-            vec!["trial", "qcow2-cluster-size", "/nowhere/at/all"],
-            "no such file",
-        ),
-        (
-            vec!["trial", "qcow2-cluster-size", ".", "--set", "sise=8K"],
-            "size",
-        ),
-        (
-            vec!["trial", "qcow2-cluster-size", ".", "--set", "size=3K"],
-            "8K",
-        ),
-        (vec!["trial", "--resume"], "nothing was tried yet"),
-        (vec!["trial", "--show", "7"], "no trial"),
+    let mut said = String::new();
+    for words in [
+        vec!["trial"],
+        vec!["trial", "qcow2-cluster-sise", "."],
+        vec!["trial", "qcow2-cluster-size", "/nowhere/at/all"],
+        vec!["trial", "qcow2-cluster-size", ".", "--set", "sise=8K"],
+        vec!["trial", "qcow2-cluster-size", ".", "--set", "size=3K"],
+        vec!["trial", "--resume"],
+        vec!["trial", "--show", "7"],
     ] {
         let ran = home.assay(&words);
         assert_eq!(ran.code, Some(2), "{words:?}: {}", ran.stderr);
-        assert!(ran.stderr.contains(said), "{words:?}: {}", ran.stderr);
+        said += &home.told(&format!("{words:?}: {}", ran.stderr));
     }
+    insta::assert_snapshot!(said, @r#"
+    ["trial"]: assay: name the advice to try and what to try it on, such as `assay trial qcow2-cluster-size .`; `assay advice` lists what there is
+    ["trial", "qcow2-cluster-sise", "."]: assay: there is no advice `qcow2-cluster-sise`; did you mean `qcow2-cluster-size`?; `assay advice` lists all
+    ["trial", "qcow2-cluster-size", "/nowhere/at/all"]: assay: /nowhere/at/all: there is no such file or directory; fio would create it and measure whatever is mounted above: create it, or check that the file system is mounted
+    ["trial", "qcow2-cluster-size", ".", "--set", "sise=8K"]: assay: `qcow2-cluster-size` has no parameter `sise`; did you mean `size`?; it has `size`
+    ["trial", "qcow2-cluster-size", ".", "--set", "size=3K"]: assay: `3K` is not a value of `size`: it is one of `512`, `1K`, `2K`, `4K`, `8K`, `16K`, `32K`, `128K`, `256K`, `512K`, `1M` and `2M`; did you mean `1K`?
+    ["trial", "--resume"]: assay: there is no trial `last`; nothing was tried yet: `assay advice`
+    ["trial", "--show", "7"]: assay: there is no trial `7`; nothing was tried yet: `assay advice`
+    "#);
 }
 
 #[test]
@@ -54,11 +52,8 @@ fn advice_that_does_not_apply_says_which_fact_speaks_against_it() {
     let page = own.page();
     let ran = home.assay(&["trial", text(&page), "--yes"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains("too much memory [memory.total is "),
-        "{}",
-        ran.stderr
-    );
+    let why = assay_testing::normal(&ran.stderr, &[(own.dir.path(), "OWN")]);
+    insta::assert_snapshot!(assay_testing::without_figures(why), @"sleep-less does not apply here: too much memory [memory.total is # (/proc/meminfo)]");
     assert_eq!(own.value(), SLOW);
     // A page without a trial can only be explained.
     let (head, _) = text_of.split_once("[parameters.to]").unwrap();
@@ -69,11 +64,7 @@ fn advice_that_does_not_apply_says_which_fact_speaks_against_it() {
     fs::write(own.page(), format!("{head}+++\n{body}")).unwrap();
     let ran = home.assay(&["trial", text(&page), "--yes"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains("cannot be changed in place"),
-        "{}",
-        ran.stderr
-    );
+    insta::assert_snapshot!(assay_testing::normal(&ran.stderr, &[(own.dir.path(), "OWN")]), @"assay: `sleep-less` cannot be tried: It cannot be changed in place.");
 }
 
 #[test]

@@ -134,8 +134,8 @@ mod tests {
             "{}",
             told("assay-1-lv", "assay-1")
         );
-        assert!(told("data", "assay-1").contains("not assay's"));
-        assert!(told("assay-1-t", "assay-11").contains("not assay's"));
+        insta::assert_snapshot!(told("data", "assay-1"), @"logical volume vg/data: not removed: it does not carry the tag assay-1, so it is not assay's");
+        insta::assert_snapshot!(told("assay-1-t", "assay-11"), @"logical volume vg/assay-1-t: not removed: it does not carry the tag assay-11, so it is not assay's");
     }
 
     #[test]

@@ -192,7 +192,7 @@ fn in_the_first_format_a_lost_line_is_damage_unless_somebody_took_over_behind_it
 #[test]
 fn other_files_and_later_formats_are_refused() {
     let told = |text: &[u8]| read(text).unwrap_err();
-    assert!(told(b"[Unit]\nDescription=x\n").contains("not a journal of assay"));
+    insta::assert_snapshot!(told(b"[Unit]\nDescription=x\n"), @"not a journal of assay (expected value at line 1 column 2)");
     let sealed = seal(0, &serde_json::json!({"assay-journal": 3, "more": []})).unwrap();
     for later in [&b"{\"assay-journal\":3,\"more\":[]}\n"[..], &sealed] {
         let later = told(later);

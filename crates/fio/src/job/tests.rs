@@ -122,7 +122,7 @@ fn an_export_is_flushed_by_fsync_and_by_nothing_else() {
         );
     }
     let error = render_nbd(&nbd(Durability::Dsync), socket, "arm", size, 7).unwrap_err();
-    assert!(error.to_string().contains("flush after every write"));
+    insta::assert_snapshot!(error.to_string(), @r#"workload `w`: fio's nbd engine ignores sync=dsync: say `durability = "fsync"`, a flush after every write"#);
 }
 
 #[test]

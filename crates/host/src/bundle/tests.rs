@@ -106,7 +106,7 @@ fn attack_names_that_lead_out_and_things_that_are_no_files() {
     );
     assert!(host.read(Path::new("/etc/out")).unwrap_err().is_absent());
     let error = host.read(Path::new("/loop")).unwrap_err();
-    assert!(error.to_string().contains("symbolic links"), "{error}");
+    insta::assert_snapshot!(error.to_string(), @"/loop: too many levels of symbolic links");
 }
 
 /// Far more than fits, packed into little.
@@ -121,7 +121,7 @@ fn attack_bombs_are_cut_off() {
     }
     // Without an end, and never an archive.
     let error = Bundle::read(Zeros, "it").unwrap_err();
-    assert!(error.to_string().contains("no bundle"), "{error}");
+    insta::assert_snapshot!(error.to_string(), @r"it: no bundle is in it; it begins with `\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0`");
     // Ten thousand million bytes of one file.
     let mut header = tar::Header::new_gnu();
     header.set_path("etc/huge").unwrap();
@@ -129,7 +129,7 @@ fn attack_bombs_are_cut_off() {
     header.set_cksum();
     let huge = std::io::Cursor::new(header.as_bytes().to_vec()).chain(Zeros);
     let error = Bundle::read(huge, "it").unwrap_err();
-    assert!(error.to_string().contains("longer than 32 MiB"), "{error}");
+    insta::assert_snapshot!(error.to_string(), @"it: /etc/huge in it is longer than 32 MiB");
     // Many files that each may be.
     let mut packed = zstd::Encoder::new(Vec::new(), 1).unwrap();
     for number in 0..9 {
@@ -143,7 +143,7 @@ fn attack_bombs_are_cut_off() {
     let packed = packed.finish().unwrap();
     assert!(packed.len() < 1 << 20);
     let error = read(&packed).unwrap_err();
-    assert!(error.to_string().contains("more than 128 MiB"), "{error}");
+    insta::assert_snapshot!(error.to_string(), @"it: not a bundle: more than 128 MiB are in it");
     // Millions of names.
     let mut names = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     for number in 0..210_000 {
@@ -154,10 +154,7 @@ fn attack_bombs_are_cut_off() {
         names.write_all(header.as_bytes()).unwrap();
     }
     let error = read(&names.finish().unwrap()).unwrap_err();
-    assert!(
-        error.to_string().contains("more than 200000 names"),
-        "{error}"
-    );
+    insta::assert_snapshot!(error.to_string(), @"it: more than 200000 names in it");
     for (bytes, what) in [
         (&b""[..], "empty"),
         (b"ssh: banner\n", "`ssh: banner`"),

@@ -152,7 +152,7 @@ fn what_is_counted_needs_no_interval() {
     let once: [(&str, &str, &[f64]); 2] = [("a", "seq", &[9.0]), ("b", "seq", &[1.0])];
     let judged = only(&run(&[ratio("seq", Some(2.0), None)], &once));
     assert_eq!(judged.finding, Support::Unresolved);
-    assert!(judged.claims[0].why.contains("one round"));
+    insta::assert_snapshot!(judged.claims[0].why, @"one round has no interval");
 }
 
 /// What is counted is there in the first round only, and stands for all of them.
@@ -204,13 +204,10 @@ fn what_needs_kvm_stays_open_in_an_emulated_guest() {
 #[test]
 fn a_reason_is_given_for_what_was_not_tried() {
     let mut cut = run(&[ratio("seq", Some(1.0), None)], &[]);
-    assert!(
-        only(&cut).claims[0]
-            .why
-            .contains("not part of the quick form")
-    );
+    insta::assert_snapshot!(only(&cut).claims[0]
+            .why, @"it is not part of the quick form");
     cut.complete = false;
-    assert!(only(&cut).claims[0].why.contains("did not get that far"));
+    insta::assert_snapshot!(only(&cut).claims[0].why, @"the study did not get that far");
     cut.not_tried.push(NotTried {
         configuration: "b".to_owned(),
         figure: None,

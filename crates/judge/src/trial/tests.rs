@@ -85,22 +85,14 @@ fn six_losses_are_worse() {
 fn a_gain_below_the_margin_is_no_practical_difference() {
     let judgement = judge(&rule(), &measured(&about(0.01, 0.002, 6)));
     assert_eq!(judgement.verdict, Verdict::NoPracticalDifference);
-    assert!(
-        judgement.reason.contains("a gain, but"),
-        "{}",
-        judgement.reason
-    );
+    insta::assert_snapshot!(judgement.reason, @"0.99 % better (90 % interval +0.80 % to +1.2 %) in 6 pairs: a gain, but one below the 3 % that matter");
 }
 
 #[test]
 fn a_loss_is_worse_even_below_the_margin() {
     let judgement = judge(&rule(), &measured(&about(-0.01, 0.002, 6)));
     assert_eq!(judgement.verdict, Verdict::Worse);
-    assert!(
-        judgement.reason.contains("a loss, though"),
-        "{}",
-        judgement.reason
-    );
+    insta::assert_snapshot!(judgement.reason, @"1.0 % worse (90 % interval −1.2 % to −0.84 %) in 6 pairs: a loss, though one below the 3 % that matter");
 }
 
 #[test]
@@ -134,7 +126,7 @@ fn without_its_proof_of_durability_nothing_is_better() {
         (judgement.verdict, judgement.done),
         (Verdict::Undecided, true)
     );
-    assert!(judgement.reason.contains("better, but it was not proved"));
+    insta::assert_snapshot!(judgement.reason, @"35.0 % better (90 % interval +35.0 % to +35.0 %) after 60 pairs; better, but it was not proved");
 }
 
 #[test]
@@ -175,11 +167,7 @@ fn a_gain_waits_for_every_guardrail() {
         .collect();
     let six = judge(&rule, &pairs[..6]);
     assert_eq!((six.verdict, six.done), (Verdict::Undecided, false));
-    assert!(
-        six.reason.contains("not yet proved within its margin"),
-        "{}",
-        six.reason
-    );
+    insta::assert_snapshot!(six.reason, @"34.9 % better (90 % interval +33.6 % to +36.1 %) after 6 pairs; better, but not yet proved within its margin: p99 (90 % interval −55.0 % to +88.9 %); at this noise an answer takes about 140 pairs");
     assert!(six.forecast.unwrap() > 60, "{:?}", six.forecast);
     let all = judge(&rule, &pairs);
     assert_eq!((all.verdict, all.done), (Verdict::Undecided, true));
@@ -209,11 +197,7 @@ fn at_the_last_pair_an_open_trial_is_over() {
         (Verdict::Undecided, true)
     );
     assert!(judgement.forecast.unwrap() > 60);
-    assert!(
-        judgement.reason.contains("an answer takes about"),
-        "{}",
-        judgement.reason
-    );
+    insta::assert_snapshot!(judgement.reason, @"2.1 % better (90 % interval −8.8 % to +15.0 %) after 60 pairs; at this noise an answer takes about 4800 pairs");
     let looks: Vec<u32> = judgement.looks.iter().map(|look| look.pairs).collect();
     assert_eq!(looks, [6, 8, 11, 15, 21, 30, 42, 60]);
     assert!(!judge(&rule(), &measured(&effects[..59])).done);
@@ -266,13 +250,8 @@ fn a_short_trial_spends_its_level_at_its_end() {
         (judgement.verdict, judgement.done),
         (Verdict::Undecided, true)
     );
-    assert!(
-        judgement
-            .reason
-            .contains("4 pairs cannot give an error below 1 in 16"),
-        "{}",
-        judgement.reason
-    );
+    insta::assert_snapshot!(judgement
+            .reason, @"10.5 % better in 4 pairs; 4 pairs cannot give an error below 1 in 16, so no verdict is possible");
 }
 
 #[test]

@@ -283,9 +283,9 @@ fn a_server_on_another_machine_is_judged_by_that_machine() {
     assert_eq!(limited.who, Limited::Server);
     assert!(limited.evidence.contains("of 8 CPUs"), "{limited:?}");
     let foreign = there(&|_, machine| machine.busy = Nanos(6 * S));
-    assert!(doubts(&foreign)[0].evidence.contains("its machine"));
+    insta::assert_snapshot!(doubts(&foreign)[0].evidence, @"others than the server used 25 % of the CPUs of its machine");
     let stolen = there(&|_, machine| machine.stolen = Nanos(2 * S));
-    assert!(doubts(&stolen)[0].evidence.contains("the server's machine"));
+    insta::assert_snapshot!(doubts(&stolen)[0].evidence, @"the hypervisor took 12 % of the CPU time of the server's machine");
     let mut queue = there(&|_, machine| machine.listen_overflows = 700);
     queue.measured.connections = 900;
     queue.measured.connect = [(1_010_000_000, 900)].into_iter().collect();

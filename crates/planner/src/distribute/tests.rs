@@ -150,10 +150,7 @@ fn nonsense_is_refused() {
         bytes: 2 << 30,
         ..Writer::default()
     };
-    assert!(
-        distribute(&ok, Rules::Throttle, more)
+    insta::assert_snapshot!(distribute(&ok, Rules::Throttle, more)
             .unwrap_err()
-            .to_string()
-            .contains("does not fit")
-    );
+            .to_string(), @"a write of 2147483648 bytes: does not fit 1073741824 free bytes");
 }

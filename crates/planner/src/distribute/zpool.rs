@@ -137,12 +137,9 @@ mod tests {
                     tank\t10\t90\t0\t9\t0\t900\nmirror-0\t6\t54\t0\t8\t0\t800\nsda\t-\t-\t0\t8\t0\t800\n";
         let rates = parse_zpool_iostat("zpool iostat", text).unwrap();
         assert_eq!(rates[1], ("mirror-0".to_owned(), 800.0));
-        assert!(
-            parse_zpool_iostat("z", "tank\t1\t2")
+        insta::assert_snapshot!(parse_zpool_iostat("z", "tank\t1\t2")
                 .unwrap_err()
-                .to_string()
-                .contains("cut off")
-        );
+                .to_string(), @"z, line 1: expected the 7 columns of `zpool iostat -vHp`, found 3; was it cut off?");
         assert!(parse_zpool_iostat("z", "t\t1\t2\t3\t4\t5\t1.5M").is_err());
     }
 }
