@@ -99,8 +99,8 @@ impl Machines {
             "nsenter",
             &format!("-t {server} -n ip addr add 10.77.0.1/32 dev lo"),
         );
-        for which in 1..=3 {
-            let pid = holders[which].id();
+        for (which, holder) in (1_u16..).zip(&holders[1..]) {
+            let pid = holder.id();
             let there = format!("-t {server} -n ip");
             done(
                 "nsenter",
@@ -122,7 +122,7 @@ impl Machines {
                 "nsenter",
                 &format!("{here} route add default via 10.77.{which}.1"),
             );
-            way(&mut servers, &format!("gen{which}"), pid, which as u16, "");
+            way(&mut servers, &format!("gen{which}"), pid, which, "");
         }
         let nginx = nginx(&servers, server);
         let config = servers.config();
