@@ -41,7 +41,7 @@ fn what_is_not_there_is_named() {
         let ran = home.assay(&["stack", target]);
         assert_eq!(ran.code, Some(2), "{target}");
         assert_eq!(ran.stdout, "");
-        said += &ran.stderr;
+        said += &home.told(&ran.stderr);
     }
     insta::assert_snapshot!(said, @r#"
     assay: /no/such/place: no such file or directory

@@ -59,15 +59,24 @@ impl Home {
         command
     }
 
-    /// What was said, for a snapshot: with `HOME` for the directory of this test and `TARGET` for one to measure.
+    /// What was said, for a snapshot: with `HOME` for the directory of this test and `TARGET` for one to measure, and
+    /// without the guests that others run on this machine.
     pub fn told(&self, said: &str) -> String {
         let said = assay_testing::normal(said, &[(self.dir.path(), "HOME")]);
         let place = concat!(env!("CARGO_TARGET_TMPDIR"), "/target");
         let mut parts = said.split(place);
         let first = parts.next().unwrap_or_default().to_owned();
-        parts.fold(first, |told, part| {
+        let told = parts.fold(first, |told, part| {
             told + "TARGET" + part.trim_start_matches(|c: char| c.is_ascii_alphanumeric())
-        })
+        });
+        let lines = told.split_inclusive('\n').map(|line| {
+            let guests = line.split_once(" is running or defined here; there ");
+            guests.map_or(line.to_owned(), |(line, more)| {
+                let end = if more.ends_with('\n') { "\n" } else { "" };
+                format!("{line} is running or defined here{end}")
+            })
+        });
+        lines.collect()
     }
 
     /// The line that says why it was refused, for a snapshot.
