@@ -246,6 +246,21 @@ impl<'a> Link<'a> {
         self.put(&name, &bytes)
     }
 
+    /// Has a verb started there, with a standard input or without. The number of the request.
+    fn begin(&mut self, arguments: &[impl AsRef<OsStr>], input: bool) -> u64 {
+        let request = self.next_request();
+        let words = arguments.iter().map(|word| word.as_ref().as_bytes());
+        self.send(
+            request,
+            &Request::Run {
+                timeout_ms: 0,
+                input,
+                argv: words.map(<[u8]>::to_vec).collect(),
+            },
+        );
+        request
+    }
+
     /// Runs a verb there to its end.
     ///
     /// # Errors
@@ -256,16 +271,7 @@ impl<'a> Link<'a> {
         arguments: &[impl AsRef<OsStr>],
         wishes: &mut Wishes<'_>,
     ) -> Result<Ran, SessionError> {
-        let request = self.next_request();
-        let words = arguments.iter().map(|word| word.as_ref().as_bytes());
-        self.send(
-            request,
-            &Request::Run {
-                timeout_ms: 0,
-                input: false,
-                argv: words.map(<[u8]>::to_vec).collect(),
-            },
-        );
+        let request = self.begin(arguments, false);
         let mut stdout = Vec::new();
         let mut stderr = Lines::default();
         let mut asked = false;

@@ -7,7 +7,6 @@ use assay_fleet::session::Fault;
 use assay_page::text::clean;
 use assay_wire::{Reply, Request};
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, Instant};
 
 /// The longest line of what it says; a step of a load has some hundred thousand bytes.
@@ -58,16 +57,7 @@ impl Link<'_> {
         arguments: &[impl AsRef<OsStr>],
         talk: &mut Talk<'_>,
     ) -> Result<i32, SessionError> {
-        let request = self.next_request();
-        let words = arguments.iter().map(|word| word.as_ref().as_bytes());
-        self.send(
-            request,
-            &Request::Run {
-                timeout_ms: 0,
-                input: true,
-                argv: words.map(<[u8]>::to_vec).collect(),
-            },
-        );
+        let request = self.begin(arguments, true);
         (talk.begun)(Speaker {
             out: self.out.clone(),
             request,
