@@ -147,7 +147,7 @@ fn a_start_up_file_that_waits_is_named_with_its_line() {
     assert_eq!(crowds[1]["took"].as_array().unwrap().len(), 3, "{value}");
     // In words, and cut off by the limit.
     std::fs::write(directory.join(".profile"), "\nsleep 61.25\n").unwrap();
-    let out = ssh(&home, &sshd, &["--rounds", "1", "--limit", "1500ms"]);
+    let out = ssh(&home, &sshd, &["--rounds", "1", "--limit", "6s"]);
     assert!(
         out.stdout.contains("prompt") && out.stdout.contains(".profile:2"),
         "{}{}",

@@ -1,7 +1,7 @@
 //! Making the change, through the journal.
 
 use crate::error::FixError;
-use crate::plan::{FileChange, Plan, check};
+use crate::plan::{FileChange, Plan};
 use crate::stand_by::StandBy;
 use assay_changes::{ChangeError, Journal, Outcome, Session, Switch};
 use assay_host::HostMut;
@@ -155,7 +155,7 @@ fn set<'a>(
         let value = file.setting().1;
         switch.set(value.as_deref()).map_err(FixError::Change)?;
     }
-    let problems = plan.problems(&check(host, wish.pages));
+    let problems = plan.problems(host, &plan.without(host), wish.pages);
     if !problems.is_empty() {
         return Err(FixError::ReadBack { problems });
     }

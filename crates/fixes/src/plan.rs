@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 
 /// One line that was taken away may have hidden another, which counts then.
 const ROUNDS: usize = 8;
+/// How often a machine is looked at with the change and without it, before what seems to come with it is believed.
+const LOOKS: usize = 3;
 
 /// What would be changed.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,16 +131,34 @@ impl Plan {
         format!("the configuration of {}", names.join(" and "))
     }
 
-    /// What is wrong with a machine after the change: findings that are still there, or have come.
-    pub(crate) fn problems(&self, after: &Checked) -> Vec<String> {
+    /// What is wrong with a machine `with` the change: findings that are still there, or that have come. Machines do not stand
+    /// still meanwhile: what has come on one `without` it as well is not of the change. Only what is seen at every look is told.
+    pub(crate) fn problems(
+        &self,
+        with: &dyn Host,
+        without: &dyn Host,
+        pages: &[&Advice],
+    ) -> Vec<String> {
+        let mut problems = self.more(&self.before, &check(with, pages));
+        for _ in 1..LOOKS {
+            if problems.is_empty() {
+                break;
+            }
+            let before = counts(&check(without, pages));
+            problems = self.more(&before, &check(with, pages));
+        }
+        problems
+    }
+
+    /// What is found after the change, and was not before.
+    fn more(&self, before: &Counts, after: &Checked) -> Vec<String> {
         let now = counts(after);
         let mut problems = Vec::new();
         for ((rule, certainty), count) in &now {
             let violated = *certainty == Certainty::Violated;
             let allowed = match *rule == self.rule && violated {
                 true => self.by_hand.len(),
-                false => self
-                    .before
+                false => before
                     .get(&(rule.clone(), *certainty))
                     .copied()
                     .unwrap_or(0),
@@ -153,6 +173,15 @@ impl Plan {
             });
         }
         problems
+    }
+
+    /// A machine that was changed, as it is without the change.
+    pub(crate) fn without<'a>(&self, host: &'a dyn Host) -> Overlay<'a> {
+        let mut without = Overlay::new(host);
+        for file in &self.files {
+            without.write(file.real.clone(), file.before.clone());
+        }
+        without
     }
 }
 
@@ -252,7 +281,7 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<Plan, F
         before: counts(&before),
     };
     if plan.does_something() {
-        let problems = plan.problems(&check(&draft.work, pages));
+        let problems = plan.problems(&draft.work, host, pages);
         if !problems.is_empty() {
             return Err(FixError::WouldNotDo {
                 rule: rule(),

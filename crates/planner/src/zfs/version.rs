@@ -99,16 +99,6 @@ impl Version {
             false => memory / 2,
         }
     }
-
-    /// Default `volblocksize`: 8 KiB, and 16 KiB since 2.2.0.
-    #[must_use]
-    pub fn default_volblocksize(self) -> u64 {
-        if self >= Self::new(2, 2, 0) {
-            16 << 10
-        } else {
-            8 << 10
-        }
-    }
 }
 
 impl FromStr for Version {
