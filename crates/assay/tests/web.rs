@@ -58,7 +58,12 @@ fn two_servers_are_measured_and_compared() {
     assert_eq!(closed, 12);
     assert!(out.code == Some(1) || steps.len() > closed);
     for step in steps {
-        assert!(step["measured"]["answers"].as_u64().unwrap() > 0, "{step}");
+        // On a machine with other work all of a short open loop may come late.
+        let counted = match step["pace"]["kind"] == "closed" {
+            true => "answers",
+            false => "received",
+        };
+        assert!(step["measured"][counted].as_u64().unwrap() > 0, "{step}");
         assert!(step["server"]["Ok"]["cpu"].as_u64().unwrap() > 0, "{step}");
         assert_eq!(step["measured"]["failures"].as_array().unwrap().len(), 0);
         assert_eq!(step["link"]["Ok"]["interface"], "lo");
