@@ -315,7 +315,7 @@ fn attack_by_servers_that_break_http2() {
             let mut load = expecting(http2(&url, 2, 2), five());
             load.limit = Duration::from_millis(250);
             tried += 1;
-            held += u64::from(is_as_said(name, load, round, Duration::from_secs(20), may));
+            held += u64::from(is_as_said(name, load, round, Duration::from_secs(30), may));
         }
     }
     assay_testing::attacked("hostile HTTP/2 answers", tried, held);

@@ -6,6 +6,7 @@
 
 pub mod check;
 pub mod dups;
+pub mod facts;
 pub mod fleet;
 pub mod grid;
 pub mod html;

@@ -3,8 +3,9 @@
 mod answers;
 mod bars;
 pub mod bill;
+pub mod clones;
 mod growth;
-mod layout;
+pub mod layout;
 mod lineage;
 mod sheet;
 

@@ -1,7 +1,5 @@
 //! `assay facts`: what is true of this machine, or of a captured one, and where it was read.
 
-mod listing;
-
 use crate::context::{self, print};
 use crate::elsewhere::Elsewhere;
 use crate::global::Global;
@@ -101,7 +99,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             })
         ))?;
     } else {
-        print(&listing::listing(&chosen, context::style(global)))?;
+        print(&assay_report::facts::listing(
+            &chosen,
+            context::style(global),
+        ))?;
     }
     // As grep(1): what was asked for by name is not there.
     match chosen.map.is_empty() && !args.prefixes.is_empty() {

@@ -1,5 +1,7 @@
 //! The page of `assay plan layout`.
 
+pub mod words;
+
 use super::{STYLE, contents, name, rows};
 use assay_model::size::Convention::{Binary, Decimal};
 use assay_page::html::{Table, page};

@@ -1,7 +1,5 @@
 //! `assay plan layout`.
 
-mod words;
-
 use super::read;
 use super::show::print_json;
 use crate::context::{columns, print, wrap};
@@ -17,10 +15,10 @@ use assay_planner::size;
 use assay_planner::zfs::Version;
 use assay_planner::{PlanError, lsblk};
 use assay_report::plan as picture;
+use assay_report::plan::layout::words::{assumptions, detail, said, shown, table, title, volumes};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use words::{assumptions, detail, said, shown, table, title, volumes};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -338,9 +336,9 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
                 shown(&plans)
             }
         };
-        text.push_str(&detail(described));
+        text.push_str(&detail(described, columns()));
         if let Some(volume) = args.volume {
-            text.push_str(&volumes(described, volume));
+            text.push_str(&volumes(described, volume, columns()));
         }
         if let Some(bounded) = &bounded {
             let _ = writeln!(

@@ -1,17 +1,16 @@
 //! The answer in words and tables.
 
-use crate::context::columns;
-use crate::context::wrap;
+use crate::plan::{bars, legend};
 use assay_model::size::Convention::{Binary, Decimal};
 use assay_model::size::Unit;
-use assay_page::text::{left, named, right};
+use assay_page::text::{indented, left, named, right};
 use assay_page::units::{duration, probability};
 use assay_planner::layout::{BlockShare, Context, Disk, Plan};
-use assay_report::plan as picture;
 use std::fmt::Write as _;
 
 /// The disks in words, equal ones counted.
-pub(super) fn title(disks: &[Disk]) -> String {
+#[must_use]
+pub fn title(disks: &[Disk]) -> String {
     let mut runs: Vec<(usize, u64)> = Vec::new();
     for disk in disks {
         match runs.last_mut() {
@@ -40,7 +39,8 @@ pub(super) fn title(disks: &[Disk]) -> String {
 }
 
 /// In which units the sizes were given.
-pub(super) fn said(units: &[Unit]) -> &'static str {
+#[must_use]
+pub fn said(units: &[Unit]) -> &'static str {
     let has = |unit| units.contains(&unit);
     match (has(Unit::Decimal), has(Unit::Binary)) {
         (true, true) => "sizes given in decimal and in binary units, kept apart",
@@ -50,7 +50,9 @@ pub(super) fn said(units: &[Unit]) -> &'static str {
     }
 }
 
-pub(super) fn assumptions(context: &Context) -> Vec<String> {
+/// What the answer assumes, a sentence each.
+#[must_use]
+pub fn assumptions(context: &Context) -> Vec<String> {
     let failures = &context.failures;
     vec![
         format!(
@@ -89,7 +91,8 @@ const HEADINGS: [(&str, usize); 6] = [
 const NAMES: (usize, usize) = (30, 22);
 
 /// Every layout in a line; a narrow terminal leaves out the last columns.
-pub(super) fn table(plans: &[Plan], found: usize, columns: usize) -> String {
+#[must_use]
+pub fn table(plans: &[Plan], found: usize, columns: usize) -> String {
     let all: usize = NAMES.0 + HEADINGS.iter().map(|(_, room)| room).sum::<usize>();
     let names = if columns < all { NAMES.1 } else { NAMES.0 };
     let mut taken = names;
@@ -155,20 +158,23 @@ pub(super) fn table(plans: &[Plan], found: usize, columns: usize) -> String {
             let _ = write!(note, " {more} more with --limit {found}.");
         }
     }
-    let _ = writeln!(text, "\n{}", wrap(&note, 2));
+    let _ = writeln!(text, "\n{}", indented(&note, 2, columns));
     text
 }
 
 /// The layout to show in full: the first that a file system really offers and its manual does not
 /// advise against.
-pub(super) fn shown(plans: &[Plan]) -> &Plan {
+#[must_use]
+pub fn shown(plans: &[Plan]) -> &Plan {
     let real = plans
         .iter()
         .find(|plan| plan.family != "declustered" && !plan.advised_against());
     real.unwrap_or(&plans[0])
 }
 
-pub(super) fn detail(plan: &Plan) -> String {
+/// A layout in full.
+#[must_use]
+pub fn detail(plan: &Plan, columns: usize) -> String {
     let title = format!(
         "{}: {} usable of {} raw ({:.1} %)",
         plan.layout,
@@ -176,10 +182,10 @@ pub(super) fn detail(plan: &Plan) -> String {
         Decimal.show(plan.raw),
         plan.efficiency * 100.0
     );
-    let mut text = format!("\n{}\n\n", wrap(&title, 0));
-    text.push_str(&picture::bars(&plan.disks, columns()));
-    let _ = writeln!(text, "\n  {}\n", picture::legend(&plan.disks));
-    let mut line = |name: &str, value: String| text.push_str(&named(name, &value, 25, columns()));
+    let mut text = format!("\n{}\n\n", indented(&title, 0, columns));
+    text.push_str(&bars(&plan.disks, columns));
+    let _ = writeln!(text, "\n  {}\n", legend(&plan.disks));
+    let mut line = |name: &str, value: String| text.push_str(&named(name, &value, 25, columns));
     if let Some(zfs) = &plan.zfs {
         line(
             "zpool list SIZE",
@@ -274,17 +280,18 @@ pub(super) fn detail(plan: &Plan) -> String {
         );
     }
     for step in &plan.growth {
-        line("next", picture::step(step));
+        line("next", super::step(step));
     }
     for warning in &plan.warnings {
-        let _ = writeln!(text, "{}", wrap(&format!("! {warning}"), 2));
+        let _ = writeln!(text, "{}", indented(&format!("! {warning}"), 2, columns));
     }
     text
 }
 
 /// The Proxmox question: what a volume takes of the pool, by its block size. Empty when no volume was
 /// asked about.
-pub(super) fn volumes(plan: &Plan, volume: u64) -> String {
+#[must_use]
+pub fn volumes(plan: &Plan, volume: u64, columns: usize) -> String {
     let rows: Vec<&BlockShare> = (plan.blocks.iter())
         .filter(|share| share.refreservation.is_some())
         .collect();
@@ -315,10 +322,11 @@ pub(super) fn volumes(plan: &Plan, volume: u64) -> String {
     let _ = writeln!(
         text,
         "\n{}",
-        wrap(
+        indented(
             "refreservation is what `zfs create -V` takes off the pool at once; a sparse volume (-s; on \
              Proxmox the storage's `thin provision`) reserves nothing and costs as much once it is full.",
-            2
+            2,
+            columns
         )
     );
     text

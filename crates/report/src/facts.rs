@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 const WIDEST_KEY: usize = 22;
 
 /// All facts in groups of what their keys begin with.
-pub(super) fn listing(facts: &Facts, style: Style) -> String {
+#[must_use]
+pub fn listing(facts: &Facts, style: Style) -> String {
     let mut out = String::new();
     let mut group = String::new();
     let mut unknown = 0usize;
