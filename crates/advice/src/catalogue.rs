@@ -207,29 +207,22 @@ mod tests {
                 .unwrap()
                 .ends_with("kernel/swappiness.md")
         );
-        let error = catalogue.get("swapiness").unwrap_err().to_string();
-        assert!(error.contains("did you mean `swappiness`?"), "{error}");
+        insta::assert_snapshot!(catalogue.get("swapiness").unwrap_err(), @"there is no advice `swapiness`; did you mean `swappiness`?; `assay advice` lists all");
     }
 
     #[test]
     fn faults_of_a_directory_are_named() {
         let fails = |dir: &Path| {
             let error = Catalogue::default().with_dir(&Live, dir).unwrap_err();
-            error.to_string()
+            assay_testing::normal(error, &[(dir, "DIR")])
         };
         let dir = tempfile::tempdir().unwrap();
-        let text = fails(&dir.path().join("none"));
-        assert!(
-            text.contains("none: ") && text.contains("DOMAIN/ID.md"),
-            "{text}"
-        );
+        insta::assert_snapshot!(fails(&dir.path().join("none")), @"DIR: no such file or directory; advice lies in DIR/DOMAIN/ID.md");
         put(dir.path(), "a/x.md", PAGE);
         put(dir.path(), "b/x.md", PAGE);
-        let text = fails(dir.path());
-        assert!(text.contains("b/x.md: there is already a `x`"), "{text}");
+        insta::assert_snapshot!(fails(dir.path()), @"DIR/b/x.md: there is already a `x` in DIR/a/x.md: an id names one piece of advice");
         put(dir.path(), "b/x.md", "+++\n");
-        let text = fails(dir.path());
-        assert!(text.contains("b/x.md:1: "), "{text}");
+        insta::assert_snapshot!(fails(dir.path()), @"DIR/b/x.md:1: no second line `+++` ends the front matter");
     }
 
     #[test]

@@ -125,9 +125,10 @@ impl Running {
         }
         Err(ArmError::Server {
             program: self.name.clone(),
-            reason: self
+            source: self
                 .complaint()
-                .unwrap_or_else(|| "it is not ready after 30 s".to_owned()),
+                .unwrap_or_else(|| "it is not ready after 30 s".to_owned())
+                .into(),
         })
     }
 

@@ -1,6 +1,7 @@
 //! Why an arm could not be made.
 
 use assay_model::Bytes;
+use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -29,12 +30,12 @@ pub enum ArmError {
         what: &'static str,
     },
     /// The arm asks for what assay will not do, or for what excludes itself.
-    #[error("{what}: {reason}")]
+    #[error("{what}: {source}")]
     Refused {
         /// What was asked for, control characters escaped.
         what: String,
         /// Why not, and what to do.
-        reason: String,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// Too little room.
     #[error("{}: {needed} are needed and {free} are free: choose another directory or a smaller size", .dir.display())]
@@ -55,12 +56,12 @@ pub enum ArmError {
         complaint: String,
     },
     /// The server ended, or does not answer.
-    #[error("{program} does not answer: {reason}")]
+    #[error("{program} does not answer: {source}")]
     Server {
         /// The program.
         program: String,
         /// What is known.
-        reason: String,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// An image could not be written to its end.
     #[error("{}: after {written} of {size}: {source}", .path.display())]
@@ -112,10 +113,16 @@ impl ArmError {
                 program,
                 complaint: text(complaint),
             },
-            Self::Server { program, reason } => Self::Server {
-                program,
-                reason: text(reason),
-            },
+            Self::Server { program, source } => {
+                let said = source.to_string();
+                let told = text(said.clone());
+                // What names no path through the descriptor stays as it is, with its causes.
+                let source = match told == said {
+                    true => source,
+                    false => told.into(),
+                };
+                Self::Server { program, source }
+            }
             Self::Fill {
                 path: file,
                 written,

@@ -146,7 +146,7 @@ impl Wanted<'_> {
         let refuse = |what: &str, reason: String| {
             Err(ArmError::Refused {
                 what: what.escape_debug().to_string(),
-                reason,
+                source: reason.into(),
             })
         };
         if !KNOWN.iter().any(|(name, ..)| *name == self.fstype) {

@@ -68,7 +68,7 @@ pub(crate) fn build(
     if export < size.0 {
         return Err(ArmError::Server {
             program: program.display().to_string(),
-            reason: format!("it exports {} instead of {size}", Bytes(export)),
+            source: format!("it exports {} instead of {size}", Bytes(export)).into(),
         });
     }
     if arm.luks {

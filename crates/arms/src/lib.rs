@@ -193,7 +193,7 @@ impl Built<'_> {
             Kind::Zfs(dataset) => dataset.prove_durability(&self.things, side, cancel),
             Kind::Sshd(_) => Err(ArmError::Refused {
                 what: "durability of an sshd".to_owned(),
-                reason: "it is proved for disk images, file systems and volumes".to_owned(),
+                source: "it is proved for disk images, file systems and volumes".into(),
             }),
         }
         .map_err(|error| self.things.named(error))

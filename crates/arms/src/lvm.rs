@@ -52,7 +52,7 @@ pub fn logical_volume<'a>(
     if taken(host, group, &name)? {
         return Err(ArmError::Refused {
             what: made.to_string(),
-            reason: "there is one already, which assay did not make".to_owned(),
+            source: "there is one already, which assay did not make".into(),
         });
     }
     // Refused here when LVM has no such names, so that no word below is taken for an option.

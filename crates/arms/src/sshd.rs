@@ -162,7 +162,7 @@ fn settings(
         let refuse = |reason: &str| {
             Err(ArmError::Refused {
                 what: format!("{keyword} {value}").escape_debug().to_string(),
-                reason: reason.to_owned(),
+                source: reason.into(),
             })
         };
         let name = keyword.to_ascii_lowercase();
@@ -188,9 +188,9 @@ fn settings(
 
 fn free(address: IpAddr) -> Result<SocketAddr, ArmError> {
     let bound = TcpListener::bind((address, 0)).and_then(|listener| listener.local_addr());
-    bound.map_err(|source| ArmError::Refused {
+    bound.map_err(|error| ArmError::Refused {
         what: format!("address {address}"),
-        reason: source.to_string(),
+        source: error.into(),
     })
 }
 
@@ -251,7 +251,7 @@ impl Copies<'_, '_> {
         if depth > DEEPEST {
             return Err(ArmError::Refused {
                 what: file.display().to_string().escape_debug().to_string(),
-                reason: format!("Include leads more than {DEEPEST} files deep"),
+                source: format!("Include leads more than {DEEPEST} files deep").into(),
             });
         }
         let host = self.things.host;
@@ -273,7 +273,7 @@ impl Copies<'_, '_> {
                     let files = included(Service::Sshd, file, file, pattern, &OfHost(host));
                     let refused = |fault: assay_conf::effective::files::Fault| ArmError::Refused {
                         what: format!("Include {pattern}").escape_debug().to_string(),
-                        reason: fault.to_string(),
+                        source: fault.into(),
                     };
                     for file in files.map_err(refused)? {
                         names.push(self.copy(&file, conditional, depth + 1)?);

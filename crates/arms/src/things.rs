@@ -36,14 +36,14 @@ impl<'a> Things<'a> {
         if place.name.is_empty() || !place.name.chars().all(plain) {
             return Err(ArmError::Refused {
                 what: format!("an arm named `{}`", place.name.escape_debug()),
-                reason: "the name of an arm consists of letters, digits, `-` and `_`".to_owned(),
+                source: "the name of an arm consists of letters, digits, `-` and `_`".into(),
             });
         }
         let own = session.own_directory(host, &place.dir, &place.name);
         let own = own.map_err(|error| match error {
             ChangeError::Refused { what, .. } => ArmError::Refused {
                 what,
-                reason: "there is an arm of that name here already".to_owned(),
+                source: "there is an arm of that name here already".into(),
             },
             error => error.into(),
         })?;

@@ -104,7 +104,7 @@ pub(crate) fn build(
     if run(things.host, &listed, PACKAGE).is_ok() {
         return Err(ArmError::Refused {
             what: made.to_string(),
-            reason: "there is one already, which assay did not make".to_owned(),
+            source: "there is one already, which assay did not make".into(),
         });
     }
     things.enter(&made)?;
@@ -136,7 +136,7 @@ impl Wanted<'_> {
         let refuse = |what: &str, reason: &str| {
             Err(ArmError::Refused {
                 what: what.escape_debug().to_string(),
-                reason: reason.to_owned(),
+                source: reason.into(),
             })
         };
         if self.parent.is_empty() || self.parent.contains(['@', '#', '\0', '\n']) {
@@ -176,7 +176,7 @@ pub(crate) fn wait_for(path: &Path, cancel: &Cancel) -> Result<(), ArmError> {
         if Instant::now() >= deadline {
             return Err(ArmError::Server {
                 program: path.display().to_string(),
-                reason: format!("udev has not made it after {} s", NODE.as_secs()),
+                source: format!("udev has not made it after {} s", NODE.as_secs()).into(),
             });
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -187,8 +187,8 @@ pub(crate) fn wait_for(path: &Path, cancel: &Cancel) -> Result<(), ArmError> {
 fn text(path: &Path) -> Result<&str, ArmError> {
     path.to_str().ok_or_else(|| ArmError::Refused {
         what: path.display().to_string().escape_debug().to_string(),
-        reason: "ZFS takes no mount point that is not UTF-8: set ASSAY_STATE to another directory"
-            .to_owned(),
+        source: "ZFS takes no mount point that is not UTF-8: set ASSAY_STATE to another directory"
+            .into(),
     })
 }
 

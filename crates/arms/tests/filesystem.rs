@@ -47,7 +47,8 @@ fn two_file_systems_side_by_side() {
     let changed = make(&bench, "changed", &changed).unwrap();
     let (read_now, read_changed) = (now.read_back().unwrap(), changed.read_back().unwrap());
     assert!(read_now.starts_with("ext4 rw,relatime"), "{read_now}");
-    assert!(read_now.contains(" has_journal "), "{read_now}");
+    let mut features = read_now.split_whitespace();
+    assert!(features.any(|one| one == "has_journal"), "{read_now}");
     assert!(
         read_changed.starts_with("ext4 rw,noatime"),
         "{read_changed}"
@@ -87,7 +88,10 @@ fn xfs_btrfs_and_the_old_ones() {
         let built = make(&bench, "now", &arm(fstype, mkfs, mount)).unwrap();
         let read = built.read_back().unwrap();
         assert!(read.starts_with(fstype) && read.contains(said), "{read}");
-        assert!(read.ends_with("loop device with direct I/O"), "{read}");
+        let (_, loop_device) = read.rsplit_once(", ").unwrap();
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(loop_device, @"loop device with direct I/O");
+        }
         assert_eq!(read, built.read_back().unwrap());
         drop(built);
         assert!(bench.nothing_left());

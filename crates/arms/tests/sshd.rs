@@ -167,7 +167,7 @@ fn what_sshd_refuses_is_told_with_the_original_line() {
     let missing = files.path().join("none");
     assert!(make(&bench, "now", &missing, &[]).is_err());
     std::fs::write(&config, format!("Include {}\n", config.display())).unwrap();
-    let error = make(&bench, "now", &config, &[]).err().unwrap().to_string();
-    assert!(error.contains("16 files deep"), "{error}");
+    let error = make(&bench, "now", &config, &[]).err().unwrap();
+    insta::assert_snapshot!(assay_testing::normal(error, &[(&config, "CONFIG")]), @"CONFIG: Include leads more than 16 files deep");
     assert!(bench.nothing_left());
 }

@@ -23,8 +23,17 @@ fn a_clean_result_is_explained_and_kept_once() {
     let file = fixture("judge/fixtures/fio-3.33/clean-dsync.json");
     let out = home.assay(&["import", &file]);
     assert_eq!(out.code, Some(0), "{}", out.stderr);
-    assert!(out.stdout.contains("\n  write: "), "{}", out.stdout);
-    assert!(out.stdout.contains("kept as run 1"));
+    insta::assert_snapshot!(assay_testing::normal(&out.stdout, &[(&file, "FILE")]), @r"
+    FILE:
+    fio-3.33, 2026-11-21 12:14 UTC
+
+    clean-dsync: randwrite, 4 KiB, psync, iodepth 1, direct, 11.0 s
+      write: 7,186 IOPS, 29.4 MB/s; p50 108 µs, p99 301 µs, p99.9 4.01 ms,
+      max 16.5 ms
+      0.98 in flight on average; 28 % of a CPU; one at a time: the latency was the
+      limit
+    kept as run 1
+    ");
     let again = home.assay(&["import", &file, "--json"]);
     common::schemas::holds("import", &again.stdout, &["/files/0", "/files/0/jobs/0"]);
     let value = json(&again.stdout);

@@ -101,8 +101,13 @@ fn a_command_that_fails_ends_the_run_with_its_own_words() {
         target.path().to_str().unwrap(),
     ]);
     assert_eq!(out.code, Some(1));
-    let said = out.stdout + &out.stderr;
-    assert!(said.contains("ls: ended with exit status"), "{said}");
+    let shown = home.assay(&["export", "1"]).stdout;
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let outcome = &shown["samples"][0]["outcome"];
+    assert_eq!(outcome["state"], "failed");
+    // What comes behind it are the words of ls.
+    let error = outcome["error"].as_str().unwrap().split(": ").take(2);
+    insta::assert_snapshot!(error.collect::<Vec<_>>().join(": "), @"ls: ended with exit status 2");
 }
 
 #[test]

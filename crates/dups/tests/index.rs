@@ -200,9 +200,8 @@ fn a_foreign_or_truncated_index_is_named_and_left_alone() {
     let whole = std::fs::read(&cut).unwrap();
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
     let result = Index::open(&cut).and_then(|index| index.load(&[]).map(drop));
-    let message = result.err().unwrap().to_string();
-    assert!(message.contains("cut.db"), "{message}");
-    assert!(message.contains("move it away and scan again"), "{message}");
+    let error = result.err().unwrap();
+    insta::assert_snapshot!(assay_testing::normal(error, &[(dir.path(), "DIR")]), @"index DIR/cut.db: database disk image is malformed; if the file is damaged, move it away and scan again");
 }
 
 /// As a process leaves it that is killed while it writes: readers see the state before.
@@ -239,10 +238,10 @@ fn a_half_written_index_is_as_before() {
 #[test]
 fn a_folder_is_no_index_and_nothing_is_left_beside_a_foreign_file() {
     let dir = tempfile::tempdir().unwrap();
-    let message = Index::open(dir.path()).err().unwrap().to_string();
-    assert!(message.contains("a folder; name a file"), "{message}");
-    let message = Index::read("/dev/zero".as_ref()).err().unwrap().to_string();
-    assert!(message.contains("not a regular file"), "{message}");
+    let error = Index::open(dir.path()).err().unwrap();
+    insta::assert_snapshot!(assay_testing::normal(error, &[(dir.path(), "DIR")]), @"index DIR: a folder; name a file in it with --index");
+    let error = Index::read("/dev/zero".as_ref()).err().unwrap();
+    insta::assert_snapshot!(error, @"index /dev/zero: not a regular file; name another with --index");
     let notes = put(dir.path().join("in/notes.txt"), &noise(1, 300));
     assert!(Index::open(&notes).is_err());
     assert_eq!(std::fs::read_dir(dir.path().join("in")).unwrap().count(), 1);

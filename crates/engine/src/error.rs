@@ -1,6 +1,7 @@
 //! Why a load could not begin. A load that began and failed is a sample that says so.
 
 use assay_fio::job::RenderError;
+use assay_host::HostError;
 use assay_instruments::fio::FioError;
 
 /// Why a load could not begin.
@@ -18,13 +19,11 @@ pub enum EngineError {
         source: RenderError,
     },
     /// A password cannot be read.
-    #[error("{file}: {reason}")]
-    Password {
-        /// The file.
-        file: String,
-        /// Why.
-        reason: String,
-    },
+    #[error(transparent)]
+    Password(HostError),
+    /// There is no password in its file.
+    #[error("{0}: its first line is empty; write the password there")]
+    NoPassword(String),
     /// The work directory does not take a link.
     #[error("{}: no link can be made there: {source}", path.display())]
     Link {

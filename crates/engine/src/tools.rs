@@ -3,13 +3,14 @@
 
 use crate::loads::OPERATION_LIMIT;
 use crate::{EngineError, Environment};
-use assay_host::Host;
+use assay_host::{Host, HostError};
 use assay_instruments::fio::Fio;
 use assay_instruments::imap::Secret;
 use assay_model::Load;
 use assay_model::load::Http;
 use assay_web::{Asked, Ready};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 /// What the loads of a plan need.
@@ -126,17 +127,14 @@ fn server(env: &Environment<'_>, seed: u64, load: &Http) -> Result<Ready, Engine
 
 /// The first line of the user's file.
 fn password(host: &dyn Host, file: &str) -> Result<Secret, EngineError> {
-    let fail = |reason: String| EngineError::Password {
-        file: file.to_owned(),
-        reason,
-    };
-    let path = std::path::absolute(file).map_err(|error| fail(error.to_string()))?;
-    let bytes = host.read(&path).map_err(|error| fail(error.reason()))?;
+    let named = Path::new(file);
+    let bytes = std::path::absolute(named)
+        .map_err(|error| HostError::io(named, &error))
+        .and_then(|path| host.read(&path))
+        .map_err(|error| EngineError::Password(error.named(named)))?;
     let line = bytes.split(|byte| *byte == b'\n').next();
     match line.unwrap_or_default() {
-        [] => Err(fail(
-            "its first line is empty; write the password there".to_owned(),
-        )),
+        [] => Err(EngineError::NoPassword(file.to_owned())),
         line => Ok(Secret::new(line)),
     }
 }

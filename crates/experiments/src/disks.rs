@@ -22,6 +22,7 @@ use assay_model::workload::{Durability, Engine, Workload};
 use assay_model::{Bytes, Doubt, Nanos, Plan};
 use serde::Serialize;
 use serde_json::json;
+use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -244,10 +245,10 @@ impl Kept<DisksError> for Keeper<'_> {
     }
 }
 
-fn refuse(disk: &Disk, reason: impl ToString) -> LabError {
+fn refuse(disk: &Disk, source: impl Into<Box<dyn Error + Send + Sync>>) -> LabError {
     LabError::Disk {
         name: disk.name.clone(),
-        reason: reason.to_string(),
+        source: source.into(),
     }
 }
 
@@ -273,11 +274,7 @@ fn fio_side(sample: &Sample, workload: &Workload) -> GuestSide {
 fn queue(guest: &Guest, device: &Path, file: &str) -> Result<String, LabError> {
     let name = device.file_name().unwrap_or_default();
     let path = Path::new("/sys/block").join(name).join(file);
-    let bytes = guest.read(&path).map_err(|error| LabError::Refused {
-        path,
-        errno: 0,
-        reason: error.to_string(),
-    })?;
+    let bytes = guest.read(&path)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

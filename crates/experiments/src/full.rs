@@ -66,7 +66,7 @@ pub fn run(
         if disk.size < 4 * trial.room {
             return Err(LabError::Disk {
                 name: disk.name.clone(),
-                reason: "it has to be four times as large as the space that is left".to_owned(),
+                source: "it has to be four times as large as the space that is left".into(),
             });
         }
     }

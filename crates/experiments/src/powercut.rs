@@ -108,7 +108,7 @@ pub fn run(
         if room < 2 * trial.records {
             return Err(LabError::Disk {
                 name: disk.name.clone(),
-                reason: format!("too small for twice {} records of 4 KiB", trial.records),
+                source: format!("too small for twice {} records of 4 KiB", trial.records).into(),
             });
         }
     }
@@ -157,7 +157,7 @@ fn write(guest: &Guest, disk: &Disk, device: &Path, trial: &Trial) -> Result<Vec
 fn no_log(disk: &Disk) -> LabError {
     LabError::Disk {
         name: disk.name.clone(),
-        reason: "it has no log of its writes".to_owned(),
+        source: "it has no log of its writes".into(),
     }
 }
 

@@ -15,3 +15,9 @@ pub(crate) fn is_pattern(value: &str) -> bool {
     let value = value.trim_matches(['"', '\'']);
     assay_model::secrets::is_plain(&value.replace(['*', '?', '[', ']'], "-"))
 }
+
+/// A path without anything in it that names of files do not have.
+pub(crate) fn is_path(value: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+*@-".contains(&byte);
+    assay_model::secrets::is_path(value) && value.len() <= 200 && value.bytes().all(known)
+}

@@ -181,7 +181,7 @@ fn a_capture_lets_no_link_out() {
 fn an_index_that_is_none_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("assay-capture.json"), "{\"schema\": 99}").unwrap();
-    let error = Root::open(dir.path()).unwrap_err().to_string();
-    assert!(error.contains("schema 99 is unknown"), "{error}");
+    let error = Root::open(dir.path()).unwrap_err();
+    insta::assert_snapshot!(assay_testing::normal(error, &[(dir.path(), "DIR")]), @"DIR/assay-capture.json: schema 99 is unknown to this version of assay, which reads schema 1");
     assert!(Root::open(&dir.path().join("missing")).is_err());
 }

@@ -2,7 +2,7 @@
 //! Needs root and loop devices; says so and passes without them.
 #![allow(clippy::disallowed_methods, reason = "prepares real devices")]
 
-use assay_facts::{device_use, target};
+use assay_facts::{DeviceInUse, device_use, target};
 use assay_host::{Faulty, Host, Live};
 use assay_model::target::TargetKind;
 use std::ffi::OsStr;
@@ -95,7 +95,7 @@ impl Loop {
                 Err(error) if error.reasons == error.unchecked && hides_processes() => {
                     assert_eq!(error.unchecked.len(), 1, "{error}");
                     assert!(
-                        error.unchecked[0].contains("what these processes have open"),
+                        error.unchecked[0].contains(": what these processes"),
                         "{error}"
                     );
                     return eprintln!("partly skipped: {error}");
@@ -108,9 +108,28 @@ impl Loop {
     }
 
     fn refusal(&self) -> String {
-        device_use(&Live, &self.node)
-            .expect_err("must be refused")
-            .to_string()
+        Self::reasons(&device_use(&Live, &self.node).expect_err("must be refused"))
+    }
+
+    /// The reasons, one a line, for a snapshot: of blkid's answer only what it takes the content for, and
+    /// neither what a sandbox hides nor what processes other than this one have open.
+    fn reasons(refused: &DeviceInUse) -> String {
+        let own = format!("open in process {} (", std::process::id());
+        let mut lines = Vec::new();
+        for reason in &refused.reasons {
+            let line = match reason.split_once(" blkid finds ") {
+                _ if refused.unchecked.contains(reason) => continue,
+                Some((lead, found)) => {
+                    let types = found.split(' ').filter(|word| word.contains("TYPE="));
+                    format!("{lead} blkid finds {}", types.collect::<Vec<_>>().join(" "))
+                }
+                None if reason.starts_with(&own) => "open in process SELF".to_owned(),
+                None if reason.starts_with("open in process") => continue,
+                None => reason.clone(),
+            };
+            lines.push(line);
+        }
+        lines.join("\n")
     }
 }
 
@@ -139,13 +158,10 @@ fn an_empty_device_passes() {
 fn a_file_system_is_refused() {
     let Some(disk) = Loop::new() else { return };
     must(&["mkfs.ext4", "-q", disk.node()]);
-    let refusal = disk.refusal();
-    assert!(refusal.contains("blkid finds TYPE=ext4"), "{refusal}");
-    assert!(refusal.contains("wipefs finds ext4 at 0x438"), "{refusal}");
-    assert!(
-        !refusal.contains("could not be checked: blkid"),
-        "{refusal}"
-    );
+    insta::assert_snapshot!(disk.refusal(), @r"
+    not empty: blkid finds TYPE=ext4
+    not empty: wipefs finds ext4 at 0x438
+    ");
 }
 
 #[test]
@@ -161,11 +177,12 @@ fn a_mounted_device_is_refused_and_what_lies_below_is_found() {
     }
     let (refusal, info) = (disk.refusal(), target(&Live, &point));
     run(&["umount".as_ref(), point.as_ref()]);
-    assert!(
-        refusal.contains(&format!("mounted at {}", point.display())),
-        "{refusal}"
-    );
-    assert!(refusal.contains("claimed by the kernel"), "{refusal}");
+    insta::assert_snapshot!(assay_testing::normal(refusal, &[(&point, "POINT")]), @r"
+    mounted at POINT
+    not empty: blkid finds TYPE=ext4
+    not empty: wipefs finds ext4 at 0x438
+    claimed by the kernel or by a process (it cannot be opened exclusively)
+    ");
     let info = info.unwrap();
     assert_eq!(info.fs_type.as_deref(), Some("ext4"));
     assert_eq!(info.mount_point.as_deref(), point.to_str());
@@ -181,15 +198,22 @@ fn a_mounted_device_is_refused_and_what_lies_below_is_found() {
 fn swap_is_refused() {
     let Some(disk) = Loop::new() else { return };
     must(&["mkswap", disk.node()]);
-    let refusal = disk.refusal();
-    assert!(refusal.contains("TYPE=swap"), "{refusal}");
+    insta::assert_snapshot!(disk.refusal(), @r"
+    not empty: blkid finds TYPE=swap
+    not empty: wipefs finds swap at 0xff6
+    ");
     if run(&["swapon".as_ref(), disk.node.as_ref()])
         .status
         .success()
     {
         let refusal = disk.refusal();
         run(&["swapoff".as_ref(), disk.node.as_ref()]);
-        assert!(refusal.contains("used as swap"), "{refusal}");
+        insta::assert_snapshot!(refusal, @r"
+        used as swap
+        not empty: blkid finds TYPE=swap
+        not empty: wipefs finds swap at 0xff6
+        claimed by the kernel or by a process (it cannot be opened exclusively)
+        ");
     } else {
         eprintln!("partly skipped: swapon is not allowed here");
     }
@@ -222,7 +246,7 @@ fn a_partition_table_is_refused() {
     let file = disk.dir.path().join("disk");
     let scanned = must(&["losetup", "--show", "-P", "-f", file.to_str().unwrap()]);
     let name = scanned.trim_start_matches("/dev/").to_owned();
-    let refusal = device_use(&Live, Path::new(&scanned)).map_err(|error| error.to_string());
+    let refusal = device_use(&Live, Path::new(&scanned));
     let seen = Path::new("/sys/block")
         .join(&name)
         .join(format!("{name}p1"))
@@ -232,6 +256,7 @@ fn a_partition_table_is_refused() {
         true => assert!(
             refusal
                 .unwrap_err()
+                .reasons
                 .contains(&format!("partitioned: {name}p1"))
         ),
         false => {
@@ -249,20 +274,13 @@ fn an_exclusive_and_a_shared_handle_are_refused() {
         .custom_flags(O_EXCL)
         .open(&disk.node)
         .unwrap();
-    let refusal = disk.refusal();
-    assert!(
-        refusal.contains("cannot be opened exclusively"),
-        "{refusal}"
-    );
-    assert!(
-        refusal.contains(&format!("open in process {}", std::process::id())),
-        "{refusal}"
-    );
+    insta::assert_snapshot!(disk.refusal(), @r"
+    open in process SELF
+    claimed by the kernel or by a process (it cannot be opened exclusively)
+    ");
     drop(exclusive);
     let shared = std::fs::File::open(&disk.node).unwrap();
-    let refusal = disk.refusal();
-    assert!(refusal.contains("open in process"), "{refusal}");
-    assert!(!refusal.contains("exclusively"), "{refusal}");
+    insta::assert_snapshot!(disk.refusal(), @"open in process SELF");
     drop(shared);
     disk.passes();
 }
@@ -271,13 +289,11 @@ fn an_exclusive_and_a_shared_handle_are_refused() {
 fn a_device_behind_a_loop_device_is_refused() {
     let Some(disk) = Loop::new() else { return };
     let above = must(&["losetup", "--show", "-f", disk.node()]);
-    let refusal = device_use(&Live, &disk.node).map_err(|error| error.to_string());
+    let refusal = device_use(&Live, &disk.node);
     must(&["losetup", "-d", &above]);
-    assert!(
-        refusal
-            .unwrap_err()
-            .contains(&format!("behind {}", above.trim_start_matches("/dev/")))
-    );
+    let above = above.trim_start_matches("/dev/");
+    let reasons = Loop::reasons(&refusal.unwrap_err());
+    insta::assert_snapshot!(assay_testing::normal(reasons, &[(above, "ABOVE")]), @"behind ABOVE");
 }
 
 #[test]
@@ -287,24 +303,21 @@ fn a_read_only_device_is_refused() {
     let refusal = disk.refusal();
     // The kernel keeps it for whoever gets the number next.
     must(&["blockdev", "--setrw", disk.node()]);
-    assert!(refusal.contains("read-only"), "{refusal}");
+    insta::assert_snapshot!(refusal, @"read-only");
 }
 
 #[test]
 fn what_is_no_device_itself_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let reason = |path: &Path| device_use(&Live, path).unwrap_err().to_string();
-    assert!(reason(&dir.path().join("missing")).contains("no such device"));
+    let reason = |path: &Path| device_use(&Live, path).unwrap_err().reasons.join("\n");
+    insta::assert_snapshot!(reason(&dir.path().join("missing")), @"no such device");
     let file = dir.path().join("file");
     std::fs::write(&file, "x").unwrap();
-    assert!(reason(&file).contains("not a block device"));
+    insta::assert_snapshot!(reason(&file), @"not a block device");
     let Some(disk) = Loop::new() else { return };
     let link = dir.path().join("by-id");
     std::os::unix::fs::symlink(&disk.node, &link).unwrap();
-    assert!(reason(&link).contains(&format!(
-        "a link to {}: name the device itself",
-        disk.node()
-    )));
+    insta::assert_snapshot!(assay_testing::normal(reason(&link), &[(&disk.node, "NODE")]), @"a link to NODE: name the device itself, NODE");
 }
 
 /// Whatever fails while an empty device is looked at, it is never passed unchecked.

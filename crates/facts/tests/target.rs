@@ -117,10 +117,7 @@ fn what_cannot_be_told_is_an_error() {
         "/pool: cannot find out what lies below it: /proc/self/mountinfo: Permission denied"
     );
     let garbage = host().file("/proc/self/mountinfo", "garbage\n");
-    let error = target(&garbage, Path::new("/pool"))
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("line 1 of /proc/self/mountinfo"), "{error}");
+    insta::assert_snapshot!(target(&garbage, Path::new("/pool")).unwrap_err(), @"/pool: line 1 of /proc/self/mountinfo cannot be understood");
 }
 
 /// In a root directory that is not mounted itself, nothing that is mounted covers it.

@@ -11,6 +11,7 @@ use crate::{CommandOutput, FileKind, Host, Limits, Root, Stat, StatFs};
 pub use decode::MAX_BUNDLE;
 use pattern::Patterns;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -80,19 +81,20 @@ impl Bundle {
     /// # Errors
     /// It is none, it is damaged or cut off, or larger than [`MAX_BUNDLE`].
     pub fn read(from: impl Read, name: &str) -> Result<Self, CaptureError> {
-        let fail = |reason: String| CaptureError::Bundle {
+        let fail = |source: Box<dyn Error + Send + Sync>| CaptureError::Bundle {
             name: name.to_owned(),
-            reason,
+            source,
         };
         let mut bundle = Self::default();
-        decode::entries(from, |path, entry| bundle.insert(path, entry)).map_err(fail)?;
+        decode::entries(from, |path, entry| bundle.insert(path, entry))
+            .map_err(|reason| fail(reason.into()))?;
         let index = Path::new("/").join(INDEX);
         if let Some(Entry::File(bytes)) = bundle.entries.remove(&index) {
-            bundle.index = Index::parse(&bytes).map_err(fail)?;
+            bundle.index = Index::parse(&bytes).map_err(|error| fail(error.into()))?;
         } else if !bundle.entries.is_empty() {
             // The collector writes it last, and a capture cannot be without it where it is packed.
             let why = format!("it is cut off: {INDEX}, its last part, is missing");
-            return Err(fail(why));
+            return Err(fail(why.into()));
         }
         if let Some(names) = bundle.names.get_mut(Path::new("/")) {
             names.remove(OsStr::new(INDEX));

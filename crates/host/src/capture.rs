@@ -5,6 +5,7 @@
 use crate::{CommandOutput, FileKind, HostError, Stat, StatFs};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
+use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
@@ -26,20 +27,23 @@ pub enum CaptureError {
         source: std::io::Error,
     },
     /// The index is not what it should be.
-    #[error("{}: {reason}", path.display())]
+    #[error("{}: {source}", path.display())]
     Index {
         /// The index file.
         path: PathBuf,
         /// What is wrong with it.
-        reason: String,
+        source: IndexError,
     },
+    /// The index cannot be read.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// A bundle is not what it should be.
-    #[error("{name}: {reason}")]
+    #[error("{name}: {source}")]
     Bundle {
         /// Its name.
         name: String,
         /// What is wrong with it.
-        reason: String,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// A capture would overwrite something.
     #[error("{}: the directory is not empty; name a new one", path.display())]
@@ -47,6 +51,17 @@ pub enum CaptureError {
         /// The directory.
         path: PathBuf,
     },
+}
+
+/// What is wrong with an index.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// It is none, or cannot be written as JSON.
+    #[error("not an index of a capture: {0}")]
+    Form(#[from] serde_json::Error),
+    /// A later version of assay wrote it.
+    #[error("schema {0} is unknown to this version of assay, which reads schema {SCHEMA}")]
+    Schema(u32),
 }
 
 /// The index.
@@ -164,15 +179,11 @@ impl Index {
     }
 
     /// Reads an index; text that is not UTF-8 is understood as far as it goes.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let index: Self = serde_json::from_str(&String::from_utf8_lossy(bytes))
-            .map_err(|error| format!("not an index of a capture: {error}"))?;
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, IndexError> {
+        let index: Self = serde_json::from_str(&String::from_utf8_lossy(bytes))?;
         match index.schema == SCHEMA {
             true => Ok(index),
-            false => Err(format!(
-                "schema {} is unknown to this version of assay, which reads schema {SCHEMA}",
-                index.schema
-            )),
+            false => Err(IndexError::Schema(index.schema)),
         }
     }
 

@@ -60,8 +60,24 @@ pub enum HostError {
 }
 
 impl HostError {
+    /// The same of `path`, the name that people know what was looked at by.
+    #[must_use]
+    pub fn named(self, path: &Path) -> Self {
+        let path = path.to_owned();
+        match self {
+            Self::NotFound { .. } => Self::NotFound { path },
+            Self::Path { errno, reason, .. } => Self::Path {
+                path,
+                errno,
+                reason,
+            },
+            other => other,
+        }
+    }
+
     /// An error of the kernel about a path.
-    pub(crate) fn io(path: &Path, error: &std::io::Error) -> Self {
+    #[must_use]
+    pub fn io(path: &Path, error: &std::io::Error) -> Self {
         use std::io::ErrorKind::{NotADirectory, NotFound};
         match error.kind() {
             NotFound | NotADirectory => Self::NotFound {

@@ -36,7 +36,7 @@ mod succeed;
 mod write;
 
 pub use bundle::{Bundle, Captured, MAX_BUNDLE, open};
-pub use capture::CaptureError;
+pub use capture::{CaptureError, IndexError};
 pub use error::HostError;
 pub use faulty::Faulty;
 pub use known::{Known, Whereabouts};

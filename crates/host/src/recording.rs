@@ -67,7 +67,7 @@ impl<'a> Recording<'a> {
         let path = self.dir.join(INDEX);
         let text = serde_json::to_string_pretty(&index).map_err(|error| CaptureError::Index {
             path: path.clone(),
-            reason: error.to_string(),
+            source: error.into(),
         })?;
         std::fs::write(&path, text + "\n").map_err(|source| CaptureError::Io { path, source })
     }

@@ -28,17 +28,15 @@ impl Root {
         std::fs::read_dir(dir).map_err(io)?;
         let dir = dir.canonicalize().map_err(io)?;
         let path = dir.join(INDEX);
-        let invalid = |reason: String| CaptureError::Index {
-            path: path.clone(),
-            reason,
-        };
         let index = match Live.read(&path) {
-            Ok(bytes) => Index::parse(&bytes).map_err(invalid)?,
+            Ok(bytes) => {
+                Index::parse(&bytes).map_err(|source| CaptureError::Index { path, source })?
+            }
             Err(error) if error.is_absent() => Index {
                 schema: SCHEMA,
                 ..Index::default()
             },
-            Err(error) => return Err(invalid(error.reason())),
+            Err(error) => return Err(error.into()),
         };
         Ok(Self { dir, index })
     }
@@ -85,17 +83,7 @@ impl Root {
             return Err(fault);
         }
         let place = self.place(path, follow_last)?;
-        call(&place).map_err(|error| match error {
-            HostError::NotFound { .. } => HostError::NotFound {
-                path: path.to_owned(),
-            },
-            HostError::Path { errno, reason, .. } => HostError::Path {
-                path: path.to_owned(),
-                errno,
-                reason,
-            },
-            other => other,
-        })
+        call(&place).map_err(|error| error.named(path))
     }
 }
 

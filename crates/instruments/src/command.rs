@@ -181,7 +181,7 @@ mod tests {
         );
         let measured = measured.unwrap();
         assert_eq!(measured.errors[0].kind, "exit-status");
-        assert!(measured.errors[0].first.contains("exit status 1"));
+        insta::assert_snapshot!(measured.errors[0].first, @"sh: ended with exit status 1");
         let good = measured.worker.of(Operation::Run).unwrap().count;
         assert!(good.abs_diff(measured.errors[0].count) <= 1);
     }

@@ -199,12 +199,7 @@ mod tests {
         let cancel = Cancel::default();
         let full = File::options().write(true).open("/dev/full").unwrap();
         let error = write(&full, None, Bytes(4095), 1, &cancel, &mut |_, _| {}).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("after 0 B of 4 KiB: No space left"),
-            "{error}"
-        );
+        insta::assert_snapshot!(error, @"after 0 B of 4 KiB: No space left on device (os error 28)");
     }
 
     #[test]

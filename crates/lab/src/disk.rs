@@ -1,6 +1,6 @@
 //! A virtual disk: what lies under it on the host, and how QEMU shows it to the guest.
 
-use crate::error::LabError;
+use crate::error::{Cause, LabError};
 pub use assay_model::change::{Aio, CacheMode};
 use assay_model::{Bytes, named};
 use serde_json::{Value, json};
@@ -189,10 +189,10 @@ impl Disk {
         }
     }
 
-    pub(crate) fn refuse(&self, reason: impl Into<String>) -> LabError {
+    pub(crate) fn refuse(&self, source: impl Into<Cause>) -> LabError {
         LabError::Disk {
             name: self.name.clone(),
-            reason: reason.into(),
+            source: source.into(),
         }
     }
 
@@ -357,8 +357,7 @@ mod tests {
             aio: Aio::Native,
             ..Disk::scratch("d", 1 << 20)
         };
-        let error = disk.check().unwrap_err().to_string();
-        assert!(error.contains("cache none or directsync"), "{error}");
+        insta::assert_snapshot!(disk.check().unwrap_err(), @"disk d: aio=native needs cache none or directsync, not writeback");
         assert!(Disk::scratch("a,b", 512).check().is_err());
         // QEMU takes the name as the identifier of the device.
         assert!(Disk::scratch("1G", 512).check().is_err());

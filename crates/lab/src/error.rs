@@ -6,6 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// What a library or another machine said, or was found instead.
+pub(crate) type Cause = Box<dyn Error + Send + Sync>;
+
 /// Why there is no image, no guest, or no answer from it.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
@@ -143,7 +146,7 @@ pub enum LabError {
     Interrupted,
     /// QEMU did not start.
     #[error("QEMU did not start: {0}")]
-    Qemu(#[source] Box<dyn Error + Send + Sync>),
+    Qemu(#[source] Cause),
     /// The guest did not come up.
     #[error("the guest did not come up: {why}{}", tail(console))]
     Boot {
@@ -220,20 +223,20 @@ pub enum LabError {
     #[error(transparent)]
     Qmp(#[from] QmpError),
     /// A program that cannot be brought into a guest.
-    #[error("{} cannot come along into the guest: {reason}", path.display())]
+    #[error("{} cannot come along into the guest: {source}", path.display())]
     Tool {
         /// The program.
         path: PathBuf,
         /// Why.
-        reason: String,
+        source: Cause,
     },
     /// A disk that cannot be had.
-    #[error("disk {name}: {reason}")]
+    #[error("disk {name}: {source}")]
     Disk {
         /// Its name.
         name: String,
         /// Why, and what would do.
-        reason: String,
+        source: Cause,
     },
 }
 

@@ -228,7 +228,9 @@ fn format(disk: &Disk, path: &Path) -> Result<(), LabError> {
     // in ticks shows none (crypto/pbkdf.c, qcrypto_pbkdf2_count_iters).
     for _ in 0..20 {
         match &made {
-            Err(LabError::Disk { reason, .. }) if reason.contains("accurate CPU usage") => {
+            Err(LabError::Disk { source, .. })
+                if source.to_string().contains("accurate CPU usage") =>
+            {
                 made = qemu_img(&argv, &disk.name);
             }
             _ => break,
@@ -247,7 +249,7 @@ pub fn qemu_img(arguments: &[OsString], disk: &str) -> Result<(), LabError> {
     let missing = ("qemu-img", "qemu-utils");
     run_here(&argv, limits, missing, |reason| LabError::Disk {
         name: disk.to_owned(),
-        reason,
+        source: reason.into(),
     })
 }
 

@@ -201,9 +201,9 @@ impl Guest {
         let known: Vec<_> = self.entry.disks.iter().map(|(name, _)| &**name).collect();
         Err(LabError::Disk {
             name: name.to_owned(),
-            reason: match known.as_slice() {
-                [] => "the guest has no disks".to_owned(),
-                known => format!("the guest has no such disk; it has {}", known.join(", ")),
+            source: match known.as_slice() {
+                [] => "the guest has no disks".into(),
+                known => format!("the guest has no such disk; it has {}", known.join(", ")).into(),
             },
         })
     }

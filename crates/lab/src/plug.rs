@@ -2,7 +2,7 @@
 
 use crate::devices::{Names, Part, Places, SCSI_ID, SECRET_ID};
 use crate::disk::{Bus, Disk};
-use crate::error::LabError;
+use crate::error::{Cause, LabError};
 use crate::files;
 use crate::guest::Guest;
 use crate::state;
@@ -132,13 +132,13 @@ impl Guest {
 
     /// Removes a device and waits until the guest has let go of it.
     fn eject(&self, monitor: &mut Qmp, name: &str, device: &str) -> Result<(), LabError> {
-        let refuse = |reason: String| LabError::Disk {
+        let refuse = |source: Cause| LabError::Disk {
             name: name.to_owned(),
-            reason,
+            source,
         };
         monitor
             .execute("device_del", json!({ "id": device }))
-            .map_err(|error| refuse(error.to_string()))?;
+            .map_err(|error| refuse(error.into()))?;
         let deadline = Instant::now() + GUEST_NOTICES_WITHIN;
         while Instant::now() < deadline {
             self.watch()?;
@@ -149,7 +149,7 @@ impl Guest {
                     match event["event"].as_str() {
                         Some("DEVICE_DELETED") => return Ok(()),
                         Some("DEVICE_UNPLUG_GUEST_ERROR") => {
-                            return Err(refuse("the guest refuses to let go of it".to_owned()));
+                            return Err(refuse("the guest refuses to let go of it".into()));
                         }
                         _ => {}
                     }
@@ -157,10 +157,10 @@ impl Guest {
             }
             std::thread::sleep(PAUSE);
         }
-        Err(refuse(format!(
-            "the guest has not let go of it for {} s; it is still there",
-            GUEST_NOTICES_WITHIN.as_secs()
-        )))
+        let waited = GUEST_NOTICES_WITHIN.as_secs();
+        Err(refuse(
+            format!("the guest has not let go of it for {waited} s; it is still there").into(),
+        ))
     }
 }
 

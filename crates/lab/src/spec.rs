@@ -1,7 +1,7 @@
 //! A disk as one writes it: `1G`, or `1G,bus=nvme,cache=none,format=qcow2,cluster=128k`.
 
 use crate::disk::{Bad, Disk, Format};
-use crate::error::LabError;
+use crate::error::{Cause, LabError};
 use assay_model::Bytes;
 use std::path::PathBuf;
 
@@ -15,16 +15,14 @@ impl Disk {
     /// # Errors
     /// Says which part is not understood, and what would be.
     pub fn parse(text: &str, name: &str) -> Result<Self, LabError> {
-        let fail = |reason: String| LabError::Disk {
+        let wrong = |source: Cause| LabError::Disk {
             name: format!("{text:?}"),
-            reason,
+            source,
         };
+        let fail = |reason: String| wrong(reason.into());
+        let size_of = |value: &str| value.parse::<Bytes>().map_err(|error| wrong(error.into()));
         let mut parts = text.split(',');
-        let size: Bytes = parts
-            .next()
-            .unwrap_or_default()
-            .parse()
-            .map_err(|error| fail(format!("{error}")))?;
+        let size = size_of(parts.next().unwrap_or_default())?;
         let mut disk = Self::scratch(name, size.0);
         let mut qcow2 = None;
         for part in parts {
@@ -38,7 +36,7 @@ impl Disk {
                 "iothread" => disk.iothread = flag(value).map_err(fail)?,
                 "discard" => disk.discard = flag(value).map_err(fail)?,
                 "iops" | "bps" => {
-                    let limit: Bytes = value.parse().map_err(|error| fail(format!("{error}")))?;
+                    let limit = size_of(value)?;
                     let throttle = disk.throttle.get_or_insert_default();
                     match key {
                         "iops" => throttle.iops = limit.0,
@@ -77,8 +75,7 @@ impl Disk {
                     };
                     match key {
                         "cluster" => {
-                            let size: Result<Bytes, _> = value.parse();
-                            *cluster = size.map_err(|error| fail(format!("{error}")))?.0;
+                            *cluster = size_of(value)?.0;
                         }
                         "preallocation" => *preallocated = flag(value).map_err(fail)?,
                         "extended_l2" => *extended_l2 = flag(value).map_err(fail)?,

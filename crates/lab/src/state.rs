@@ -510,7 +510,6 @@ mod tests {
         }
         let _held = state.add("one").unwrap();
         assert!(matches!(state.add("one"), Err(LabError::Taken(_))));
-        let error = state.find("one").unwrap_err().to_string();
-        assert!(error.contains("assay lab up"), "{error}");
+        insta::assert_snapshot!(state.find("one").unwrap_err(), @"there is no guest one; none is running: `assay lab up` starts one");
     }
 }

@@ -218,7 +218,7 @@ impl Guest {
                 .map(|(device, _)| Path::new("/dev").join(device))
                 .ok_or_else(|| LabError::Disk {
                     name: (*name).to_owned(),
-                    reason: format!("the guest does not see it; it sees\n{text}"),
+                    source: format!("the guest does not see it; it sees\n{text}").into(),
                 })
         };
         names.iter().map(find).collect()

@@ -4,7 +4,7 @@
 //! with its dynamic loader and libraries, and is started through that loader. Nothing of it is
 //! changed, and nothing of the guest's image: the disk is made at every boot.
 
-use crate::error::LabError;
+use crate::error::{Cause, LabError};
 use crate::files::run_here;
 use assay_host::{Host as _, Limits, Live};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
@@ -121,12 +121,12 @@ fn make_file_system(tree: &Path, file: &Path, size: u64) -> Result<(), LabError>
 }
 
 fn needs(program: &Path) -> Result<Needs, LabError> {
-    let refuse = |reason: String| LabError::Tool {
+    let refuse = |source: Cause| LabError::Tool {
         path: program.to_owned(),
-        reason,
+        source,
     };
     let bytes = fs::read(program).map_err(LabError::io(program))?;
-    let Some(loader) = loader(&bytes).map_err(refuse)? else {
+    let Some(loader) = loader(&bytes).map_err(|reason| refuse(reason.into()))? else {
         return Ok(Needs::default());
     };
     // The loader itself says what it would load: it knows its own configuration and cache. It runs
@@ -138,12 +138,13 @@ fn needs(program: &Path) -> Result<Needs, LabError> {
     ];
     let output = Live
         .run(&argv, Limits::default())
-        .map_err(|error| refuse(error.to_string()))?;
+        .map_err(|error| refuse(error.into()))?;
     if !output.success() {
-        return Err(refuse(output.complaint()));
+        return Err(refuse(output.complaint().into()));
     }
+    let libraries = libraries(&output.stdout).map_err(|reason| refuse(reason.into()))?;
     Ok(Needs {
-        libraries: libraries(&output.stdout).map_err(refuse)?,
+        libraries,
         loader: Some(loader),
     })
 }

@@ -5,7 +5,7 @@ mod common;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::result::Interval;
 use assay_model::{FactKind, Histogram};
-use common::page::check;
+use common::page::{check, section, texts};
 use common::{Case, case, plan, plan_toml};
 
 fn page(case: &Case) -> String {
@@ -82,7 +82,7 @@ fn nothing_measured_still_makes_a_page() {
     case.jobs.clear();
     let page = page(&case);
     check(&page);
-    assert!(page.contains("Nothing was measured"));
+    insta::assert_snapshot!(texts(section(&page, "figures"), "p").join("\n"), @"Nothing was measured.");
 }
 
 #[test]
@@ -156,7 +156,11 @@ fn five_hundred_workloads_make_a_page_of_reasonable_size() {
     let case = case(plan_toml(&text, &["/srv/synthetic"]));
     let page = page(&case);
     check(&page);
-    assert!(page.contains("first 64 of 500 workloads"));
+    let notes = texts(section(&page, "figures"), "p class=\"note\"");
+    insta::assert_snapshot!(notes.join("\n"), @r"
+    Charts show the first 64 of 500 workloads; the table of figures has all.
+    A dot is the figure over all rounds, the bar its interval, thin strokes the single rounds; a hollow dot is suspect. Logarithmic axes.
+    ");
     assert!(page.len() < 3_000_000, "{}", page.len());
 }
 

@@ -192,11 +192,19 @@ fn as_a_page() {
     assert!(!page.contains("<script") && !page.contains('\u{202e}'));
 }
 
+/// The lines that are told when something is another than usual.
+fn told(change: impl Fn(&mut Run, &mut Vec<Waterfall>)) -> String {
+    let usual = text(200, |_, _| {});
+    let usual: Vec<&str> = usual.lines().collect();
+    let text = text(200, change);
+    let other = text.lines().filter(|line| !usual.contains(line));
+    other.map(str::trim_start).collect::<Vec<_>>().join("\n")
+}
+
 #[test]
 fn what_is_missing_is_said() {
-    let nothing = text(200, |_, falls| falls.clear());
-    assert!(nothing.contains("Nothing was measured."));
-    let void = text(200, |_, falls| {
+    insta::assert_snapshot!(told(|_, falls| falls.clear()), @"Nothing was measured.");
+    let void = told(|_, falls| {
         let fall = &mut falls[0];
         for level in &mut fall.levels[1..] {
             level.latency = None;
@@ -211,25 +219,45 @@ fn what_is_missing_is_said() {
             whole.first.clear();
         }
     });
-    assert!(
-        void.contains("void; see Doubts") && void.contains("unknown: a rung has no figure"),
-        "{void}"
-    );
-    let apart = text(200, |_, falls| {
-        falls[0].wholes[0].closing = estimate(50e3, 5e3)
-    });
-    assert!(apart.contains("more than noise"), "{apart}");
-    let both = text(200, |_, falls| falls[0].wholes[0].first = vec![0, 2]);
-    assert!(both.contains("but ext4 may cost as much"), "{both}");
+    insta::assert_snapshot!(void, @r"
+    file                             100 µs        ███████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████
+    + virtual disk (virtio-blk)         –  –
+    + qcow2                           –  –
+    + ext4                          –  –
+    + xfs                           –  –
+    whole       file to ext4: no figure
+    look first  unknown: a rung has no figure
+    check       the parts cannot be added up: no round has a figure of every rung
+    whole       file to xfs: no figure
+    not told    virtual disk (virtio-blk): no figure, its samples, or those below it, are void; see Doubts
+    not told    qcow2: no figure, its samples, or those below it, are void; see Doubts
+    not told    ext4: no figure, its samples, or those below it, are void; see Doubts
+    not told    xfs: no figure, its samples, or those below it, are void; see Doubts
+    I/Os per s  file 10,000
+    ");
+    let apart = told(|_, falls| falls[0].wholes[0].closing = estimate(50e3, 5e3));
+    insta::assert_snapshot!(apart, @r"
+    check       the parts add up to +202 µs, the whole was +200 µs on samples of its own: +50.0 µs ±5.00 µs apart, which is more than noise: something changed between them (a cache, other load), and no
+    part is known better than that
+    ");
+    let both = told(|_, falls| falls[0].wholes[0].first = vec![0, 2]);
+    insta::assert_snapshot!(both, @"look first  virtual disk (virtio-blk), +240 µs ±12.0 µs, 121 % of the whole; but ext4 may cost as much, which more rounds would tell (--rounds)");
     // The whole of two noisy parts costs something, or it may cost nothing as they do.
     let whole = |reach: f64| {
-        text(200, move |_, falls| {
+        told(move |_, falls| {
             let whole = &mut falls[0].wholes[0];
             whole.first.clear();
             whole.added = estimate(56e6, reach);
         })
     };
-    assert!(whole(17e6).contains("not told: the whole costs something"));
-    assert!(!whole(17e6).contains("no layer costs anything"));
-    assert!(whole(60e6).contains("no layer costs anything"));
+    insta::assert_snapshot!(whole(17e6), @r"
+    whole       file to ext4: +56.0 ms ±17.0 ms, ×3.00
+    look first  not told: the whole costs something, but not which of virtual disk (virtio-blk), qcow2 and ext4 does, which more rounds would tell (--rounds)
+    check       the parts add up to +202 µs, the whole was +56.0 ms on samples of its own: +2.00 µs ±5.00 µs apart, which is noise
+    ");
+    insta::assert_snapshot!(whole(60e6), @r"
+    whole       file to ext4: +56.0 ms ±60.0 ms, ×3.00
+    look first  nowhere: no layer costs anything that can be told from noise
+    check       the parts add up to +202 µs, the whole was +56.0 ms on samples of its own: +2.00 µs ±5.00 µs apart, which is noise
+    ");
 }

@@ -2,7 +2,7 @@
 
 use crate::TargetRefused;
 use crate::claim::{Claim, take};
-use crate::targets::{self, Place, scratch_fits};
+use crate::targets::{self, Place, changed, scratch_fits};
 use assay_host::Host;
 use assay_host::held::{Directory, Held};
 use assay_model::{Bytes, TargetInfo};
@@ -66,11 +66,8 @@ impl Ground {
     /// Another assay measures it.
     pub fn claim(&self) -> Result<Claim, TargetRefused> {
         let name = &self.info.name;
-        let key = self.place.key().map_err(|error| TargetRefused::Changed {
-            target: name.clone(),
-            why: error.to_string(),
-        })?;
-        take(&key, name)
+        let key = self.place.key();
+        take(&key.map_err(|error| changed(name, error))?, name)
     }
 
     /// Whether files of `size` in all may be made in the directory.

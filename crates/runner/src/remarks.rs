@@ -106,11 +106,11 @@ mod tests {
 
     #[test]
     fn each_kind_of_place_says_what_it_means() {
-        assert!(said("quick", "tmpfs").contains("memory"));
-        assert!(said("quick", "overlay").contains("upper directory"));
-        assert!(said("quick", "zfs").contains("--size 16G"));
-        assert!(said("quick", "nfs4").contains("network"));
-        assert!(said("sync", "ext4").contains("fits into memory"));
+        insta::assert_snapshot!(said("quick", "tmpfs"), @"/t is tmpfs: it lives in memory, and these figures say nothing about a disk");
+        insta::assert_snapshot!(said("quick", "overlay"), @"/t is an overlay (container image): new files go to its upper directory; the first write to a file of a lower layer copies the whole file");
+        insta::assert_snapshot!(said("quick", "zfs"), @"the file of 1 GiB fits into the ARC of 8 GiB: on ZFS reads may be served from memory, also with O_DIRECT before OpenZFS 2.3; use --size 16G to measure the disks");
+        insta::assert_snapshot!(said("quick", "nfs4"), @"/t is nfs4: the network or the host is part of these figures, and O_DIRECT bypasses this machine's cache only");
+        insta::assert_snapshot!(said("sync", "ext4"), @"the file of 1 GiB fits into memory (16 GiB): workloads through the page cache measure memory as well");
         assert_eq!(
             said("quick", "ext4"),
             "",

@@ -7,6 +7,7 @@ use assay_host::{Host, HostError};
 use assay_model::plan::Plan;
 use assay_model::target::is_url;
 use assay_model::{Bytes, TargetInfo};
+use std::error::Error;
 use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -41,13 +42,13 @@ pub enum TargetRefused {
     Unreadable(#[from] TargetError),
     /// Read-only, or no permission.
     #[error(
-        "{target}: cannot write there ({reason}); assay needs a directory in which it can make a test file of its own"
+        "{target}: cannot write there ({source}); assay needs a directory in which it can make a test file of its own"
     )]
     NotWritable {
         /// Target.
         target: String,
         /// The kernel's answer.
-        reason: String,
+        source: std::io::Error,
     },
     /// No room.
     #[error(
@@ -101,13 +102,13 @@ pub enum TargetRefused {
     NotOpened(#[source] HostError),
     /// Somebody exchanged it while it was looked at.
     #[error(
-        "{target} changed while it was looked at ({why}): see what happens there, and start again"
+        "{target} changed while it was looked at ({source}): see what happens there, and start again"
     )]
     Changed {
         /// Target.
         target: String,
         /// What was found.
-        why: String,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// Another assay measures it.
     #[error(
@@ -289,10 +290,13 @@ fn suits(plan: &Plan, target: &str) -> Result<(), TargetRefused> {
     })
 }
 
-fn changed(target: &str, why: impl ToString) -> TargetRefused {
+pub(crate) fn changed(
+    target: &str,
+    found: impl Into<Box<dyn Error + Send + Sync>>,
+) -> TargetRefused {
     TargetRefused::Changed {
         target: target.to_owned(),
-        why: why.to_string(),
+        source: found.into(),
     }
 }
 
@@ -428,7 +432,7 @@ fn writable(real: &Path, name: &str) -> Result<(), TargetRefused> {
     let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
     rustix::fs::access(real, access).map_err(|error| TargetRefused::NotWritable {
         target: name.to_owned(),
-        reason: std::io::Error::from(error).to_string(),
+        source: error.into(),
     })
 }
 

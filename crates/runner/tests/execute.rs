@@ -120,8 +120,7 @@ fn a_run_cancelled_after_its_first_sample_is_resumed_to_its_end() {
     assert!(samples.iter().any(|sample| !sample.series.is_empty()));
     let again = prepare_resume(finished.run, &samples, begin.permission, &env)
         .err()
-        .unwrap()
-        .to_string();
-    assert!(again.contains("all of its samples are there"), "{again}");
+        .unwrap();
+    insta::assert_snapshot!(again, @"run 1 cannot be resumed: all of its samples are there; `assay run` starts a new one");
     assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
 }

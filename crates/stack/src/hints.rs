@@ -16,7 +16,7 @@ struct Said {
     text: String,
     because: String,
     /// The page of the catalogue about it, which tells what is true today and how to try it.
-    page: Option<&'static str>,
+    page: &'static str,
     source: &'static str,
 }
 
@@ -62,7 +62,7 @@ pub fn hints(stack: &Stack) -> Vec<Hint> {
                 layer: at,
                 text: said.text,
                 because: said.because,
-                page: said.page.map(str::to_owned),
+                page: Some(said.page.to_owned()),
                 source: said.source.to_owned(),
             });
         }

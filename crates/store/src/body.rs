@@ -1,6 +1,7 @@
 //! The body of a record: the JSON of the model, compressed.
 
 use crate::StoreError;
+use crate::error::Cause;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -17,16 +18,16 @@ pub(crate) fn pack<T: Serialize + DeserializeOwned>(
     what: &str,
     value: &T,
 ) -> Result<Vec<u8>, StoreError> {
-    let fail = |error: &dyn std::fmt::Display| StoreError::row(path, what, error);
-    let json = serde_json::to_vec(value).map_err(|error| fail(&error))?;
-    serde_json::from_slice::<T>(&json).map_err(|error| fail(&error))?;
+    let fail = |cause: Cause| StoreError::row(path, what, cause);
+    let json = serde_json::to_vec(value).map_err(|error| fail(error.into()))?;
+    serde_json::from_slice::<T>(&json).map_err(|error| fail(error.into()))?;
     let compress = || {
         let mut compressor = zstd::bulk::Compressor::new(COMPRESSION)?;
         // SQLite does not notice a bit that the disk flipped; the sum does.
         compressor.include_checksum(true)?;
         compressor.compress(&json)
     };
-    compress().map_err(|error: std::io::Error| fail(&error))
+    compress().map_err(|error: std::io::Error| fail(error.into()))
 }
 
 /// The value back.
@@ -35,10 +36,10 @@ pub(crate) fn unpack<T: DeserializeOwned>(
     what: &str,
     body: &[u8],
 ) -> Result<T, StoreError> {
-    let fail = |error: &dyn std::fmt::Display| StoreError::row(path, what, error);
-    let mut reader = zstd::Decoder::new(body).map_err(|error| fail(&error))?;
+    let fail = |cause: Cause| StoreError::row(path, what, cause);
+    let mut reader = zstd::Decoder::new(body).map_err(|error| fail(error.into()))?;
     let mut json = Vec::new();
     let mut limited = std::io::Read::take(&mut reader, MAX_BODY);
-    std::io::Read::read_to_end(&mut limited, &mut json).map_err(|error| fail(&error))?;
-    serde_json::from_slice(&json).map_err(|error| fail(&error))
+    std::io::Read::read_to_end(&mut limited, &mut json).map_err(|error| fail(error.into()))?;
+    serde_json::from_slice(&json).map_err(|error| fail(error.into()))
 }

@@ -2,7 +2,11 @@
 
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+use std::error::Error;
 use std::path::{Path, PathBuf};
+
+/// What a library said, or what was found instead.
+pub(crate) type Cause = Box<dyn Error + Send + Sync>;
 
 /// Why the store refused.
 #[derive(Debug, thiserror::Error)]
@@ -63,13 +67,13 @@ pub enum StoreError {
     },
     /// It is a store, or was one, but parts of it are not what they should be.
     #[error(
-        "{path} is damaged ({reason}): move it away and begin a new one; `sqlite3 FILE .recover` may save what it holds"
+        "{path} is damaged ({source}): move it away and begin a new one; `sqlite3 FILE .recover` may save what it holds"
     )]
     Damaged {
         /// The file.
         path: PathBuf,
         /// SQLite's words.
-        reason: String,
+        source: rusqlite::Error,
     },
     /// Any other answer of SQLite.
     #[error("{path}: {source}")]
@@ -89,7 +93,7 @@ pub enum StoreError {
     },
     /// A row that does not read back, or would not if it were stored.
     #[error(
-        "{path}: {what} cannot be read back ({reason}); other runs are not affected, and `assay runs delete` removes a damaged one"
+        "{path}: {what} cannot be read back ({source}); other runs are not affected, and `assay runs delete` removes a damaged one"
     )]
     Row {
         /// The file.
@@ -97,7 +101,7 @@ pub enum StoreError {
         /// Which run or sample.
         what: String,
         /// Why.
-        reason: String,
+        source: Cause,
     },
     /// No such run, trial or study.
     #[error("there is no {what} `{asked}`; {known}")]
@@ -127,7 +131,7 @@ pub enum StoreError {
     },
     /// A document that is no export.
     #[error("not an export of assay's: {0}")]
-    Export(String),
+    Export(#[source] Cause),
 }
 
 impl StoreError {
@@ -150,20 +154,17 @@ impl StoreError {
                 path,
                 reason: "it is not a SQLite database".to_owned(),
             },
-            Some(ErrorCode::DatabaseCorrupt) => Self::Damaged {
-                path,
-                reason: source.to_string(),
-            },
+            Some(ErrorCode::DatabaseCorrupt) => Self::Damaged { path, source },
             _ => Self::Sqlite { path, source },
         }
     }
 
     /// A record that does not read back, or would not if it were stored.
-    pub(crate) fn row(path: &Path, what: &str, reason: &dyn std::fmt::Display) -> Self {
+    pub(crate) fn row(path: &Path, what: &str, source: Cause) -> Self {
         Self::Row {
             path: path.to_owned(),
             what: what.to_owned(),
-            reason: reason.to_string(),
+            source,
         }
     }
 

@@ -46,7 +46,7 @@ pub fn to_json(
         samples: samples.to_vec(),
         machine: machine.map(|machine| machine.id.clone()),
     };
-    serde_json::to_string(&export).map_err(|error| StoreError::Export(error.to_string()))
+    serde_json::to_string(&export).map_err(|error| StoreError::Export(error.into()))
 }
 
 /// Reads the document back.
@@ -59,8 +59,9 @@ pub fn from_json(text: &str) -> Result<Export, StoreError> {
         assay: String,
         schema: u32,
     }
-    let fail = |reason: String| StoreError::Export(reason);
-    let head: Head = serde_json::from_str(text).map_err(|error| fail(error.to_string()))?;
+    let fail = |reason: String| StoreError::Export(reason.into());
+    let broken = |error: serde_json::Error| StoreError::Export(error.into());
+    let head: Head = serde_json::from_str(text).map_err(broken)?;
     if head.assay != "run" {
         return Err(fail(format!(
             "it holds a `{}`, not a run",
@@ -73,7 +74,7 @@ pub fn from_json(text: &str) -> Result<Export, StoreError> {
             "schema {found} is newer than {known}, the newest known here"
         )));
     }
-    let export: Export = serde_json::from_str(text).map_err(|error| fail(error.to_string()))?;
+    let export: Export = serde_json::from_str(text).map_err(broken)?;
     match &export.machine {
         Some(id) if !Machine::is_id(id) => Err(fail(format!(
             "the machine `{}` is not 32 hexadecimal digits",

@@ -114,7 +114,7 @@ impl Store {
             (id, true) => Ok(id),
             (id, false) => {
                 let reason = format!("number {id} has the same uid");
-                Err(StoreError::row(self.path(), "what is new", &reason))
+                Err(StoreError::row(self.path(), "what is new", reason.into()))
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Runs and their samples.
 
 use crate::database::{Kind, Listed, Part, Record};
+use crate::error::Cause;
 use crate::{Store, StoreError, word};
 use assay_model::run::{Run, RunId, RunState};
 use assay_model::{Machine, Sample};
@@ -93,17 +94,18 @@ impl Store {
     }
 
     fn run_row(&self, row: Listed) -> Result<RunRow, StoreError> {
-        let fail = |reason: &dyn std::fmt::Display| {
-            StoreError::row(self.path(), &format!("run {}", row.id), reason)
+        let fail = |reason: Cause| StoreError::row(self.path(), &format!("run {}", row.id), reason);
+        let time = |text: &str| {
+            text.parse::<Timestamp>()
+                .map_err(|error| fail(error.into()))
         };
-        let time = |text: &str| text.parse::<Timestamp>().map_err(|error| fail(&error));
         let state = serde_json::Value::String(row.state);
         Ok(RunRow {
             id: RunId(row.id),
             started: time(&row.started)?,
             ended: row.ended.as_deref().map(time).transpose()?,
-            state: serde_json::from_value(state).map_err(|error| fail(&error))?,
-            targets: serde_json::from_str(&row.about).map_err(|error| fail(&error))?,
+            state: serde_json::from_value(state).map_err(|error| fail(error.into()))?,
+            targets: serde_json::from_str(&row.about).map_err(|error| fail(error.into()))?,
             planned: u64::try_from(row.planned).unwrap_or(0),
             samples: u64::try_from(row.stored).unwrap_or(0),
             uid: row.uid,

@@ -15,7 +15,7 @@ impl FileSystem {
         let mounts = things.host.read_text(Path::new("/proc/self/mounts"))?;
         let options = options(&mounts, &self.device).ok_or_else(|| ArmError::Server {
             program: things.kept(MOUNT).display().to_string(),
-            reason: format!("{} is no longer mounted", self.device),
+            source: format!("{} is no longer mounted", self.device).into(),
         })?;
         let mut parts = vec![options];
         match self.features(things) {

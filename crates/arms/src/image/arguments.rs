@@ -45,7 +45,7 @@ pub(crate) fn check(arm: &ImageArm) -> Result<(), ArmError> {
     let refuse = |what: String, reason: &str| {
         Err(ArmError::Refused {
             what: what.escape_debug().to_string(),
-            reason: reason.to_owned(),
+            source: reason.into(),
         })
     };
     for name in arm.options.keys() {

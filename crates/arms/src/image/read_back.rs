@@ -34,7 +34,7 @@ pub(super) fn read_back(image: &Image, things: &Things<'_>) -> Result<String, Ar
         Tool::Daemon => {
             let gone = |error: QmpError| ArmError::Server {
                 program: "qemu-storage-daemon".to_owned(),
-                reason: error.to_string(),
+                source: error.into(),
             };
             let mut monitor = Qmp::connect(&things.path(QMP)).map_err(gone)?;
             let nodes = monitor.execute("query-named-block-nodes", json!({}));
@@ -125,7 +125,7 @@ fn open_flags(host: &dyn HostMut, pid: u32, image: &Path) -> Result<String, ArmE
     }
     Err(ArmError::Server {
         program: "the image's server".to_owned(),
-        reason: format!("it no longer has {} open", image.display()),
+        source: format!("it no longer has {} open", image.display()).into(),
     })
 }
 

@@ -85,7 +85,7 @@ fn commits(host: &dyn HostMut, own: Option<&Path>) -> Result<u64, ArmError> {
     let text = host.read_text(path)?;
     let zil = Zil::parse(&text).ok_or_else(|| ArmError::Refused {
         what: path.display().to_string(),
-        reason: "it does not tell the commits of the intent log".to_owned(),
+        source: "it does not tell the commits of the intent log".into(),
     })?;
     Ok(zil.commits)
 }

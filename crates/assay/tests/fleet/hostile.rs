@@ -119,10 +119,7 @@ fn a_fleet_with_a_bastion_and_machines_that_hang_lie_or_are_others() {
 
     let ran = ask(&[]);
     let text = &ran.stdout;
-    assert!(
-        text.starts_with("20 machines: 13 checked, 5 could not be asked."),
-        "{text}"
-    );
+    insta::assert_snapshot!(text.split('.').next().unwrap(), @"20 machines: 13 checked, 5 could not be asked");
     assert!(!text.contains('\u{1b}'), "{text}");
     assert!(
         text.lines().all(|line| line.chars().count() <= 100),
@@ -188,12 +185,7 @@ fn attack_killed_at_any_moment_keeps_what_was_kept() {
         before = known.len();
     }
     let ran = home.assay(&args);
-    assert!(
-        ran.stdout.starts_with("1 machine: 1 checked"),
-        "{}{}",
-        ran.stdout,
-        ran.stderr
-    );
+    insta::assert_snapshot!(ran.stdout.split('.').next().unwrap(), @"1 machine: 1 checked");
     let (known, bundles) = (lines().len(), common::entries(&dir));
     assert!(known > before);
     assert!(

@@ -190,11 +190,7 @@ fn a_node_that_cannot_be_asked_is_named() {
         )
     };
     let ran = ask("plain");
-    assert!(
-        ran.stderr.contains("no node of Proxmox VE"),
-        "{}",
-        ran.stderr
-    );
+    insta::assert_snapshot!(node.home.told(&ran.stderr), @"assay: plain: there is no pvesh: it is no node of Proxmox VE");
     assert_eq!(ran.code, Some(3));
     let ran = ask("-oProxyCommand=x");
     assert!(

@@ -10,7 +10,17 @@ fn a_dry_run_and_a_refusal_touch_nothing() {
     let page = own.page();
     let dry = home.assay(&args(&["trial", text(&page), "--dry-run"], &[]));
     assert_eq!(dry.code, Some(0), "{}", dry.stderr);
-    assert!(dry.stdout.contains("What would change"), "{}", dry.stdout);
+    let heads = dry
+        .stdout
+        .lines()
+        .filter(|line| !line.starts_with(' ') && !line.is_empty());
+    insta::assert_snapshot!(heads.collect::<Vec<_>>().join("\n"), @r"
+    sleep-less: Sleep less
+    What would change
+    What is measured
+    What decides
+    How long it takes
+    ");
     // Nobody is at the terminal to ask.
     let asked = home.assay(&args(&["trial", text(&page)], &[]));
     assert_eq!(asked.code, Some(2));

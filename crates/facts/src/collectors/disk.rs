@@ -237,6 +237,7 @@ fn stacked(g: &mut Gather<'_>, key: &str, device: &Device) {
 }
 
 fn partitions(g: &mut Gather<'_>, key: &str, device: &Device) {
+    let disk = key.trim_start_matches("disk.");
     let partitions = match device.partitions(g.host) {
         Ok(partitions) => partitions,
         Err(error) => {
@@ -264,5 +265,6 @@ fn partitions(g: &mut Gather<'_>, key: &str, device: &Device) {
                 at("start"),
             );
         }
+        g.about(["disk", disk, "partition", &partition.name]);
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod packages;
 pub(crate) mod postfix;
 pub(crate) mod power;
 pub(crate) mod resolver;
+pub(crate) mod scopes;
 pub(crate) mod smart;
 pub(crate) mod spam;
 pub(crate) mod ssh;
@@ -23,10 +24,6 @@ pub(crate) mod timers;
 pub(crate) mod tls_lines;
 
 use crate::gather::Gather;
-use assay_conf::effective::{Effective, Scope, ScopeId, Setting};
-use assay_model::{FactKind, Place};
-use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// All of them.
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -48,92 +45,4 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     tls_lines::collect(g);
     power::collect(g);
     databases::collect(g);
-}
-
-/// What a key is worth to a check.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Take {
-    /// The first word, with the spellings of yes and no brought together.
-    Word,
-    /// All words of all lines that count.
-    List,
-    /// The first word of each line that counts: names, without their values.
-    Names,
-}
-
-/// Notes what the scope says itself for these keys, where it counts, and which block it is when there
-/// was anything.
-fn own(
-    g: &mut Gather<'_>,
-    all: &Effective,
-    scope: ScopeId,
-    subject: &[&str],
-    keys: &[(&str, Take)],
-) {
-    let mut any = false;
-    for (key, take) in keys {
-        let counts = all.get(scope, key);
-        let ours: Vec<&Setting> = counts
-            .into_iter()
-            .filter(|said| said.scope == scope)
-            .collect();
-        let Some(first) = ours.first() else { continue };
-        let value: Value = match take {
-            Take::Word => yes_or_no(first.word().unwrap_or_default()).into(),
-            Take::List => ours.iter().flat_map(|said| words(said)).collect(),
-            Take::Names => ours.iter().filter_map(|said| said.word()).collect(),
-        };
-        let fact = format!("{}.{key}", subject.join("."));
-        let place = Place::from(&first.place);
-        g.facts.known(fact, value, FactKind::Configured, place);
-        any = true;
-    }
-    if !any {
-        return;
-    }
-    // What holds outside of all blocks begins nowhere.
-    let at = all.scope(scope);
-    let (block, place) = match at.head.first() {
-        None => (EVERYWHERE, Place::from(at.place.path.to_string_lossy())),
-        Some(head) => (head.as_str(), Place::from(&at.place)),
-    };
-    let key = format!("{}.block", subject.join("."));
-    g.facts.known(key, block, FactKind::Configured, place);
-    g.about(subject);
-}
-
-/// Words between blanks, commas and colons.
-fn words(said: &Setting) -> Vec<Value> {
-    said.text()
-        .split([' ', '\t', ',', ':'])
-        .map(|word| word.trim_matches(['"', '\'']))
-        .filter(|word| !word.is_empty())
-        .map(Value::from)
-        .collect()
-}
-
-/// Names of scopes, in their order: `everywhere` outside of all blocks, then the first word of a
-/// block's head with its number among those, `Match-2`. They stay when lines move.
-pub(crate) fn names(all: &Effective) -> Vec<(ScopeId, String)> {
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    let name = |(id, scope): (ScopeId, &Scope)| {
-        let Some(head) = scope.head.first() else {
-            return (id, EVERYWHERE.to_owned());
-        };
-        let number = seen.entry(head.clone()).or_default();
-        *number += 1;
-        (id, format!("{head}-{number}"))
-    };
-    all.scopes().map(name).collect()
-}
-
-/// The scope outside of all blocks.
-const EVERYWHERE: &str = "everywhere";
-
-fn yes_or_no(word: String) -> String {
-    match word.to_ascii_lowercase().as_str() {
-        "yes" | "true" => "yes".to_owned(),
-        "no" | "false" => "no".to_owned(),
-        _ => word,
-    }
 }

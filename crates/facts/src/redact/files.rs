@@ -2,8 +2,8 @@
 
 use super::{cmdline, mount};
 use crate::collectors::services::{
-    authorized_keys, certificates, databases, lines, mapped, packages, postfix, power, resolver,
-    spam, ssh, swap, timers, tls_lines,
+    apache, authorized_keys, certificates, databases, lines, mapped, packages, postfix, power,
+    resolver, spam, ssh, swap, timers, tls_lines,
 };
 use crate::collectors::{kernel, nginx, services, sysctl};
 use crate::harmless::LEFT_OUT;
@@ -184,7 +184,7 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
     dir == "/proc/"
         || dir == PROXMOX
         || below(&dir, certificates::CERTBOT)
-        || certificates::APACHE.contains(&dir.trim_end_matches('/'))
+        || apache::APACHE.contains(&dir.trim_end_matches('/'))
         || dir.trim_end_matches('/') == timers::WANTED
         || dir.trim_end_matches('/') == tls_lines::LIGHTTPD_DIR
         || timers::CRON.contains(&dir.trim_end_matches('/'))

@@ -3,8 +3,10 @@
 //! Postfix is left out: its name need not be one that clients ask for (MX records decide, RFC 7672).
 
 use crate::collectors::nginx::FILE as NGINX;
-use crate::collectors::services::certificates::{APACHE, kept, of_apache};
+use crate::collectors::services::apache::APACHE;
+use crate::collectors::services::certificates::of_apache;
 use crate::gather::{Gather, lossy};
+use crate::harmless::is_path;
 use assay_conf::effective::files::OfHost;
 use assay_conf::effective::{Effective, Program, ScopeId, effective};
 use assay_host::Host;
@@ -77,7 +79,7 @@ fn server(all: &Effective, id: ScopeId) -> Option<Site> {
     let certificates: Vec<String> = words("ssl_certificate")
         .into_iter()
         .map(absolute)
-        .filter(|path| kept(path))
+        .filter(|path| is_path(path))
         .collect();
     let mut names = words("server_name");
     names.retain(|name| is_name(name));

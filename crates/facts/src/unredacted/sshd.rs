@@ -34,7 +34,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         return;
     };
     let accounts = OfMachine::new(host);
-    for (id, name) in crate::collectors::services::names(&all)
+    for (id, name) in crate::collectors::services::scopes::names(&all)
         .into_iter()
         .take(MOST)
     {

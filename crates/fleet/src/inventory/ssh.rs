@@ -3,7 +3,7 @@
 use super::InventoryError;
 use assay_conf::effective::files::{Fault, OfHost};
 use assay_conf::effective::{Program, effective};
-use assay_host::Live;
+use assay_host::{HostError, Live};
 use std::path::{Path, PathBuf};
 
 /// The names, in the order of the file. Without a file there are none.
@@ -13,17 +13,18 @@ pub(super) fn names(config: Option<&Path>) -> Result<Vec<String>, InventoryError
     let Some(path) = config.map(Path::to_owned).or(own) else {
         return Ok(Vec::new());
     };
-    let unreadable = |reason: String| InventoryError::Unreadable {
-        path: path.clone(),
-        reason,
-    };
-    let absolute = std::path::absolute(&path).map_err(|error| unreadable(error.to_string()))?;
+    let absolute = std::path::absolute(&path).map_err(|error| HostError::io(&path, &error))?;
     let all = match effective(Program::Ssh, &absolute, &OfHost(&Live)) {
         Ok(all) => all,
         // Nobody said that there is one, or it is a device as `-F /dev/null` says.
         Err(Fault::Absent) if config.is_none() => return Ok(Vec::new()),
         Err(_) if path == Path::new("/dev/null") => return Ok(Vec::new()),
-        Err(fault) => return Err(unreadable(fault.to_string())),
+        Err(fault) => {
+            return Err(InventoryError::Unreadable {
+                path,
+                source: fault.into(),
+            });
+        }
     };
     let mut names: Vec<String> = Vec::new();
     for (_, scope) in all.scopes() {

@@ -10,10 +10,8 @@ fn versions_as_fio_prints_them() {
 
 #[test]
 fn a_missing_fio_says_how_to_install_it() {
-    let error = Fio::find(&assay_host::Live, Some(Path::new("/nonexistent/fio")))
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("apt install fio"), "{error}");
+    let error = Fio::find(&assay_host::Live, Some(Path::new("/nonexistent/fio"))).unwrap_err();
+    insta::assert_snapshot!(error, @"fio is not installed; it is the load generator: `apt install fio` (Debian, Ubuntu, Proxmox) or `dnf install fio` (Fedora, RHEL)");
 }
 
 #[test]
@@ -40,7 +38,7 @@ fn a_fio_that_does_not_answer_is_not_waited_for() {
 #[test]
 fn the_complaint_is_the_line_that_says_what_went_wrong() {
     let stderr = "note: both iodepth >= 1 and synchronous I/O engine\nfio: pid=1, err=28/file:filesetup.c:228, func=write, error=No space left on device\n";
-    assert!(complaint(stderr).unwrap().contains("No space left"));
+    insta::assert_snapshot!(complaint(stderr).unwrap(), @"fio: pid=1, err=28/file:filesetup.c:228, func=write, error=No space left on device");
     assert_eq!(complaint("\n"), None);
 }
 

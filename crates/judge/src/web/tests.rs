@@ -281,7 +281,7 @@ fn a_server_on_another_machine_is_judged_by_that_machine() {
     });
     let limited = limit(&full);
     assert_eq!(limited.who, Limited::Server);
-    assert!(limited.evidence.contains("of 8 CPUs"), "{limited:?}");
+    insta::assert_snapshot!(limited.evidence, @"nginx: 7.50 of 8 CPUs, all of which were 100 % busy; its threads waited 0.00 CPUs long");
     let foreign = there(&|_, machine| machine.busy = Nanos(6 * S));
     insta::assert_snapshot!(doubts(&foreign)[0].evidence, @"others than the server used 25 % of the CPUs of its machine");
     let stolen = there(&|_, machine| machine.stolen = Nanos(2 * S));
@@ -453,7 +453,7 @@ fn several_generators_are_one_load_and_each_is_judged_for_itself() {
     assert!(limited.evidence.starts_with("b: "), "{limited:?}");
     full.parts[2].measured.cpu = Nanos(2 * S);
     let both = &doubts(&full)[0].evidence;
-    assert!(both.contains("b: ") && both.contains("; c: "), "{both}");
+    insta::assert_snapshot!(both, @"b: the generator's threads (it has 1) were on a CPU for 100 % of the time and waited for one for 0 %; c: the generator's threads (it has 1) were on a CPU for 100 % of the time and waited for one for 0 %");
 
     let mut lost = step.clone();
     lost.parts[0].lost = Some("killed\u{1b}[2J".to_owned());

@@ -53,14 +53,9 @@ fn a_file_system_on_luks_on_a_volume() {
     assert_eq!(found.bases.len(), 1);
     assert_eq!(found.bases[0].above, ["ext4", "LUKS"]);
     assert_eq!(found.bases[0].below, ["LUKS", "disk"]);
-    let told = ground(&chain, &scratch(None, Some("other")))
-        .unwrap_err()
-        .to_string();
-    assert!(told.contains("it lies on vg"), "{told}");
-    let told = ground(&chain, &scratch(Some("tank/x"), None))
-        .unwrap_err()
-        .to_string();
-    assert!(told.contains("no pool under it"), "{told}");
+    let refused = |scratch| ground(&chain, &scratch).unwrap_err();
+    insta::assert_snapshot!(refused(scratch(None, Some("other"))), @"--scratch-vg other: /srv does not lie on the volume group other, so a volume there says nothing of it: it lies on vg");
+    insta::assert_snapshot!(refused(scratch(Some("tank/x"), None)), @"--scratch-dataset tank/x: /srv does not lie on the pool tank, so a volume there says nothing of it: there is no pool under it");
 }
 
 #[test]

@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(serde_json::to_string(&Load::Http(load)).unwrap(), old);
         let unknown = r#"{"kind":"http","url":"http://h/","conections":4}"#;
         let error = serde_json::from_str::<Load>(unknown).unwrap_err();
-        assert!(error.to_string().contains("unknown field `conections`"));
+        insta::assert_snapshot!(error, @"unknown field `conections`, expected one of `url`, `connections`, `http2`, `streams`, `keep_alive`, `rate`, `poisson`, `share`, `list`, `log`, `speed`, `paths`, `shuffle`, `method`, `headers`, `body`, `status`, `same_body`, `requests_per_connection`, `insecure`, `ca`, `tls_resume`, `threads`");
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
         let load: Http =
             serde_json::from_str(r#"{"url":"http://h/","http2":true,"streams":10}"#).unwrap();
         assert!(load.http2 && load.streams == 10 && load.check().is_ok());
-        assert!(load.describe().contains("HTTP/2 with 10 streams"));
+        insta::assert_snapshot!(load.describe(), @"HTTP GET http://h/, 1 connection of HTTP/2 with 10 streams each, kept alive");
         let plain = serde_json::to_string(&Http::default()).unwrap();
         assert!(!plain.contains("http2") && !plain.contains("streams"));
         let wrong = |load: Http| load.check().is_err();

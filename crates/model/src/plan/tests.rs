@@ -90,11 +90,7 @@ fn errors_name_the_line_the_key_and_the_nearest_known_one() {
         "my.toml:3: unknown value `randraed`: did you mean `randread`?"
     );
     let text = "name = \"x\"\n[[workload]]\npattern = \"randread\"\nblock_size = \"4q\"\n";
-    assert!(
-        error(text).starts_with("my.toml:4: `4q` is not a size"),
-        "{}",
-        error(text)
-    );
+    insta::assert_snapshot!(error(text), @"my.toml:4: `4q` is not a size; give a size such as 4k, 64KiB, 1.5M or 2GB (k and KiB are 2^10, kB is 10^3) or a number of bytes");
     assert!(error("name = ").starts_with("my.toml:1:"));
 }
 

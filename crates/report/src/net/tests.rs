@@ -164,7 +164,41 @@ fn two_runs_on_one_page() {
     assert!(
         page.trim_end().ends_with("</html>") && !page.contains("<i>a") && !page.contains("<b>Anna")
     );
-    assert!(page.contains("Carl") && page.contains("Fred") && page.contains("Not in this run"));
+    let rows = page
+        .split("<tr")
+        .skip(1)
+        .filter_map(|row| row.split_once("</tr>"));
+    let theirs = rows.filter(|(row, _)| row.contains("Carl") || row.contains("Fred"));
+    let texts = theirs.flat_map(|(row, _)| row.split('<').filter_map(|part| part.split_once('>')));
+    let cells = texts
+        .map(|(_, text)| text.trim())
+        .filter(|text| !text.is_empty());
+    insta::assert_snapshot!(cells.collect::<Vec<_>>().join("\n"), @r"
+    Carl
+    good
+    –
+    The download ran at 72.0 Mbit&#x2f;s.
+    Not in this run.
+    Fred
+    –
+    good
+    Not in this run.
+    The download ran at 72.0 Mbit&#x2f;s.
+    Carl
+    download
+    good, 72.0 Mbit&#x2f;s
+    –
+    –
+    –
+    –
+    Fred
+    download
+    –
+    good, 72.0 Mbit&#x2f;s
+    –
+    –
+    –
+    ");
     assert_eq!(page.matches("<svg").count(), 2);
     assert!(page.matches("class=\"line\"").count() > 3);
 }

@@ -86,7 +86,12 @@ mod tests {
         let text = bars(&disks, 80);
         assert!(text.lines().all(|line| line.chars().count() <= 80));
         assert_eq!(text.lines().count(), 3);
-        assert!(text.contains("2× 2 B") && legend(&disks).contains("▒ parity"));
+        insta::assert_snapshot!(text, @r"
+          4 TB  ████████████████████████████████████████████████████████
+          2 TB  ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓·
+        2× 2 B  ▒
+        ");
+        insta::assert_snapshot!(legend(&disks), @"█ data  ▓ copy  ▒ parity  · idle");
     }
 
     #[test]

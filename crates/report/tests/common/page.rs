@@ -97,3 +97,23 @@ pub fn check(page: &str) {
         page.matches("<summary>Table</summary>").count()
     );
 }
+
+/// The section of a page that has this id.
+pub fn section<'a>(page: &'a str, id: &str) -> &'a str {
+    let (_, rest) = page
+        .split_once(&format!("<section id=\"{id}\">"))
+        .expect("a section");
+    rest.split("</section>").next().unwrap_or_default()
+}
+
+/// What stands in each element whose tag begins so, such as `p` or `p class="note"`.
+pub fn texts<'a>(page: &'a str, tag: &str) -> Vec<&'a str> {
+    let name = tag.split(' ').next().unwrap_or_default();
+    let (open, close) = (format!("<{tag}"), format!("</{name}>"));
+    let parts = page.split(&open).skip(1);
+    let own = parts.filter(|part| part.starts_with(['>', ' ']));
+    let bodies = own.filter_map(|part| part.split_once('>'));
+    bodies
+        .map(|(_, body)| body.split(&close).next().unwrap_or_default())
+        .collect()
+}

@@ -33,7 +33,7 @@ fn throttled(look: &Look<'_>) -> Option<Said> {
             "the disk is throttled on purpose: {amount}; no layer below can show more than that"
         ),
         because: format!("{THROTTLED} {limits}"),
-        page: None,
+        page: "disk-limited",
         source: "qemu(1), -drive throttling; libvirt, <iotune>; qm.conf(5), iops and mbps",
     })
 }
@@ -46,10 +46,10 @@ fn every_write_flushed(look: &Look<'_>) -> Option<Said> {
                or not the guest asked for it"
             .to_owned(),
         because: format!("cache {mode}"),
-        page: Some(match mode {
+        page: match mode {
             "directsync" => "cache-directsync",
             _ => "cache-writethrough",
-        }),
+        },
         source: "qemu(1), -drive cache",
     })
 }
@@ -63,7 +63,7 @@ fn flushes_ignored(look: &Look<'_>) -> Option<Said> {
                loses power"
                 .to_owned(),
         because: format!("cache {mode}"),
-        page: Some("cache-unsafe"),
+        page: "cache-unsafe",
         source: "qemu(1), -drive cache; `assay lab power-cut` shows it",
     })
 }
@@ -74,7 +74,7 @@ fn emulated_ide(look: &Look<'_>) -> Option<Said> {
         text: "IDE is meant for systems before 2003; virtio-blk and virtio-scsi are much faster"
             .to_owned(),
         because: "bus ide".to_owned(),
-        page: Some("disk-on-ide"),
+        page: "disk-on-ide",
         source: "Proxmox VE, qm(1), Hard Disk",
     })
 }
@@ -89,7 +89,7 @@ fn thread_without_effect(look: &Look<'_>) -> Option<Said> {
             "iothread=1, bus {}",
             look.layer.get("bus").unwrap_or("unknown")
         ),
-        page: Some("iothread-without-effect"),
+        page: "iothread-without-effect",
         source: "Proxmox VE, qm(1), IO Thread",
     })
 }
@@ -109,7 +109,7 @@ fn copy_on_write_twice(look: &Look<'_>) -> Option<Said> {
                zvols are not, so compare them here"
             .to_owned(),
         because: format!("qcow2 on the {why} {}", below.name),
-        page: Some("image-raw"),
+        page: "image-raw",
         source: "OpenZFS documentation, Workload Tuning, Virtual machines",
     })
 }
@@ -133,7 +133,7 @@ fn direct_on_zfs(look: &Look<'_>) -> Option<Said> {
     Some(Said {
         text: text.to_owned(),
         because: format!("cache {mode} on a dataset, OpenZFS {version}"),
-        page: Some("cache-none"),
+        page: "cache-none",
         source: "zfsprops(7), direct; OpenZFS 2.3.0 release notes",
     })
 }
@@ -163,7 +163,7 @@ fn small_clusters(look: &Look<'_>) -> Option<Said> {
             Bytes(cluster).short(),
             Bytes(size).short()
         ),
-        page: Some("qcow2-cluster-size"),
+        page: "qcow2-cluster-size",
         source: "QEMU, docs/qcow2-cache.txt",
     })
 }

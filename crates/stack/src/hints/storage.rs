@@ -32,7 +32,7 @@ fn small_ashift(look: &Look<'_>) -> Option<Said> {
             disk.name
         ),
         because: format!("ashift {ashift}, physical_block_size {size}"),
-        page: Some("zfs-ashift-small"),
+        page: "zfs-ashift-small",
         source: "zpoolprops(7), ashift",
     })
 }
@@ -65,7 +65,7 @@ fn small_volume_blocks(look: &Look<'_>) -> Option<Said> {
             Bytes(block).short(),
             vdev.get("kind").unwrap_or("raidz")
         ),
-        page: Some("zfs-parity-small-blocks"),
+        page: "zfs-parity-small-blocks",
         source: "OpenZFS, module/zfs/vdev_raidz.c, vdev_raidz_psize_to_asize",
     })
 }
@@ -85,7 +85,7 @@ fn sync_disabled(look: &Look<'_>) -> Option<Said> {
     look.says("sync", "disabled").then(|| Said {
         text: "what a program or guest was told is durable is lost in a power cut".to_owned(),
         because: "sync disabled".to_owned(),
-        page: Some("zfs-sync-disabled"),
+        page: "zfs-sync-disabled",
         source: "zfsprops(7), sync",
     })
 }
@@ -99,7 +99,7 @@ fn nearly_full(look: &Look<'_>) -> Option<Said> {
     (used > 90).then(|| Said {
         text: "with less than 10 % free, ZFS looks longer for room on every write".to_owned(),
         because: format!("capacity {used} %"),
-        page: Some("zfs-nearly-full"),
+        page: "zfs-nearly-full",
         source: "OpenZFS documentation, Workload Tuning, Free Space",
     })
 }
@@ -113,7 +113,7 @@ fn cipher_by_hand(look: &Look<'_>) -> Option<Said> {
                arithmetic; in a guest, its CPU model hides them"
             .to_owned(),
         because: format!("cipher {cipher}, no flag aes in /proc/cpuinfo"),
-        page: Some("cpu-kvm64"),
+        page: "cpu-kvm64",
         source: "Proxmox VE, qm(1), CPU Type; compare `cryptsetup benchmark` on both sides",
     })
 }
@@ -133,7 +133,7 @@ fn encrypted_on_compressed(look: &Look<'_>) -> Option<Said> {
             below.name
         ),
         because: format!("compression {} below", below.get("compression")?),
-        page: Some("zfs-volume-incompressible"),
+        page: "zfs-volume-incompressible",
         source: "OpenZFS, module/zfs/zio.c, zio_get_compression_max_size: a block is kept \
                  compressed only when that saves an eighth",
     })
@@ -149,7 +149,7 @@ fn misaligned(look: &Look<'_>) -> Option<Said> {
                two of the disk"
             .to_owned(),
         because: format!("alignment_offset {off}"),
-        page: None,
+        page: "partition-misaligned",
         source: "Linux, Documentation/ABI/stable/sysfs-block, alignment_offset",
     })
 }
@@ -160,7 +160,7 @@ fn no_journal(look: &Look<'_>) -> Option<Said> {
         text: "it has no journal: after a crash it needs a full check and may have lost files"
             .to_owned(),
         because: "type ext2".to_owned(),
-        page: Some("ext2-mounted"),
+        page: "ext2-mounted",
         source: "ext4(5)",
     })
 }

@@ -318,7 +318,7 @@ mod tests {
             joint.remarks
         );
         let two = [reached("192.0.2.1:80", None), reached("192.0.2.2:80", None)];
-        assert!(joined(&two).unwrap().remarks[1].contains("b loads 192.0.2.2:80"));
+        insta::assert_snapshot!(joined(&two).unwrap().remarks[1], @"its name has several addresses: a loads 192.0.2.1:80; b loads 192.0.2.2:80");
         let local = [reached("127.0.0.1:80", None), reached("127.0.0.1:80", None)];
         assert!(joined(&local).is_err());
         assert!(joined(&local[..1]).is_ok());

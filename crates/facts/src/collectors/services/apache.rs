@@ -4,6 +4,15 @@
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, Place};
 
+/// Where Debian and Red Hat keep what Apache reads; each is listed, links of sites that are enabled too.
+pub(crate) const APACHE: [&str; 5] = [
+    "/etc/apache2/sites-enabled",
+    "/etc/apache2/conf-enabled",
+    "/etc/apache2/mods-enabled",
+    "/etc/httpd/conf",
+    "/etc/httpd/conf.d",
+];
+
 pub(crate) const ENABLED: &str = "/etc/apache2/mods-enabled";
 
 /// The modules of which one takes the connections (a2enmod lets only one be linked).

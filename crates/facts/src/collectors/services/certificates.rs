@@ -6,12 +6,12 @@
 mod apache;
 mod line;
 
-pub(crate) use apache::{APACHE, is_of_apache, of_apache, redact_apache};
+pub(crate) use apache::{is_of_apache, of_apache, redact_apache};
 pub(crate) use line::redact;
 
 use crate::gather::{Gather, lossy};
+use crate::harmless::is_path;
 use assay_conf::effective::{Effective, Program, Setting};
-use assay_model::secrets::is_path;
 use assay_model::{FactKind, FactValue, Place};
 use jiff::Timestamp;
 use line::{Line, Then};
@@ -121,13 +121,7 @@ fn path(value: &str, dir: &str) -> Option<String> {
         true => value.to_owned(),
         false => format!("{dir}/{value}"),
     };
-    kept(&path).then_some(path)
-}
-
-/// A path without anything in it that names of files do not have.
-pub(crate) fn kept(value: &str) -> bool {
-    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+*@-".contains(&byte);
-    is_path(value) && value.len() <= 200 && value.bytes().all(known)
+    is_path(&path).then_some(path)
 }
 
 /// Each file holds a key and the certificates for it.
@@ -146,7 +140,7 @@ fn chains(all: &Effective, certificates: &mut Uses, keys: &mut Uses) {
 /// `ssl_cert = </path` of Dovecot 2.3, `ssl_server_cert_file = /path` of 2.4.
 fn dovecot(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Uses) {
     for line in super::dovecot::lines(g, "certificate") {
-        let Some((is_key, path)) = of_dovecot(&line.text) else {
+        let Some((is_key, path)) = super::dovecot::certificate(&line.text) else {
             continue;
         };
         let uses = if is_key {
@@ -158,18 +152,6 @@ fn dovecot(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Uses) {
             .or_default()
             .push(("dovecot", line.place.clone()));
     }
-}
-
-/// Whether the line names a key, and the path.
-pub(super) fn of_dovecot(line: &str) -> Option<(bool, &str)> {
-    let (name, value) = line.split_once('=')?;
-    let is_key = match name.trim() {
-        "ssl_cert" | "ssl_server_cert_file" => false,
-        "ssl_key" | "ssl_server_key_file" => true,
-        _ => return None,
-    };
-    let path = value.trim().trim_start_matches('<').trim();
-    (path.starts_with('/') && kept(path)).then_some((is_key, path))
 }
 
 /// Seconds since 1970 on the machine: when the kernel started, and how long ago that was. A tree of files
@@ -362,21 +344,4 @@ pub(crate) fn redact_stat(line: &str) -> String {
         .strip_prefix("btime ")
         .is_some_and(|number| number.parse::<i64>().is_ok());
     if started { line } else { "" }.to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_of_dovecot() {
-        let named = |line| of_dovecot(line);
-        assert_eq!(named("ssl_cert = </etc/x.pem"), Some((false, "/etc/x.pem")));
-        assert_eq!(
-            named("ssl_server_key_file = /etc/x.key"),
-            Some((true, "/etc/x.key"))
-        );
-        assert_eq!(named("#ssl_cert = </etc/x.pem"), None);
-        assert_eq!(named("ssl_cert = literal text"), None);
-    }
 }

@@ -2,9 +2,8 @@
 //! TLS. 2.4 has other names for most settings and does not start with a file of 2.3
 //! (doc.dovecot.org, Upgrading Dovecot CE from 2.3 to 2.4).
 
-use super::certificates::of_dovecot;
 use crate::gather::Gather;
-use crate::harmless::is_pattern;
+use crate::harmless::{is_path, is_pattern};
 use assay_conf::effective::files::OfHost;
 use assay_conf::effective::{Program, included};
 use assay_model::{FactKind, Place};
@@ -188,7 +187,7 @@ pub(crate) fn redact(line: &str) -> String {
         _ => match inclusion(line) {
             Some(pattern) if is_pattern(pattern) => line.to_owned(),
             Some(_) => String::new(),
-            None if known() || of_dovecot(line).is_some() => line.to_owned(),
+            None if known() || certificate(line).is_some() => line.to_owned(),
             None => String::new(),
         },
     }
@@ -201,4 +200,33 @@ fn is_kept(name: &str, value: &str) -> bool {
             .bytes()
             .all(|byte| byte.is_ascii_digit() || byte == b'.');
     CLEARTEXT.iter().any(|(known, _)| *known == name) && word || name == VERSION && number
+}
+
+/// The path of a certificate that a line names, or of a key, and whether it is one.
+pub(super) fn certificate(line: &str) -> Option<(bool, &str)> {
+    let (name, value) = line.split_once('=')?;
+    let is_key = match name.trim() {
+        "ssl_cert" | "ssl_server_cert_file" => false,
+        "ssl_key" | "ssl_server_key_file" => true,
+        _ => return None,
+    };
+    let path = value.trim().trim_start_matches('<').trim();
+    (path.starts_with('/') && is_path(path)).then_some((is_key, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_certificate() {
+        let named = |line| certificate(line);
+        assert_eq!(named("ssl_cert = </etc/x.pem"), Some((false, "/etc/x.pem")));
+        assert_eq!(
+            named("ssl_server_key_file = /etc/x.key"),
+            Some((true, "/etc/x.key"))
+        );
+        assert_eq!(named("#ssl_cert = </etc/x.pem"), None);
+        assert_eq!(named("ssl_cert = literal text"), None);
+    }
 }

@@ -1,8 +1,9 @@
 //! nginx: what each block says of TLS and of headers.
 
-use super::{Take, names, own};
+use super::scopes::{Take, names, own};
 use crate::collectors::nginx::FILE;
 use crate::gather::Gather;
+use crate::harmless::is_path;
 use assay_conf::effective::Program;
 
 /// What is asked of a block.
@@ -67,7 +68,7 @@ pub(crate) fn kept(name: &str, value: &str) -> Option<String> {
         "ssl_certificate" | "ssl_certificate_key" => {
             let path = words().next().unwrap_or_default();
             let whole = format!("/{}", path.trim_start_matches('/'));
-            super::certificates::kept(&whole).then(|| path.to_owned())
+            is_path(&whole).then(|| path.to_owned())
         }
         "ssl" | "autoindex" => matches!(value, "on" | "off").then(|| value.to_owned()),
         _ => None,

@@ -1,7 +1,9 @@
 //! Postfix: main.cf with its defaults, and what services in master.cf say otherwise.
 
-use super::{Take, dnsbl, own};
+use super::dnsbl;
+use super::scopes::{Take, own};
 use crate::gather::Gather;
+use crate::harmless::is_path;
 use assay_conf::effective::{Effective, Program, ScopeId, Setting};
 use assay_model::change::ConfigLanguage;
 use assay_model::{FactKind, Place, secrets};
@@ -239,13 +241,11 @@ fn words(value: &str) -> String {
 pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
     let kept = |name: &str, value: &str| match name {
         "smtpd_tls_cert_file" | "smtpd_tls_key_file" => {
-            super::certificates::kept(value.trim()).then(|| value.trim().to_owned())
+            is_path(value.trim()).then(|| value.trim().to_owned())
         }
         "smtpd_tls_chain_files" => {
             let paths = value.split([' ', ',', '\t', '\n', '\r']);
-            let kept: Vec<&str> = paths
-                .filter(|path| super::certificates::kept(path))
-                .collect();
+            let kept: Vec<&str> = paths.filter(|path| is_path(path)).collect();
             (!kept.is_empty()).then(|| kept.join(" "))
         }
         name => is_asked(name).then(|| words(value)),

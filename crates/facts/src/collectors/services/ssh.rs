@@ -1,6 +1,6 @@
 //! sshd for every `Match` block, and the client for every `Host` and `Match` block.
 
-use super::{Take, names, own};
+use super::scopes::{Take, names, own, yes_or_no};
 use crate::gather::Gather;
 use crate::harmless::{LEFT_OUT, is_pattern};
 use assay_conf::effective::{Effective, Program, ScopeId, Setting};
@@ -130,7 +130,7 @@ fn scopes(
         for key in whoever {
             if let Some(said) = in_force(all, id, key) {
                 let fact = format!("{kind}.{name}.{key}_in_force");
-                let value = super::yes_or_no(said.word().unwrap_or_default());
+                let value = yes_or_no(said.word().unwrap_or_default());
                 let place = Place::from(&said.place);
                 g.facts.known(fact, value, FactKind::Configured, place);
             }

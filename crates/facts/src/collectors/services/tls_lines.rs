@@ -4,7 +4,7 @@
 //! Apache: `SSLProtocol` and `SSLCipherSuite` (mod_ssl of 2.4). lighttpd: `ssl.cipher-list`, `ssl.use-sslv3`, and the pairs of
 //! `ssl.openssl.ssl-conf-cmd` (mod_openssl of 1.4).
 
-use super::certificates::APACHE;
+use super::apache::APACHE;
 use super::lines::place;
 use crate::gather::{Gather, lossy};
 use assay_model::FactKind;

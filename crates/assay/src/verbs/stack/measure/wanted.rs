@@ -235,8 +235,11 @@ mod tests {
             "qcow2 cluster=128k virtio-scsi writeback io_uring"
         );
         assert_eq!(lines.len(), 3, "{lines:?}");
-        assert!(lines[0].contains("(from its command line)"), "{lines:?}");
-        assert!(lines[2].contains("queues 4"), "{lines:?}");
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        scratch disks are like disk scsi0 of web: bus=virtio-scsi, cache=writeback, aio=io_uring (from its command line)
+        scratch disks are like disk scsi0 of web: format=qcow2, cluster=128k (from the header of /srv/web.qcow2)
+        not followed of disk scsi0 of web: queues 4
+        ");
         let (found, lines) =
             disk(Some("format=raw,cache=none,iothread"), Some(&followed())).unwrap();
         assert_eq!(found.describe(), "raw virtio-scsi none io_uring iothread");

@@ -1,16 +1,10 @@
 //! Apache's files: which certificates and keys they name.
 
-use super::{Uses, kept};
+use super::Uses;
+use crate::collectors::services::apache::APACHE;
 use crate::gather::{Gather, lossy};
+use crate::harmless::is_path;
 
-/// Where Debian and Red Hat keep what Apache reads; each is listed, links of sites that are enabled too.
-pub(crate) const APACHE: [&str; 5] = [
-    "/etc/apache2/sites-enabled",
-    "/etc/apache2/conf-enabled",
-    "/etc/apache2/mods-enabled",
-    "/etc/httpd/conf",
-    "/etc/httpd/conf.d",
-];
 /// Apache's directives with the path of a certificate, and of a key; names are not case-sensitive.
 pub(crate) const APACHE_KEYS: [(&str, bool); 3] = [
     ("sslcertificatefile", false),
@@ -58,7 +52,7 @@ pub(crate) fn of_apache(line: &str) -> Option<(bool, &str)> {
     let name = words.next()?.to_ascii_lowercase();
     let (_, is_key) = APACHE_KEYS.iter().find(|(known, _)| *known == name)?;
     let path = words.next()?.trim_matches('"');
-    (path.starts_with('/') && kept(path)).then_some((*is_key, path))
+    (path.starts_with('/') && is_path(path)).then_some((*is_key, path))
 }
 
 /// Whether a file is one of Apache's.

@@ -1,0 +1,95 @@
+//! What the scopes of a configuration say themselves, and what they are called.
+
+use crate::gather::Gather;
+use assay_conf::effective::{Effective, Scope, ScopeId, Setting};
+use assay_model::{FactKind, Place};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What a key is worth to a check.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Take {
+    /// The first word, with the spellings of yes and no brought together.
+    Word,
+    /// All words of all lines that count.
+    List,
+    /// The first word of each line that counts: names, without their values.
+    Names,
+}
+
+/// Notes what the scope says itself for these keys, where it counts, and which block it is when there
+/// was anything.
+pub(super) fn own(
+    g: &mut Gather<'_>,
+    all: &Effective,
+    scope: ScopeId,
+    subject: &[&str],
+    keys: &[(&str, Take)],
+) {
+    let mut any = false;
+    for (key, take) in keys {
+        let counts = all.get(scope, key);
+        let ours: Vec<&Setting> = counts
+            .into_iter()
+            .filter(|said| said.scope == scope)
+            .collect();
+        let Some(first) = ours.first() else { continue };
+        let value: Value = match take {
+            Take::Word => yes_or_no(first.word().unwrap_or_default()).into(),
+            Take::List => ours.iter().flat_map(|said| words(said)).collect(),
+            Take::Names => ours.iter().filter_map(|said| said.word()).collect(),
+        };
+        let fact = format!("{}.{key}", subject.join("."));
+        let place = Place::from(&first.place);
+        g.facts.known(fact, value, FactKind::Configured, place);
+        any = true;
+    }
+    if !any {
+        return;
+    }
+    // What holds outside of all blocks begins nowhere.
+    let at = all.scope(scope);
+    let (block, place) = match at.head.first() {
+        None => (EVERYWHERE, Place::from(at.place.path.to_string_lossy())),
+        Some(head) => (head.as_str(), Place::from(&at.place)),
+    };
+    let key = format!("{}.block", subject.join("."));
+    g.facts.known(key, block, FactKind::Configured, place);
+    g.about(subject);
+}
+
+/// Words between blanks, commas and colons.
+fn words(said: &Setting) -> Vec<Value> {
+    said.text()
+        .split([' ', '\t', ',', ':'])
+        .map(|word| word.trim_matches(['"', '\'']))
+        .filter(|word| !word.is_empty())
+        .map(Value::from)
+        .collect()
+}
+
+/// Names of scopes, in their order: `everywhere` outside of all blocks, then the first word of a
+/// block's head with its number among those, `Match-2`. They stay when lines move.
+pub(crate) fn names(all: &Effective) -> Vec<(ScopeId, String)> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let name = |(id, scope): (ScopeId, &Scope)| {
+        let Some(head) = scope.head.first() else {
+            return (id, EVERYWHERE.to_owned());
+        };
+        let number = seen.entry(head.clone()).or_default();
+        *number += 1;
+        (id, format!("{head}-{number}"))
+    };
+    all.scopes().map(name).collect()
+}
+
+/// The scope outside of all blocks.
+const EVERYWHERE: &str = "everywhere";
+
+pub(super) fn yes_or_no(word: String) -> String {
+    match word.to_ascii_lowercase().as_str() {
+        "yes" | "true" => "yes".to_owned(),
+        "no" | "false" => "no".to_owned(),
+        _ => word,
+    }
+}
