@@ -2,11 +2,12 @@
 # `make test-guests` builds the guest image first when there is none, some minutes and 5 GiB for a while.
 # `make attack` runs the hostile tests as a whole set, `make fuzz` every parser with coverage; both take long. `make spark`
 # compares answers with a real Spark cluster, a gigabyte from PyPI the first time.
+# `make written` writes what is made from the code: pages, schemas, the snapshot of help.
 # `make dist` builds static binaries and packages, `make docs` the book as HTML.
 TARGET ?= .
 REPORT ?= report.html
 
-.PHONY: run test test-guests attack fuzz spark build dist docs
+.PHONY: run test test-guests attack fuzz spark build written dist docs
 
 run: build
 	./target/release/assay run quick "$(TARGET)" --html "$(REPORT)"
@@ -29,6 +30,9 @@ fuzz:
 
 spark:
 	./scripts/spark
+
+written:
+	./scripts/written
 
 dist:
 	./scripts/install-needs run

@@ -1,4 +1,4 @@
-//! The collectors: one file per source.
+//! The collectors: one file per source, and the list of those that only read files.
 
 pub(crate) mod btrfs;
 pub(crate) mod cgroup;
@@ -22,3 +22,22 @@ pub(crate) mod virtualisation;
 pub(crate) mod vm;
 pub(crate) mod xfs;
 pub(crate) mod zfs;
+
+use crate::gather::Gather;
+
+/// Those that read files and start nothing, one after the other.
+pub(crate) fn of_files(g: &mut Gather<'_>, identity: bool) {
+    kernel::collect(g, identity);
+    cpu::collect(g);
+    memory::collect(g);
+    sysctl::collect(g);
+    modprobe::collect(g);
+    cgroup::collect(g);
+    thermal::collect(g);
+    zfs::collect(g);
+    btrfs::collect(g);
+    disk::collect(g, identity);
+    sshd::collect(g);
+    nginx::collect(g);
+    dovecot::collect(g);
+}

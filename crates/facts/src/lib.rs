@@ -87,21 +87,7 @@ pub fn collect(host: &dyn Host, options: &Options<'_>) -> Facts {
                 parts.push(scope.spawn(move || part(raw, unredacted::collect)));
             }
         }
-        let mut facts = part(host, |g| {
-            collectors::kernel::collect(g, identity);
-            collectors::cpu::collect(g);
-            collectors::memory::collect(g);
-            collectors::sysctl::collect(g);
-            collectors::modprobe::collect(g);
-            collectors::cgroup::collect(g);
-            collectors::thermal::collect(g);
-            collectors::zfs::collect(g);
-            collectors::btrfs::collect(g);
-            collectors::disk::collect(g, identity);
-            collectors::sshd::collect(g);
-            collectors::nginx::collect(g);
-            collectors::dovecot::collect(g);
-        });
+        let mut facts = part(host, |g| collectors::of_files(g, identity));
         for part in parts {
             match part.join() {
                 Ok(found) => facts.map.extend(found.map),

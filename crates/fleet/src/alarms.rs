@@ -5,13 +5,20 @@
 use assay_model::finding::{Certainty, Checked, Finding, Severity};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A machine is not reached when it was not, so many times in a row: one lost packet is no alarm.
 const NOT_REACHED: u32 = 2;
 
 /// The key of the alarm that a machine is not reached: no rule is called so.
 const REACH: &str = "not-reached";
+
+/// Alarms of one machine at most, the worst first: a machine that makes up a hundred thousand does not drown those of
+/// the others.
+const MOST: usize = 500;
+
+/// The key of the alarm that there are more.
+const MORE: &str = "more-findings";
 
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -20,7 +27,7 @@ pub struct Alarm {
     pub machine: String,
     /// What names the alarm from one time to the next: the rule, and what it is about.
     pub key: String,
-    /// The page of the catalogue; none when the machine is not reached.
+    /// The page of the catalogue; none when the machine is not reached, or has more findings than are told one by one.
     pub rule: Option<String>,
     /// How bad it is.
     pub severity: Severity,
@@ -117,7 +124,9 @@ impl Alarms {
             .iter()
             .filter(counts)
             .partition(|finding| finding.certainty == Certainty::Violated);
-        let names = |all: &[&Finding]| -> Vec<String> {
+        let mut wrong = wrong;
+        wrong.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        let names = |all: &[&Finding]| -> BTreeSet<String> {
             all.iter().map(|finding| finding.fingerprint()).collect()
         };
         let (wrong_names, unknown_names) = (names(&wrong), names(&unknown));
@@ -131,7 +140,8 @@ impl Alarms {
             let lost = unknown
                 .iter()
                 .any(|finding| one.alarm.rule.as_ref() == Some(&finding.rule));
-            if wrong_names.contains(key) || unknown_names.contains(key) || lost {
+            let more = key == MORE && wrong.len() > MOST;
+            if more || wrong_names.contains(key) || unknown_names.contains(key) || lost {
                 self.standing.push(one);
             } else if one.told {
                 self.over.push(Over {
@@ -140,7 +150,18 @@ impl Alarms {
                 });
             }
         }
-        for finding in wrong {
+        if let Some(next) = wrong.get(MOST) {
+            self.raise(Alarm {
+                machine: machine.to_owned(),
+                key: MORE.to_owned(),
+                rule: None,
+                severity: next.severity,
+                title: format!("more findings on {machine} than the worst {MOST}"),
+                evidence: vec![format!("{} in all", wrong.len())],
+                since: now,
+            });
+        }
+        for finding in wrong.into_iter().take(MOST) {
             self.raise(Alarm {
                 machine: machine.to_owned(),
                 key: finding.fingerprint(),
@@ -278,6 +299,23 @@ mod tests {
         assert_eq!(alarms.standing()[0].since, at(0));
         assert_eq!(told(&mut alarms, 2, Seen::Checked(&checked(&[]))), ["-a"]);
         assert!(alarms.standing().is_empty());
+    }
+
+    #[test]
+    fn attack_a_machine_with_more_findings_than_anybody_reads() {
+        let mut alarms = Alarms::default();
+        let all = |count: usize| -> Vec<Finding> {
+            let one = |at| finding(&format!("r{at:05}"), Severity::Medium, Certainty::Violated);
+            let last = finding("worst", Severity::High, Certainty::Violated);
+            (0..count).map(one).chain([last]).collect()
+        };
+        let first = told(&mut alarms, 0, Seen::Checked(&checked(&all(20_000))));
+        assert_eq!(first.len(), MOST + 1);
+        assert_eq!(first[0], "+worst");
+        assert!(first.contains(&"+more-findings".to_owned()));
+        assert!(told(&mut alarms, 1, Seen::Checked(&checked(&all(20_000)))).is_empty());
+        let fewer = told(&mut alarms, 2, Seen::Checked(&checked(&all(MOST - 1))));
+        assert_eq!(fewer, ["-more-findings"]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod volatile;
 use crate::history::{Entry, Told, told};
 use assay_model::drift::{Change, Kind};
 use assay_model::finding::{Certainty, Checked, Finding};
-use assay_model::{Fact, FactValue, Facts, Place};
+use assay_model::{Fact, FactValue, Facts, Place, Subject};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A machine at one time.
@@ -101,6 +101,15 @@ fn differing(before: &Named<'_>, after: &Named<'_>) -> BTreeSet<String> {
         .collect()
 }
 
+/// Things of which facts are known, and how many.
+fn subjects<'a>(side: &Named<'a>) -> BTreeMap<&'a Subject, usize> {
+    let mut found = BTreeMap::new();
+    for fact in side.values() {
+        *found.entry(&fact.subject).or_default() += 1;
+    }
+    found
+}
+
 fn facts(
     before: &Named<'_>,
     after: &Named<'_>,
@@ -108,30 +117,28 @@ fn facts(
     causes: &cause::Causes<'_>,
 ) -> Vec<Change> {
     let mut all = Vec::new();
-    let mut told: BTreeSet<String> = BTreeSet::new();
+    let mut told: BTreeSet<&Subject> = BTreeSet::new();
+    // A machine may tell of as many things as it likes: each is looked at once.
+    let (things_before, things_after) = (subjects(before), subjects(after));
     for key in differ {
         let (old, new) = (before.get(key).copied(), after.get(key).copied());
         // A thing that came or went is one change, and not one for each thing that is known of it.
         if let (Some(fact), None) | (None, Some(fact)) = (old, new)
             && !fact.subject.is_machine()
         {
-            let side = if new.is_some() { before } else { after };
-            let subject = fact.subject.to_string();
-            let elsewhere = side.values().any(|other| other.subject == fact.subject);
-            if !elsewhere {
-                if told.insert(subject.clone()) {
-                    let here = if new.is_some() { after } else { before };
-                    let count = here
-                        .values()
-                        .filter(|one| one.subject == fact.subject)
-                        .count();
-                    let text = Some(match count {
-                        1 => shown(fact),
-                        many => format!("{many} facts"),
+            let (there, here) = match new.is_some() {
+                true => (&things_before, &things_after),
+                false => (&things_after, &things_before),
+            };
+            if !there.contains_key(&fact.subject) {
+                if told.insert(&fact.subject) {
+                    let text = Some(match here.get(&fact.subject) {
+                        Some(many) if *many > 1 => format!("{many} facts"),
+                        _ => shown(fact),
                     });
                     all.push(Change {
                         kind: Kind::Fact,
-                        what: subject,
+                        what: fact.subject.to_string(),
                         severity: None,
                         title: None,
                         before: text.clone().filter(|_| new.is_none()),
@@ -171,7 +178,8 @@ fn findings(old: &Then<'_>, new: &Then<'_>, causes: &cause::Causes<'_>) -> Vec<C
             .collect()
     };
     let (before, after) = (violated(old.checked), violated(new.checked));
-    let (judged_then, judged_now) = (&old.entry.findings, told(old.checked));
+    let now = told(old.checked);
+    let (judged_then, judged_now) = (names(&old.entry.findings), names(&now));
     let change = |kind, finding: &Finding, cause| Change {
         kind,
         what: finding.fingerprint(),
@@ -189,7 +197,7 @@ fn findings(old: &Then<'_>, new: &Then<'_>, causes: &cause::Causes<'_>) -> Vec<C
                 finding,
                 causes.of_finding(finding),
             ));
-        } else if !has(judged_then, name) && has(&judged_now, name) {
+        } else if !judged_then.contains(name.as_str()) && judged_now.contains(name.as_str()) {
             // It was so before; only nobody looked for it.
             all.push(change(
                 Kind::FindingCame,
@@ -208,8 +216,8 @@ fn findings(old: &Then<'_>, new: &Then<'_>, causes: &cause::Causes<'_>) -> Vec<C
         }
     }
     // What was found then and would not be found today on the same bundle.
-    for one in judged_then {
-        if !has(&judged_now, &one.fingerprint) {
+    for one in &old.entry.findings {
+        if !judged_now.contains(one.fingerprint.as_str()) {
             all.push(Change {
                 kind: Kind::FindingGone,
                 what: one.fingerprint.clone(),
@@ -224,8 +232,8 @@ fn findings(old: &Then<'_>, new: &Then<'_>, causes: &cause::Causes<'_>) -> Vec<C
     all
 }
 
-fn has(told: &[Told], fingerprint: &str) -> bool {
-    told.iter().any(|one| one.fingerprint == fingerprint)
+fn names(told: &[Told]) -> BTreeSet<&str> {
+    told.iter().map(|one| one.fingerprint.as_str()).collect()
 }
 
 /// The file of a place, with the line where it is known.

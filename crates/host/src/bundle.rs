@@ -22,11 +22,16 @@ pub struct Bundle {
     entries: HashMap<PathBuf, Entry>,
     /// Names in directories, those that follow from what lies below them as well.
     names: HashMap<PathBuf, BTreeSet<OsString>>,
+    /// Bytes of the names of those directories.
+    named: usize,
     /// Where a link in the bundle leads: paths by their other names.
     aliases: BTreeMap<PathBuf, Vec<PathBuf>>,
     index: Index,
     asked: Patterns,
 }
+
+/// Bytes of names of directories, which follow from few names of files: a real machine has a few million.
+const MAX_NAMED: usize = 64 << 20;
 
 #[derive(Debug, PartialEq, Eq)]
 enum Entry {
@@ -111,9 +116,15 @@ impl Bundle {
     }
 
     /// The last entry of a name counts. What lies below a file or a link is never found.
-    fn insert(&mut self, path: PathBuf, entry: Entry) {
+    fn insert(&mut self, path: PathBuf, entry: Entry) -> Result<(), String> {
         let mut below = path.as_path();
         while let (Some(parent), Some(name)) = (below.parent(), below.file_name()) {
+            if !self.names.contains_key(parent) {
+                self.named += parent.as_os_str().len();
+            }
+            if self.named > MAX_NAMED {
+                return Err("its directories have more names than any machine has".to_owned());
+            }
             let names = self.names.entry(parent.to_owned()).or_default();
             if !names.insert(name.to_owned()) {
                 break;
@@ -125,6 +136,7 @@ impl Bundle {
         if !told || !self.entries.contains_key(&path) {
             self.entries.insert(path, entry);
         }
+        Ok(())
     }
 
     fn note_aliases(&mut self) {

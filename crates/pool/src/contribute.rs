@@ -6,7 +6,7 @@ use crate::check::rounded;
 use crate::{Key, Pair};
 use assay_model::Trial as Stored;
 use assay_model::advice::{Advice, Moderator, Parameter, ParameterKind};
-use assay_model::change::{Change, Setting};
+use assay_model::change::Change;
 use assay_model::trial::{Judgement, PairOutcome, Side, TrialState};
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub fn contribution(
             advice: page.id.clone(),
             page: (stored.assay_version == version).then(|| digest(page)),
             parameters: parameters(page, &plan.parameters),
-            change: kind(&plan.change).to_owned(),
+            change: kind(&plan.change),
             both_same: plan.aa,
             metric: plan.metric,
             margin: plan.margin,
@@ -130,20 +130,14 @@ fn value_told(parameter: &Parameter, value: &str) -> String {
     }
 }
 
-fn kind(change: &Change) -> &'static str {
+/// The name of its kind, as pages write it.
+fn kind(change: &Change) -> String {
     match change {
-        Change::SideBySide { .. } => "side-by-side",
-        Change::Set { setting, .. } => match setting {
-            Setting::ZfsProperty { .. } => "zfs-property",
-            Setting::ModuleParameter { .. } => "module-parameter",
-            Setting::Sysctl { .. } => "sysctl",
-            Setting::Queue { .. } => "queue",
-            Setting::Sysfs { .. } => "sysfs",
-            Setting::MountOption { .. } => "mount-option",
-            Setting::Config { .. } => "config",
-            Setting::ConfigKeys { .. } => "config-keys",
-            Setting::Command { .. } => "command",
-        },
+        Change::SideBySide { .. } => "side-by-side".to_owned(),
+        Change::Set { setting, .. } => {
+            let written = serde_json::to_value(setting).unwrap_or_default();
+            written["kind"].as_str().unwrap_or_default().to_owned()
+        }
     }
 }
 

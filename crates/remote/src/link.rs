@@ -30,6 +30,8 @@ const MOST_OUTPUT: usize = 64 << 20;
 const FETCH: Duration = Duration::from_secs(30);
 /// How long the program there may take to begin, once it is there.
 const BEGIN: Duration = Duration::from_secs(30);
+/// How long a verb may take to end when the user wants to: a service that is set back is started again.
+const TO_END: Duration = Duration::from_secs(300);
 /// How often is looked whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -221,8 +223,9 @@ impl<'a> Link<'a> {
         for piece in content.chunks(CHUNK).chain([&[][..]]) {
             self.send(request, &Request::Data(piece.to_vec()));
         }
+        let mut progress = self.progress();
         loop {
-            match self.reply(request)? {
+            match self.answer(request, &mut progress)? {
                 Some(Reply::Done(_)) => return Ok(()),
                 Some(Reply::Failed { reason, .. }) => {
                     let reason = String::from_utf8_lossy(&reason);
@@ -274,12 +277,22 @@ impl<'a> Link<'a> {
         let request = self.begin(arguments, false);
         let mut stdout = Vec::new();
         let mut stderr = Lines::default();
-        let mut asked = false;
+        let mut asked: Option<Instant> = None;
         let mut fetch = Fetch::default();
         let status = loop {
-            if !asked && (wishes.stop)() {
-                asked = true;
-                self.send(request, &Request::Interrupt);
+            match asked {
+                None if (wishes.stop)() => {
+                    asked = Some(Instant::now());
+                    self.send(request, &Request::Interrupt);
+                }
+                Some(at) if at.elapsed() > TO_END => {
+                    let reason = format!(
+                        "it was told to end {} s ago, and goes on: when the link is cut it takes back what was changed",
+                        TO_END.as_secs()
+                    );
+                    return Err(self.session.failed(Fault::Deadline, &reason));
+                }
+                _ => {}
             }
             if fetch.is_due() {
                 fetch.request = self.next_request();
@@ -334,8 +347,9 @@ impl<'a> Link<'a> {
         let request = self.next_request();
         self.send(request, &Request::Look(Look::Get, serve::RECORDS.to_vec()));
         let mut bytes = Vec::new();
+        let mut progress = self.progress();
         loop {
-            match self.reply(request)? {
+            match self.answer(request, &mut progress)? {
                 Some(Reply::Piece(piece)) if bytes.len() + piece.len() <= LONGEST => {
                     bytes.extend(piece)
                 }
@@ -368,6 +382,31 @@ impl<'a> Link<'a> {
     fn send(&mut self, number: u64, request: &Request) {
         self.last_said = Instant::now();
         self.out.put(request.frame(number).encode());
+    }
+
+    /// When it went on, and how much had still to be sent then.
+    fn progress(&self) -> (Instant, usize) {
+        (Instant::now(), self.out.waits())
+    }
+
+    /// A reply to what takes no longer than its bytes are on their way. That the machine says that it is there is no
+    /// answer: one that says nothing else is given up.
+    fn answer(
+        &mut self,
+        number: u64,
+        progress: &mut (Instant, usize),
+    ) -> Result<Option<Reply>, SessionError> {
+        let reply = self.reply(number)?;
+        if reply.is_some() || self.out.waits() < progress.1 {
+            *progress = self.progress();
+        } else if progress.0.elapsed() > self.silence {
+            let reason = format!(
+                "it is there, and has not answered for {} s",
+                self.silence.as_secs()
+            );
+            return Err(self.session.failed(Fault::Deadline, &reason));
+        }
+        Ok(reply)
     }
 
     fn reply(&mut self, number: u64) -> Result<Option<Reply>, SessionError> {

@@ -93,6 +93,14 @@ struct Verb {
     ended: Option<(Ended, Instant)>,
 }
 
+impl Verb {
+    /// Tells it to end. One that was stopped (signal(7)) does not hear that until it is told to go on.
+    fn told_to_end(&self) {
+        self.running.signal(Signal::INT);
+        self.running.signal(Signal::CONT);
+    }
+}
+
 struct Serving<'a> {
     here: Here<'a>,
     out: Outbox,
@@ -171,7 +179,7 @@ impl Serving<'_> {
             }
             Request::Interrupt => {
                 if let Some(verb) = &self.verb {
-                    verb.running.signal(Signal::INT);
+                    verb.told_to_end();
                 }
                 return;
             }
@@ -346,7 +354,7 @@ impl Serving<'_> {
     fn end(mut self) {
         if let Some(mut verb) = self.verb.take() {
             self.out.give_up();
-            verb.running.signal(Signal::INT);
+            verb.told_to_end();
             let begun = Instant::now();
             while matches!(verb.running.wait(Duration::from_millis(200)), Ok(false))
                 && begun.elapsed() < TO_END

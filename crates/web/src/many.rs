@@ -21,7 +21,7 @@ use assay_model::clock::{self, Exchange, Offset};
 use assay_model::web::{MachineUse, Measured, Pace, Part, Protocol, ServerUse, Step};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 const EXCHANGES: usize = 8;
 /// From the order to the start at least, beside some round trips.
 const LEAD: Duration = Duration::from_millis(60);
-/// A generator that takes so much longer than its step is gone.
+/// A generator that takes so much longer than its step, or of which nothing is heard for so long, is gone.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The same when all shall end.
 const TO_END: Duration = Duration::from_secs(10);
@@ -109,10 +109,25 @@ pub trait Line: Send {
     /// # Errors
     /// Why nothing will come any more.
     fn hear(&mut self, within: Duration) -> Result<Option<(Instant, String)>, String>;
+
+    /// Has the generator end what it does, and itself. What it did until then is still heard.
+    fn end(&mut self);
 }
 
 /// By how much a generator began after its time, and what it did; none when all shall end and it did, before it began.
 type Carried = Result<Option<(i64, Box<Step>)>, String>;
+
+/// How long a step may take a generator.
+#[derive(Clone, Copy)]
+struct Limits<'a> {
+    start: Instant,
+    /// By then it is given up.
+    late: Instant,
+    /// After so long without a word as well.
+    silence: Duration,
+    /// One of them is gone: what the others do is void.
+    lost: &'a AtomicBool,
+}
 
 /// A generator as it is directed.
 struct Generator {
@@ -136,6 +151,8 @@ pub struct Many {
     generators: Vec<Generator>,
     targets: Vec<Joint>,
     begin: Instant,
+    /// In a step a generator says some times a second how far it is.
+    silence: Duration,
 }
 
 impl Many {
@@ -224,6 +241,13 @@ impl Loading for Many {
         let end = start + manner.washout + manner.window;
         let late = end + manner.limit.max(Duration::from_secs(1)) + PATIENCE;
         let told: Vec<[AtomicU64; 2]> = orders.iter().map(|_| Default::default()).collect();
+        let lost = AtomicBool::new(false);
+        let limits = Limits {
+            start,
+            late,
+            silence: self.silence,
+            lost: &lost,
+        };
         let server = &self.targets[shape.target].server;
         let (mut first, mut last) = (None, None);
         let (mut first_of_server, mut last_of_server) = (None, None);
@@ -243,7 +267,11 @@ impl Loading for Many {
                         manner: order.manner,
                         at_us,
                     };
-                    scope.spawn(move || one.carry(&order, late, live, stop))
+                    scope.spawn(move || {
+                        let carried = one.carry(&order, limits, live, stop);
+                        limits.lost.fetch_or(carried.is_err(), Ordering::Relaxed);
+                        carried
+                    })
                 })
                 .collect();
             let mut said = start;
@@ -399,13 +427,15 @@ impl Generator {
             self.say(&Order::Clock)?;
             let (received, there) = loop {
                 match self.hear()? {
-                    Some((at, Word::Clock(there))) => break (at, there),
+                    // An answer that is there before the question is none.
+                    Some((at, Word::Clock(there))) if at >= sent => break (at, there),
                     Some((_, Word::Failed(why))) => return Err(why),
-                    _ if stop() => return Ok(self.clock),
-                    _ if sent.elapsed() > CLOCK => {
+                    Some(_) => return Err(NONSENSE.to_owned()),
+                    None if stop() => return Ok(self.clock),
+                    None if sent.elapsed() > CLOCK => {
                         return Err(format!("no answer within {} s", CLOCK.as_secs()));
                     }
-                    _ => {}
+                    None => {}
                 }
             };
             exchanges.push(Exchange {
@@ -417,24 +447,26 @@ impl Generator {
         Ok(clock::best(&exchanges))
     }
 
-    /// Has its part carried out. `late`: by then it is given up. None when all shall end and it did, before it began.
+    /// Has its part carried out. None when all shall end and it did, before it began.
     fn carry(
         &mut self,
         order: &Order,
-        late: Instant,
+        limits: Limits<'_>,
         live: &[AtomicU64; 2],
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Carried {
         self.say(order)?;
-        let mut late = late;
+        let mut late = limits.late;
+        let mut heard_at = limits.start;
         let mut asked = false;
         loop {
             let word = match self.hear() {
-                Err(_) if stop() => return Ok(None),
+                Err(_) if asked || stop() => return Ok(None),
                 heard => heard?,
             };
             match word {
-                Some((_, Word::Live(answers, failures))) => {
+                Some((at, Word::Live(answers, failures))) => {
+                    heard_at = heard_at.max(at);
                     live[0].store(answers, Ordering::Relaxed);
                     live[1].store(failures, Ordering::Relaxed);
                 }
@@ -445,14 +477,22 @@ impl Generator {
                     };
                 }
                 Some((_, Word::Failed(why))) => return Err(why),
-                _ => {}
+                // The first clock that nobody asked for, or a second greeting, is as good as a lie.
+                Some((_, Word::Ready { .. } | Word::Clock(_))) => return Err(NONSENSE.to_owned()),
+                None => {}
             }
-            if !asked && stop() {
+            if !asked && (stop() || limits.lost.load(Ordering::Relaxed)) {
                 asked = true;
+                self.line.end();
                 late = late.min(Instant::now() + TO_END);
             }
-            if Instant::now() > late {
+            let now = Instant::now();
+            if now > late {
                 return Err("it does not come to an end".to_owned());
+            }
+            if now.saturating_duration_since(heard_at) > limits.silence {
+                let seconds = limits.silence.as_secs();
+                return Err(format!("nothing was heard from it for {seconds} s"));
             }
         }
     }

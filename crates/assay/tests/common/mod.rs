@@ -18,6 +18,28 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use tempfile::TempDir;
 
+/// The program that goes to other machines in tests: this one without what only a debugger reads, which is more than
+/// half of it. Made once for all of them; where there is no `strip`, it is the whole.
+pub fn sent() -> &'static str {
+    static SENT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    SENT.get_or_init(|| {
+        let whole = Path::new(env!("CARGO_BIN_EXE_assay"));
+        let light = Path::new(env!("CARGO_TARGET_TMPDIR")).join("assay-sent");
+        let changed = |path: &Path| path.metadata().and_then(|all| all.modified()).ok();
+        if changed(&light) <= changed(whole) {
+            // Several test programs may do this at once.
+            let own = light.with_extension(std::process::id().to_string());
+            let mut strip = Command::new("strip");
+            let strip = strip.arg("-o").arg(&own).arg(whole).status();
+            let made = strip.is_ok_and(|status| status.success());
+            if !made || std::fs::rename(&own, &light).is_err() {
+                return whole.display().to_string();
+            }
+        }
+        light.display().to_string()
+    })
+}
+
 pub struct Home {
     pub dir: TempDir,
 }

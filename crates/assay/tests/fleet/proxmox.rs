@@ -109,6 +109,8 @@ fn attack_a_guest_that_lies_of_its_name_and_place() {
         "nodes",
         "VM 105",
         "pve1",
+        "talks",
+        "192.0.2.1",
     ];
     let mut all: Vec<_> = (100..)
         .zip(names)
@@ -131,19 +133,25 @@ echo '{{\"result\":[{{\"ip-addresses\":[{{\"ip-address\":\"{address}\"}}]}}]}}' 
         "'get /nodes/pve1/qemu/105/agent/network-get-interfaces --output-format json')
 printf 'assay-proxmox 1 guest 104\\nassay-proxmox 1 resources\\n[]\\n' ;;"
             .to_owned(),
+        // More than all of them together may say.
+        "'get /nodes/pve1/qemu/107/agent/network-get-interfaces --output-format json') yes ;;\n"
+            .to_owned(),
+        at(108, "192.0.2.108"),
     ];
     node.answers(&format!("cat {}", file.display()), &guests.concat());
     assert_eq!(
         node.machines(),
         [
-            "<script>alert(1)</script> <script>alert(1)</script>",
             "pve1 root@192.0.2.1",
             "pve1-106 pve1-106",
             "qemu-100 qemu-100",
+            "qemu-101 qemu-101",
             "qemu-102 qemu-102",
             "qemu-103 qemu-103",
             "qemu-104 qemu-104",
             "qemu-105 qemu-105",
+            "qemu-108 192.0.2.108",
+            "talks talks",
         ]
     );
     assert_eq!(

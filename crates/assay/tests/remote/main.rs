@@ -65,6 +65,7 @@ impl Machine {
         let mut command = self.home.command(args);
         command.args(["--host", "box", "--ssh-config", &self.config]);
         command.args(["--silence", &silence.to_string()]);
+        command.args(["--remote-assay", common::sent()]);
         command
     }
 

@@ -7,13 +7,15 @@ use assay_wire::Reply;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// What a step of half a second needs, and no more.
-const SHORT: [&str; 9] = [
+const SHORT: [&str; 11] = [
     "--concurrency",
     "6",
     "--at",
     "",
     "--rounds",
     "1",
+    "--washout",
+    "50ms",
     "--seconds",
     "500ms",
     "--json",
@@ -63,7 +65,7 @@ fn attack_a_machine_that_talks_without_end() {
             "words",
             ready.as_str(),
             "{\"live\":[1,2]}\n",
-            "no answer within",
+            "no generator says",
         ),
         ("clocks", &ready, "{\"clock\":-9223372036854775808}\n", ""),
         (
@@ -220,7 +222,7 @@ fn two_at_once_from_the_same_machines() {
     };
     let (one, two) = (Home::new(), Home::new());
     let url = machines.url(83);
-    let long = [&[url.as_str(), "-q"][..], &SHORT[..7], &["60s", "--json"]].concat();
+    let long = [&[url.as_str(), "-q"][..], &SHORT[..9], &["60s", "--json"]].concat();
     let first = from(&one, &machines, "gen1,gen2", &long);
     until("it loads", || machines.loads(83, 2) > 500);
     let ran_two = ask(&two, &machines, "gen1,gen2", &[&machines.url(80)]);

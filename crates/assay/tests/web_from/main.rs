@@ -27,6 +27,7 @@ fn from(home: &Home, machines: &Machines, from: &str, args: &[&str]) -> Child {
         .args(args)
         .env("XDG_CONFIG_HOME", home.dir.path())
         .args(["--ssh-config", &machines.config, "--from", from])
+        .args(["--remote-assay", common::sent()])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command.spawn().unwrap()
@@ -190,8 +191,8 @@ fn nobody_is_loaded_who_does_not_agree_with_each_of_them() {
     }
 }
 
-#[test]
-fn a_generator_that_dies_in_mid_step_is_named_and_the_step_is_void() {
+/// One of three is gone in the first of two steps: it is named, the others end at once, and the step is void.
+fn gone_in_mid_step(signal: Signal, said: &str) {
     let Some(machines) = Machines::new() else {
         return;
     };
@@ -206,32 +207,36 @@ fn a_generator_that_dies_in_mid_step_is_named_and_the_step_is_void() {
         "--rounds",
         "2",
         "--seconds",
-        "8s",
+        "200s",
+        // What ends before anything is counted is no step.
+        "--washout",
+        "0s",
+        "--silence",
+        "10",
         "--json",
         "-q",
     ];
     let child = start(&home, &machines, &args);
     until("gen2 loads", || machines.loads(83, 2) > 200);
     let verb = machines.generator(2).expect("it is there");
-    kill_process(verb, Signal::KILL).unwrap();
+    kill_process(verb, signal).unwrap();
     let ran = ran(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("gen2: its assay was ended by signal 9")
-            && ran.stderr.contains("is run 1"),
+        ran.stderr.contains(said) && ran.stderr.contains("is run 1"),
         "{}",
         ran.stderr
     );
     let value = json(&ran);
     let steps = value["steps"].as_array().unwrap();
     assert_eq!(steps.len(), 1, "the measurement ends with it");
-    let lost: Vec<bool> = steps[0]["parts"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|part| part["lost"].is_string())
-        .collect();
+    let parts = steps[0]["parts"].as_array().unwrap();
+    let lost: Vec<bool> = parts.iter().map(|part| part["lost"].is_string()).collect();
     assert_eq!(lost, [false, true, false]);
+    for part in [&parts[0], &parts[2]] {
+        let measured = &part["measured"];
+        assert!(measured["interrupted"] == true, "nobody waits: {measured}");
+    }
     let judged = &value["judged"]["steps"][0];
     assert_eq!(
         (&judged["rounds"], &judged["rounds_void"]),
@@ -243,6 +248,17 @@ fn a_generator_that_dies_in_mid_step_is_named_and_the_step_is_void() {
         "{doubts}"
     );
     machines.nothing_left();
+}
+
+#[test]
+fn a_generator_that_dies_in_mid_step_is_named_and_the_step_is_void() {
+    gone_in_mid_step(Signal::KILL, "gen2: its assay was ended by signal 9");
+}
+
+/// It says nothing more, while the way to it is as good as before, and does not hear that it shall end.
+#[test]
+fn a_generator_that_is_stopped_in_mid_step_is_named_and_nothing_is_left() {
+    gone_in_mid_step(Signal::STOP, "gen2: nothing was heard from it for 10 s");
 }
 
 #[test]
@@ -265,6 +281,8 @@ fn a_generator_without_cpu_time_is_named_and_its_steps_are_void() {
         "2",
         "--seconds",
         "2s",
+        "--washout",
+        "100ms",
         "--threads",
         "1",
         "--json",
@@ -323,6 +341,12 @@ fn all_of_them_end_when_the_user_says_so() {
         step["measured"]["interrupted"] == true && counts(step, "answers") > 0,
         "{step}"
     );
+    // What was counted is divided by the time in which it was, not by that which was planned.
+    let rate = |of: &Value| counts(of, "answers") as f64 / counts(of, "window") as f64;
+    let parts = step["parts"].as_array().unwrap();
+    let sum: f64 = parts.iter().map(rate).sum();
+    assert!((rate(step) / sum - 1.0).abs() < 1e-3, "{step}");
+    assert!(counts(step, "window") < 60_000_000_000, "{step}");
     assert_eq!(step["parts"].as_array().unwrap().len(), 3);
     machines.nothing_left();
 }

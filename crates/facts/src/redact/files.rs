@@ -7,6 +7,7 @@ use crate::collectors::services::{
 };
 use crate::collectors::{kernel, nginx, services, sysctl};
 use crate::harmless::LEFT_OUT;
+use crate::script::WHOLE;
 use crate::{libvirt, proxmox, qemu};
 use assay_model::secrets::{WITHHELD, is_plain};
 
@@ -46,8 +47,8 @@ const SERIALS: [&str; 6] = [
     "/chassis_serial",
 ];
 
-/// Parts of sysfs and procfs in which the kernel speaks of itself and of hardware.
-const KERNEL: [&str; 20] = [
+/// Directories of sysfs in which the kernel speaks of itself and of hardware; single files are in [`WHOLE`].
+const KERNEL: [&str; 10] = [
     "/sys/block/",
     "/sys/class/ata_link/",
     "/sys/class/block/",
@@ -57,17 +58,7 @@ const KERNEL: [&str; 20] = [
     "/sys/devices/",
     "/sys/fs/btrfs/",
     "/sys/fs/cgroup/",
-    "/sys/hypervisor/type",
-    "/sys/kernel/mm/transparent_hugepage/",
     "/sys/module/zfs/",
-    "/sys/module/zswap/parameters/",
-    "/proc/device-tree/hypervisor/compatible",
-    "/proc/meminfo",
-    "/proc/self/cgroup",
-    "/proc/sys/net/ipv4/tcp_available_congestion_control",
-    "/proc/sys/net/ipv4/tcp_congestion_control",
-    "/proc/spl/kstat/zfs/arcstats",
-    "/run/systemd/container",
 ];
 
 /// Directories of configuration files, by who reads them.
@@ -159,6 +150,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
             Rule::Lines(|line, _| kept(line, line.starts_with("flags:") && flags(line)))
         }
         _ if sysctl::is_setting(path) => Rule::Lines(|line, _| numbers(line)),
+        _ if WHOLE.contains(&path) => Rule::Whole,
         _ if starts(&KERNEL) => {
             let serial = SERIALS.iter().any(|end| path.ends_with(end));
             if serial && !identity {

@@ -11,6 +11,7 @@ mod tests;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+pub(crate) use table::WHOLE;
 use table::{WANTS, Want};
 
 const SHELL: &str = include_str!("collector.sh");

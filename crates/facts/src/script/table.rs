@@ -31,6 +31,21 @@ const CONF: &[&str] = &["*.conf"];
 const ALL: &[&str] = &["*"];
 const RULES: &[&str] = &["*.cf"];
 
+/// Files in which the kernel speaks of itself, one by one: they are asked for, and kept whole here as well.
+pub(crate) const WHOLE: &[&str] = &[
+    "/proc/meminfo",
+    "/proc/self/cgroup",
+    "/proc/sys/net/ipv4/tcp_available_congestion_control",
+    "/proc/sys/net/ipv4/tcp_congestion_control",
+    "/proc/spl/kstat/zfs/arcstats",
+    "/proc/device-tree/hypervisor/compatible",
+    "/run/systemd/container",
+    "/sys/hypervisor/type",
+    "/sys/kernel/mm/transparent_hugepage/enabled",
+    "/sys/module/zfs/version",
+    "/sys/module/zswap/parameters/enabled",
+];
+
 pub(super) const WANTS: &[Want] = &[
     Want::File("release", &[packages::RELEASE]),
     Want::File(
@@ -46,22 +61,7 @@ pub(super) const WANTS: &[Want] = &[
     Want::File("started", &[certificates::STAT]),
     Want::File("mounts", &[crate::mountinfo::MOUNTINFO]),
     Want::File("swaps", &[swap::SWAPS]),
-    Want::File(
-        "whole",
-        &[
-            "/proc/meminfo",
-            "/proc/self/cgroup",
-            "/proc/sys/net/ipv4/tcp_available_congestion_control",
-            "/proc/sys/net/ipv4/tcp_congestion_control",
-            "/proc/spl/kstat/zfs/arcstats",
-            "/proc/device-tree/hypervisor/compatible",
-            "/run/systemd/container",
-            "/sys/hypervisor/type",
-            "/sys/kernel/mm/transparent_hugepage/enabled",
-            "/sys/module/zfs/version",
-            "/sys/module/zswap/parameters/enabled",
-        ],
-    ),
+    Want::File("whole", WHOLE),
     Want::Files(
         "whole",
         "/sys/class/dmi/id",

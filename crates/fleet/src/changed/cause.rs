@@ -3,7 +3,7 @@
 use super::{Named, Then, file_of};
 use assay_model::finding::Finding;
 use assay_model::{Fact, FactKind, FactValue, Place};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of the packages that programs are in.
 const PACKAGES: [(&str, &str); 3] = [
@@ -13,7 +13,7 @@ const PACKAGES: [(&str, &str); 3] = [
 ];
 
 /// Seconds by which two readings of the same start may differ: the clock is set meanwhile.
-const SAME_START: i64 = 120;
+const SAME_START: u64 = 120;
 
 pub(super) struct Causes<'a> {
     before: &'a Named<'a>,
@@ -22,6 +22,9 @@ pub(super) struct Causes<'a> {
     restarted: bool,
     kernel: Option<String>,
     versions: (String, String),
+    /// The first key that differs of each thing, and of each file.
+    of_subject: BTreeMap<String, &'a str>,
+    of_file: BTreeMap<&'a str, &'a str>,
 }
 
 impl<'a> Causes<'a> {
@@ -33,14 +36,29 @@ impl<'a> Causes<'a> {
         differ: &'a BTreeSet<String>,
     ) -> Self {
         let restarted = match (old.booted, new.booted) {
-            (Some(old), Some(new)) => (new - old).abs() > SAME_START,
+            (Some(old), Some(new)) => new.abs_diff(old) > SAME_START,
             _ => false,
         };
         let release = |side: &Named<'_>| text(side.get("kernel.release").copied());
         let kernel = differ
             .contains("kernel.release")
             .then(|| format!("the kernel is {} now", release(after).unwrap_or_default()));
+        let (mut of_subject, mut of_file) = (BTreeMap::new(), BTreeMap::new());
+        for key in differ {
+            let (then, now) = (before.get(key).copied(), after.get(key).copied());
+            if let Some(fact) = now.or(then).filter(|fact| !fact.subject.is_machine()) {
+                let subject = fact.subject.to_string();
+                of_subject.entry(subject).or_insert(key.as_str());
+            }
+            for fact in [then, now].into_iter().flatten() {
+                if let Some((file, _)) = file_of(&fact.place) {
+                    of_file.entry(file).or_insert(key.as_str());
+                }
+            }
+        }
         Self {
+            of_subject,
+            of_file,
             before,
             after,
             differ,
@@ -150,29 +168,14 @@ impl<'a> Causes<'a> {
             return Some("time has passed".to_owned());
         }
         // The evidence may have been there on one side only.
-        let subject = finding.subject.to_string();
-        let about = |key: &&String| {
-            let fact = self.after.get(*key).or_else(|| self.before.get(*key));
-            fact.is_some_and(|fact| {
-                !fact.subject.is_machine() && fact.subject.to_string() == subject
-            })
-        };
-        if let Some(key) = self.differ.iter().find(about) {
+        if let Some(key) = self.of_subject.get(&finding.subject.to_string()) {
             return self.of(key);
         }
-        let files: Vec<&str> = finding
-            .places
-            .iter()
-            .filter_map(|place| Some(file_of(place)?.0))
-            .collect();
-        let in_file = |key: &&String| {
-            [self.before, self.after].iter().any(|side| {
-                let place = side.get(*key).and_then(|fact| file_of(&fact.place));
-                place.is_some_and(|(file, _)| files.contains(&file))
-            })
-        };
-        let key = self.differ.iter().find(in_file)?;
-        self.of(key)
+        let files = finding.places.iter().filter_map(|place| {
+            let (file, _) = file_of(place)?;
+            self.of_file.get(file)
+        });
+        self.of(files.min()?)
     }
 
     /// The machine is as it was; what is said of it is not.

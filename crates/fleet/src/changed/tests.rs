@@ -214,3 +214,28 @@ fn another_catalogue_is_told_from_another_machine() {
     assert_eq!(found[0].kind, Kind::FindingGone);
     insta::assert_snapshot!(found[0].cause.as_deref().unwrap(), @"the catalogue of advice changed, not the machine");
 }
+
+/// A machine says what it likes: when it started, and of how many things. Compared each with each, these took hours.
+#[test]
+fn attack_a_machine_with_more_things_than_anybody_compares() {
+    let many = |name: &str| {
+        let mut facts = Facts::default();
+        for number in 0..60_000 {
+            let thing = Subject::new(["site", &format!("{name}{number:05}")]);
+            let key = format!("{thing}.x");
+            facts.known(key, number, FactKind::Configured, "/etc/x:1");
+            facts.about(&thing);
+        }
+        facts
+    };
+    let (old, new) = (many("a"), many("b"));
+    let (checked, entry) = (Checked::default(), entry(&[]));
+    let then = |facts, booted| Then {
+        facts,
+        checked: &checked,
+        entry: &entry,
+        booted: Some(booted),
+    };
+    let all = changes(&then(&old, i64::MAX), &then(&new, i64::MIN));
+    assert_eq!(all.len(), 120_000);
+}

@@ -19,6 +19,10 @@ use std::time::Duration;
 const MARK: &str = "assay-proxmox 1 ";
 /// Guests that are asked where they are: each costs a start of `pvesh`, which is a large Perl program.
 const MOST_ASKED: usize = 200;
+/// Bytes of an answer of one guest, which says what it likes: all answers together have a limit as well.
+const MOST_OF_GUEST: usize = 256 << 10;
+/// Seconds for one guest. Its agent may never answer, and the others are asked all the same.
+const TIME_OF_GUEST: u64 = 15;
 /// Groups that pools and guests may not be called, because they mean something else.
 const OURS: [&str; 5] = ["node", "nodes", "guests", "qemu", "lxc"];
 
@@ -144,15 +148,69 @@ impl Resource {
             false => &self.node,
         };
         match (name, self.vmid) {
-            (Some(name), Some(_)) if check_name(name).is_ok() && !is_group(name) => name.clone(),
-            (_, Some(vmid)) => format!("{}-{vmid}", self.kind),
+            (Some(name), Some(_)) if is_name(name) => name.clone(),
+            (_, Some(_)) => self.numbered(),
             (name, None) => name.clone().unwrap_or_default(),
         }
+    }
+
+    /// A name that no other guest can have.
+    fn numbered(&self) -> String {
+        format!("{}-{}", self.kind, self.vmid.unwrap_or_default())
     }
 }
 
 fn is_group(name: &str) -> bool {
     OURS.contains(&name) || name == "all" || name.starts_with("on-")
+}
+
+/// Whether a guest may be called so here: as a host is, because ssh looks the name up where nobody says an address.
+/// An address, `user@host`, `ssh://host` and the number of a guest name another machine than this guest.
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    // `127.1` and `0x7f000001` are addresses to getaddrinfo(3) as well (inet_aton(3)).
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let hexadecimal = last.strip_prefix("0x").or(last.strip_prefix("0X"));
+    let address = match hexadecimal {
+        Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()),
+    };
+    let number = ["qemu-", "lxc-"].iter().any(|kind| {
+        let rest = name.strip_prefix(kind);
+        rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    check_name(name).is_ok()
+        && name.len() <= 200
+        && name.chars().all(plain)
+        && !is_group(name)
+        && !address
+        && !number
+}
+
+/// What each of these is called: two guests may have the same name, a number only one.
+fn names(running: &[&Resource], pools: &BTreeSet<&str>) -> Vec<String> {
+    let mut names: Vec<String> = running.iter().map(|one| one.called()).collect();
+    let often = |names: &[String]| {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for name in names {
+            *counts.entry(name.clone()).or_default() += 1;
+        }
+        counts
+    };
+    let counts = often(&names);
+    for (name, one) in names.iter_mut().zip(running) {
+        if let (Some(vmid), true) = (one.vmid, counts[name.as_str()] > 1) {
+            *name = format!("{name}-{vmid}");
+        }
+    }
+    // Somebody may have called a guest just that, or as a pool, whose name would mean this guest too.
+    let counts = often(&names);
+    for (name, one) in names.iter_mut().zip(running) {
+        if one.is_guest() && (counts[name.as_str()] > 1 || pools.contains(name.as_str())) {
+            *name = one.numbered();
+        }
+    }
+    names
 }
 
 fn read(answers: &[(String, String)]) -> Result<Vec<Resource>, String> {
@@ -199,11 +257,12 @@ fn questions(guests: &[&Resource], time: Duration) -> Result<String, String> {
             _ => "interfaces",
         };
         let (kind, time) = (&guest.kind, time.as_secs());
+        let (most, seconds) = (MOST_OF_GUEST, TIME_OF_GUEST);
         let _ = write!(
             script,
             "[ $(($(date +%s) - begun)) -lt {time} ] || exit 0
 printf '\\n{MARK}guest {vmid}\\n'
-pvesh get /nodes/{node}/{kind}/{vmid}/{what} --output-format json </dev/null 2>/dev/null
+timeout {seconds} pvesh get /nodes/{node}/{kind}/{vmid}/{what} --output-format json </dev/null 2>/dev/null | head -c {most}
 "
         );
     }
@@ -243,25 +302,22 @@ fn listed(
     guests: &BTreeMap<u64, IpAddr>,
     user: Option<&str>,
 ) -> Result<Vec<Machine>, String> {
-    let running = || all.iter().filter(|one| one.runs());
-    let mut names: BTreeMap<String, usize> = BTreeMap::new();
-    for one in running() {
-        *names.entry(one.called()).or_default() += 1;
-    }
+    let running: Vec<&Resource> = all.iter().filter(|one| one.runs()).collect();
+    let pools = all.iter().filter_map(|one| one.pool.as_deref()).collect();
     // A guest says itself where it is. One that names the address of another is not believed.
     let mut places: BTreeMap<IpAddr, usize> = BTreeMap::new();
     for address in nodes.values().chain(guests.values()) {
         *places.entry(*address).or_default() += 1;
     }
     let mut found = Vec::new();
-    for one in running() {
-        let name = match (one.called(), one.vmid) {
-            // Two guests may have the same name; a number only one.
-            (name, Some(vmid)) if names.get(&name).is_some_and(|count| *count > 1) => {
-                format!("{name}-{vmid}")
-            }
-            (name, _) => name,
-        };
+    let mut seen = BTreeSet::new();
+    for (name, one) in names(&running, &pools).into_iter().zip(&running) {
+        if !seen.insert(name.clone()) {
+            return Err(format!(
+                "pvesh tells of two machines that are `{}`",
+                clean(&name)
+            ));
+        }
         let mut groups = BTreeSet::from([one.kind.clone()]);
         let address = match one.is_guest() {
             true => {
@@ -297,151 +353,4 @@ fn listed(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    // Written after the sources that are named above, not recorded on a machine.
-    const RESOURCES: &str = include_str!("../../fixtures/proxmox/resources.json");
-    const STATUS: &str = include_str!("../../fixtures/proxmox/status.json");
-    const AGENT: &str = include_str!("../../fixtures/proxmox/agent.json");
-    const CONTAINER: &str = include_str!("../../fixtures/proxmox/container.json");
-
-    fn whole(resources: &str) -> String {
-        format!(
-            "Welcome\n{MARK}resources\n{resources}\n{MARK}status\n{STATUS}\n{MARK}guest 100\n{AGENT}\n{MARK}guest 200\n{CONTAINER}"
-        )
-    }
-
-    #[test]
-    fn nodes_and_guests_that_run() {
-        let found = told(&whole(RESOURCES), Some("root")).unwrap();
-        let shown: Vec<(&str, &str)> = found
-            .iter()
-            .map(|one| (one.name.as_str(), one.address.as_str()))
-            .collect();
-        assert_eq!(
-            shown,
-            [
-                ("web-100", "192.0.2.100"),
-                ("web-101", "web-101"),
-                ("qemu-103", "qemu-103"),
-                ("lxc-200", "192.0.2.200"),
-                ("pve1", "root@192.0.2.1"),
-                ("pve2", "root@192.0.2.2"),
-            ]
-        );
-        let groups = |at: usize| found[at].groups.iter().map(String::as_str);
-        assert!(groups(0).eq(["guests", "on-pve1", "qemu", "shop"]));
-        assert!(groups(3).eq(["guests", "lxc", "on-pve1", "pool-nodes"]));
-        assert!(groups(4).eq(["node", "nodes"]));
-        let all = read(&sections(&whole(RESOURCES))).unwrap();
-        let asked: Vec<&Resource> = all
-            .iter()
-            .filter(|one| one.is_guest() && one.runs())
-            .collect();
-        let script = questions(&asked, Duration::from_secs(40)).unwrap();
-        assert_eq!(script.matches("pvesh get").count(), 4);
-        assert!(
-            script.contains("get /nodes/pve1/lxc/200/interfaces "),
-            "{script}"
-        );
-        assert!(script.contains("-lt 40 ]"), "{script}");
-    }
-
-    #[test]
-    fn agents_that_say_nothing_useful() {
-        for text in [
-            "",
-            "null",
-            "QEMU guest agent is not running",
-            r#"{"result":{"error":{"class":"Unsupported"}}}"#,
-            r#"{"result":[{"name":"lo","ip-addresses":[{"ip-address":"127.0.0.1"}]},{"name":"x"}]}"#,
-            r#"{"result":[{"ip-addresses":[{"ip-address":"fe80::1"},{"ip-address":"-oProxyCommand=x"}]}]}"#,
-            r#"[{"name":"lo","inet":"127.0.0.1/8"},{"inet":7},{"inet":"-oProxyCommand=x/24"}]"#,
-        ] {
-            assert_eq!(address_of_guest(text), None, "{text}");
-        }
-        let six = r#"{"result":[{"ip-addresses":[{"ip-address":"2001:db8::7"}]}]}"#;
-        assert_eq!(address_of_guest(six).unwrap().to_string(), "2001:db8::7");
-        let old = r#"[{"name":"eth0","hwaddr":"bc:24:11:0:0:2","inet6":"2001:db8::8/64","inet":"192.0.2.8/24"}]"#;
-        assert_eq!(address_of_guest(old).unwrap().to_string(), "192.0.2.8");
-    }
-
-    #[test]
-    fn a_guest_is_not_believed_to_be_where_another_machine_is() {
-        let says = |agent: &str| {
-            let text = whole(RESOURCES).replace(AGENT, agent);
-            let found = told(&text, None).unwrap();
-            (found[0].address.clone(), found[3].address.clone())
-        };
-        let at = |address: &str| {
-            format!(r#"{{"result":[{{"ip-addresses":[{{"ip-address":"{address}"}}]}}]}}"#)
-        };
-        let own = says(&at("192.0.2.7"));
-        assert_eq!(own, ("192.0.2.7".to_owned(), "192.0.2.200".to_owned()));
-        assert_eq!(says(&at("192.0.2.1")).0, "web-100", "that is a node");
-        let both = says(&at("192.0.2.200"));
-        assert_eq!(both, ("web-100".to_owned(), "lxc-200".to_owned()));
-    }
-
-    #[test]
-    fn names_that_are_none() {
-        let with = |kind: &str, node: &str, name: &str| {
-            let line = serde_json::json!([{ "type": kind, "node": node, "vmid": 7, "name": name,
-                "status": if kind == "node" { "online" } else { "running" } }]);
-            told(
-                &format!("{MARK}resources\n{line}\n{MARK}status\n[]\n"),
-                None,
-            )
-        };
-        // Whoever owns a guest may call it anything, and it is the number then.
-        for name in [
-            "-oProxyCommand=x",
-            "a\u{1b}[2Jb",
-            "VM 7",
-            "a\nb",
-            "",
-            "nodes",
-            "all",
-            "on-pve1",
-        ] {
-            let found = with("qemu", "pve1", name).unwrap();
-            assert_eq!(
-                (found[0].name.as_str(), found[0].address.as_str()),
-                ("qemu-7", "qemu-7"),
-                "{name:?}"
-            );
-        }
-        assert_eq!(
-            with("qemu", "pve1", "<script>").unwrap()[0].name,
-            "<script>"
-        );
-        let hostile = r#"[{"type":"node","status":"online","node":"-x"}]"#;
-        for resources in [
-            hostile,
-            r#"[{"type":"node","status":"online"}]"#,
-            "",
-            "{}",
-            "nothing",
-            r#"[{"type":"qemu","vmid":"x"}]"#,
-            &RESOURCES[..RESOURCES.len() / 2],
-        ] {
-            assert!(told(&whole(resources), None).is_err(), "{resources}");
-        }
-        for node in ["", "-x", "a b", "a;reboot", "a/../b", "a\nb", "$(x)"] {
-            let guest = Resource {
-                kind: "qemu".to_owned(),
-                node: Some(node.to_owned()),
-                vmid: Some(1),
-                name: None,
-                status: None,
-                template: None,
-                pool: None,
-            };
-            assert!(
-                questions(&[&guest], Duration::from_secs(1)).is_err(),
-                "{node}"
-            );
-        }
-    }
-}
+mod tests;

@@ -18,6 +18,9 @@ const MAX_ENTRIES: usize = 200_000;
 /// Longest name.
 const MAX_NAME: usize = 4096;
 
+/// Most directories above a file: those of /sys are the deepest, with about a dozen.
+const MAX_DEPTH: usize = 64;
+
 /// A banner, or what a profile prints, may stand before a bundle, but not more than this.
 const MAX_BEFORE: usize = 64 << 10;
 
@@ -31,7 +34,10 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 const WINDOW: u32 = 23;
 
 /// Tells every entry of a bundle.
-pub(super) fn entries(from: impl Read, mut each: impl FnMut(PathBuf, Entry)) -> Result<(), String> {
+pub(super) fn entries(
+    from: impl Read,
+    mut each: impl FnMut(PathBuf, Entry) -> Result<(), String>,
+) -> Result<(), String> {
     let mut from = from.take(MAX_BUNDLE + 1);
     let head = head(&mut from).map_err(|error| error.to_string())?;
     let (start, _) = start(&head)?;
@@ -93,7 +99,7 @@ pub(super) fn entries(from: impl Read, mut each: impl FnMut(PathBuf, Entry)) -> 
             // Devices, pipes, hard links: nothing of a machine is told by them.
             _ => continue,
         };
-        each(path, found);
+        each(path, found)?;
     }
     match count {
         0 => Err("nothing is in it".to_owned()),
@@ -176,6 +182,11 @@ fn absolute(name: &[u8]) -> Result<Option<PathBuf>, String> {
             }
             Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
         }
+    }
+    if out.components().count() > MAX_DEPTH {
+        return Err(format!(
+            "a name in it leads through more than {MAX_DEPTH} directories"
+        ));
     }
     Ok((out != Path::new("/")).then_some(out))
 }

@@ -109,6 +109,29 @@ fn attack_names_that_lead_out_and_things_that_are_no_files() {
     insta::assert_snapshot!(error.to_string(), @"/loop: too many levels of symbolic links");
 }
 
+/// Two hundred files of which each has two thousand directories of its own were 5 KB, and half a gigabyte here.
+#[test]
+fn attack_few_files_in_many_directories() {
+    let deep = |count: usize, dir: &str, times: usize| {
+        tar(|builder| {
+            for number in 0..count {
+                let name = format!("x{number}/{}b", dir.repeat(times));
+                let mut header = tar::Header::new_gnu();
+                header.set_size(0);
+                header.set_mode(0o644);
+                builder.append_data(&mut header, name, &b""[..]).unwrap();
+            }
+            add(builder, "assay-capture.json", INDEX_TEXT);
+        })
+    };
+    let said = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
+    assert!(said(&deep(1, "a/", 2000)).contains("directories"));
+    let wide = format!("{}/", "a".repeat(120));
+    let many = deep(2000, &wide, 32);
+    assert!(said(&many).contains("names"));
+    assert!(read(&deep(20, &wide, 32)).is_ok());
+}
+
 /// Far more than fits, packed into little.
 #[test]
 fn attack_bombs_are_cut_off() {

@@ -54,6 +54,20 @@ impl Part {
     }
 }
 
+/// Time in which was counted, by all of them. Where some ended before others, it is so long that the rate of all is
+/// the sum of their rates: the longest time would make it of less than they gave.
+fn counted(all: &[&Measured]) -> Nanos {
+    let longest = all.iter().map(|one| one.window).max().unwrap_or_default();
+    let there = all.iter().filter(|one| one.window.0 > 0);
+    let (answers, rate) = there.fold((0.0, 0.0), |(answers, rate), one| {
+        (answers + one.answers as f64, rate + one.rate())
+    });
+    match rate > 0.0 && all.iter().any(|one| one.window != longest) {
+        true => Nanos((answers / rate * 1e9) as u64).min(longest),
+        false => longest,
+    }
+}
+
 impl Measured {
     /// What several generators saw as if it had been one: counts are added, histograms as well, bin by bin. All of
     /// them have the same bins, so nothing is lost.
@@ -63,12 +77,12 @@ impl Measured {
             cpu_waited: Some(Nanos(0)),
             ..Self::default()
         };
-        let mut any = false;
-        for one in all {
-            any = true;
+        let all: Vec<&Self> = all.into_iter().collect();
+        for one in &all {
             out.add(one);
         }
-        if !any {
+        out.window = counted(&all);
+        if all.is_empty() {
             out.cpu_waited = None;
         }
         out
@@ -76,7 +90,6 @@ impl Measured {
 
     fn add(&mut self, one: &Self) {
         let sum = |own: &mut u64, more: u64| *own = own.saturating_add(more);
-        self.window = self.window.max(one.window);
         sum(&mut self.answers, one.answers);
         sum(&mut self.bytes, one.bytes);
         sum(&mut self.received, one.received);
@@ -124,5 +137,34 @@ impl Measured {
         }
         let place = |kind: FailureKind| FailureKind::ALL.iter().position(|one| *one == kind);
         self.failures.sort_by_key(|failures| place(failures.kind));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_ended_early_takes_nothing_from_the_rate() {
+        let one = |seconds: u64, answers: u64| Measured {
+            window: Nanos(seconds * 1_000_000_000),
+            answers,
+            ..Measured::default()
+        };
+        let together = |all: &[Measured]| Measured::together(all);
+        let even = together(&[one(8, 800), one(8, 400)]);
+        assert_eq!((even.window, even.rate()), (Nanos(8_000_000_000), 150.0));
+        // Interrupted: 100 and 50 per second, of which the second ended a second earlier.
+        let cut = together(&[one(4, 400), one(3, 150)]);
+        assert!((cut.rate() - 150.0).abs() < 1e-6, "{}", cut.rate());
+        assert!(cut.window < Nanos(4_000_000_000));
+        // Ended before anything was counted.
+        let none = together(&[one(4, 400), one(0, 0)]);
+        assert_eq!((none.window, none.rate()), (Nanos(4_000_000_000), 100.0));
+        assert_eq!(
+            together(&[one(4, 0), one(3, 0)]).window,
+            Nanos(4_000_000_000)
+        );
+        assert_eq!(together(&[]), Measured::default());
     }
 }

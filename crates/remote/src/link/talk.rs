@@ -83,9 +83,12 @@ impl Link<'_> {
             match reply {
                 Reply::Out(bytes) => {
                     let at = Instant::now();
+                    // A long line comes in many pieces: each is looked at once.
+                    let mut looked = stdout.len();
                     stdout.extend_from_slice(&bytes);
-                    while let Some(end) = stdout.iter().position(|byte| *byte == b'\n') {
-                        let line: Vec<u8> = stdout.drain(..=end).collect();
+                    while let Some(end) = stdout[looked..].iter().position(|byte| *byte == b'\n') {
+                        let line: Vec<u8> = stdout.drain(..=looked + end).collect();
+                        looked = 0;
                         (talk.heard)(at, String::from_utf8_lossy(&line).trim_end());
                     }
                     if stdout.len() > LONGEST {

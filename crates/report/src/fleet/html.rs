@@ -118,7 +118,7 @@ fn curve(number: usize, one: &FigureChange) -> Chart {
     let at = |time: Timestamp| time.as_second() as f64;
     let first = one.curve.partition_point(|(begun, _)| *begun < one.since);
     let before = &one.curve[first.saturating_sub(one.runs[0])..first];
-    let after = &one.curve[first..(first + one.runs[1]).min(one.curve.len())];
+    let after = &one.curve[first..first.saturating_add(one.runs[1]).min(one.curve.len())];
     let level = |runs: &[(Timestamp, f64)]| {
         let (from, to) = (runs.first()?.0, runs.last()?.0);
         let middle = median(runs.iter().map(|(_, value)| *value).collect())?.value;

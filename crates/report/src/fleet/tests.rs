@@ -104,3 +104,61 @@ fn a_machine_without_changes_is_not_named() {
           it was set while the machine ran
     ");
 }
+
+/// Everything on the page that another machine, or who named a target, may have chosen.
+#[test]
+fn attack_names_on_the_page() {
+    let evil = "</title><script>alert(1)</script>\"'{{ 7*7 }}{% raw %}\u{1b}[31m\u{202e}\n";
+    let time: Timestamp = "2026-11-23T01:00:00Z".parse().unwrap();
+    let change = Change {
+        kind: Kind::FindingCame,
+        what: evil.to_owned(),
+        severity: Some(Severity::High),
+        title: Some(evil.to_owned()),
+        before: Some(evil.to_owned()),
+        after: Some(evil.to_owned()),
+        cause: Some(evil.to_owned()),
+    };
+    let fact = Change {
+        kind: Kind::Fact,
+        ..change.clone()
+    };
+    let changed = Changed {
+        name: evil,
+        from: time,
+        to: time,
+        changes: vec![change.clone(), fact],
+        when: BTreeMap::new(),
+    };
+    let figure = FigureChange {
+        machine: Some(assay_model::Machine {
+            id: "x".to_owned(),
+            name: Some(evil.to_owned()),
+        }),
+        plan: evil.to_owned(),
+        workload: evil.to_owned(),
+        target: evil.to_owned(),
+        metric: "p99".parse().unwrap(),
+        run: i64::MIN,
+        since: time,
+        between: [time; 2],
+        noticed: time,
+        // More than there are.
+        runs: [9, usize::MAX],
+        ratio: f64::NAN,
+        interval: None,
+        verdict: assay_model::result::Change::Worse,
+        evidence: f64::INFINITY,
+        level: 0.0,
+        causes: vec![change],
+        curve: vec![(time, f64::NAN), (time, f64::INFINITY)],
+    };
+    let page = html(&[changed], &[figure]);
+    assert_eq!(
+        page.matches("alert(1)").count(),
+        page.matches("&lt;script&gt;alert(1)").count()
+    );
+    assert!(page.matches("alert(1)").count() > 8, "it is all there");
+    assert!(!page.contains(['\u{1b}', '\u{202e}']), "{page}");
+    assert!(!page.contains("49"), "nothing is carried out: {page}");
+}

@@ -19,13 +19,15 @@ const MOST: u64 = 1 << 53;
 
 impl Many {
     /// Waits until each of these is ready, and compares what they found. `servers` are where the CPU time of each
-    /// server is counted from here. None when `stop` says so first.
+    /// server is counted from here; a generator of which nothing is heard for `silence` in a step is given up. None when
+    /// `stop` says so first.
     ///
     /// # Errors
     /// One cannot, or may not, load a server; for people.
     pub fn join(
         lines: Vec<(String, Box<dyn Line>)>,
         servers: Vec<Server>,
+        silence: Duration,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Self>, String> {
         let mut generators = Vec::new();
@@ -86,6 +88,7 @@ impl Many {
             generators,
             targets,
             begin: Instant::now(),
+            silence: silence.min(super::PATIENCE),
         }))
     }
 }
@@ -258,6 +261,8 @@ fn can_be(order: &Order, step: &Step) -> bool {
         seen.unsent,
         seen.waited,
         seen.connections,
+        seen.reopened,
+        seen.resumed,
         seen.latency.count(),
         seen.service.count(),
         seen.lateness.count(),
@@ -267,13 +272,18 @@ fn can_be(order: &Order, step: &Step) -> bool {
             .fold(0, |sum, one| one.count.saturating_add(sum)),
     ];
     let bins = [&seen.latency, &seen.service, &seen.lateness, &seen.connect];
+    // Only what was ended before its time, or never had an answer, was counted for less.
+    let whole = u128::from(seen.window.0) == window;
+    let ended = seen.interrupted || (seen.gave_up && seen.answers == 0);
     u128::from(seen.window.0) <= window
+        && (whole || ended)
+        && (seen.window.0 > 0 || seen.answers == 0)
         && counts.iter().all(|count| *count < MOST)
         && bins.iter().all(|one| one.bins().count() <= 200_000)
         && seen.seconds.len() as u128 <= window / 1_000_000_000 + 1
         && seen.failures.len() <= assay_model::web::FailureKind::ALL.len()
-        && seen.under_way.is_finite()
-        && seen.under_way >= 0.0
+        // Sums of what is larger are no numbers any more, and could not be read out of the store.
+        && (0.0..MOST as f64).contains(&seen.under_way)
         && step.parts.is_empty()
 }
 
@@ -325,5 +335,51 @@ mod tests {
         let mut other = reached("192.0.2.1:80", None);
         other.streams = 2;
         assert!(joined(&[reached("192.0.2.1:80", None), other]).is_err());
+    }
+
+    #[test]
+    fn attack_a_generator_that_counts_what_cannot_be() {
+        let said = |change: &dyn Fn(&mut Measured)| {
+            let mut measured = Measured {
+                window: assay_model::Nanos(1_000_000_000),
+                answers: 3,
+                under_way: 0.5,
+                ..Measured::default()
+            };
+            change(&mut measured);
+            let step = Step {
+                target: 0,
+                round: 0,
+                connections: 4,
+                protocol: Protocol::Http1,
+                streams: 1,
+                pace: Pace::Closed,
+                share: None,
+                measured,
+                server: Err("elsewhere".to_owned()),
+                link: Err("unknown".to_owned()),
+                machine: Default::default(),
+                parts: Vec::new(),
+            };
+            let word = Word::Step {
+                late_us: i64::MIN,
+                step: Box::new(step),
+            };
+            told(&serde_json::to_string(&word).unwrap()).is_some()
+        };
+        assert!(said(&|_| ()));
+        let second = assay_model::Nanos(1_000_000_000);
+        let short = assay_model::Nanos(1_000_000);
+        // A thousandth of the time would be a thousand times the rate.
+        assert!(!said(&|one| one.window = short));
+        assert!(!said(&|one| one.window.0 = 2 * second.0));
+        assert!(!said(&|one| (one.window, one.gave_up) = (short, true)));
+        assert!(said(&|one| (one.window, one.interrupted) = (short, true)));
+        assert!(said(
+            &|one| (one.window, one.gave_up, one.answers) = (short, true, 0)
+        ));
+        assert!(!said(&|one| (one.window.0, one.interrupted) = (0, true)));
+        assert!(!said(&|one| one.under_way = f64::MAX));
+        assert!(!said(&|one| one.reopened = u64::MAX));
     }
 }

@@ -18,11 +18,14 @@ use assay_web::many::{Line, Many};
 use assay_web::{Server, carry_out_on, is_here, record};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What was said and not yet heard, at most: who talks without end waits for us.
 const WAITING: usize = 16;
+
+/// How long the verb there may take to find the servers. Each has limits of its own for what it asks them.
+const READY: Duration = Duration::from_secs(300);
 
 /// What is heard from a machine.
 enum Said {
@@ -39,8 +42,12 @@ struct Wire {
     heard: Receiver<Said>,
     speaker: Option<Speaker>,
     complaint: Option<String>,
+    /// When it began, until it said something.
+    silent_since: Option<Instant>,
     /// Set when it is the way there that failed.
-    cut: std::sync::Arc<AtomicBool>,
+    cut: Arc<AtomicBool>,
+    /// Set when the verb there shall end.
+    end: Arc<AtomicBool>,
 }
 
 impl Line for Wire {
@@ -53,8 +60,14 @@ impl Line for Wire {
     fn hear(&mut self, within: Duration) -> Result<Option<(Instant, String)>, String> {
         loop {
             match self.heard.recv_timeout(within) {
-                Ok(Said::Begun(speaker)) => self.speaker = Some(speaker),
-                Ok(Said::Line(at, line)) => return Ok(Some((at, line))),
+                Ok(Said::Begun(speaker)) => {
+                    self.speaker = Some(speaker);
+                    self.silent_since = Some(Instant::now());
+                }
+                Ok(Said::Line(at, line)) => {
+                    self.silent_since = None;
+                    return Ok(Some((at, line)));
+                }
                 Ok(Said::Complaint(line)) => {
                     let said = line.strip_prefix("assay: ").map(str::to_owned);
                     self.complaint = said.or_else(|| self.complaint.take().or(Some(line)));
@@ -66,10 +79,20 @@ impl Line for Wire {
                         _ => why,
                     });
                 }
-                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {
+                    let late = self.silent_since.is_some_and(|at| at.elapsed() > READY);
+                    return match late {
+                        true => Err(format!("it is not ready after {} s", READY.as_secs())),
+                        false => Ok(None),
+                    };
+                }
                 Err(RecvTimeoutError::Disconnected) => return Err("it is gone".to_owned()),
             }
         }
+    }
+
+    fn end(&mut self) {
+        self.end.store(true, Ordering::Relaxed);
     }
 }
 
@@ -116,7 +139,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let servers = watch.servers(args, &ports, |at| server(args, &parsed[at]))?;
     // Somebody else cannot: the others need not go on.
     let vain = AtomicBool::new(false);
-    let cut = std::sync::Arc::new(AtomicBool::new(false));
+    let cut = Arc::new(AtomicBool::new(false));
     // A bastion drops logins when too many come at once.
     let (enter, leave) = sync_channel(IN_LANE);
     let leave = Mutex::new(leave);
@@ -129,13 +152,18 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             let (tell, heard) = sync_channel(WAITING);
             let (asked, cancel, enter) = (&asked, cancel.clone(), enter.clone());
             let (stop, vain, leave) = (&stop, &vain, &leave);
+            let end = Arc::new(AtomicBool::new(false));
+            let told_to_end = end.clone();
             let silence = args.remote.going.silence();
             scope.spawn(move || {
                 let going = Going {
                     session,
                     silence,
                     program,
-                    stop: &|| stop() || vain.load(Ordering::Relaxed),
+                    stop: &|| {
+                        let told = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+                        stop() || told(vain) || told(&told_to_end)
+                    },
                     enter,
                     leave,
                 };
@@ -145,11 +173,13 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
                 heard,
                 speaker: None,
                 complaint: None,
+                silent_since: None,
                 cut: cut.clone(),
+                end,
             };
             lines.push((name.clone(), Box::new(wire)));
         }
-        let many = Many::join(lines, servers, &stop);
+        let many = Many::join(lines, servers, args.remote.going.silence(), &stop);
         let mut many = match many {
             Ok(Some(many)) => many,
             Ok(None) => return Ok(Status::Interrupted),
