@@ -202,22 +202,26 @@ impl Address {
     }
 }
 
-/// The same URL without its password, and without parameters, which may have one as well.
+/// The same URL without its password, and without parameters, which may have one as well. A password may hold every sign but
+/// one, so what stands before an `@` is never shown behind the user; where there are several, what stands between them is not either.
 fn masked(url: &str) -> String {
-    let url = url.split('?').next().unwrap_or_default();
     let Some((scheme, rest)) = url.split_once("://") else {
         return String::new();
     };
-    let end = rest.find('/').unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let authority = match authority.rsplit_once('@') {
-        Some((user, host)) => {
-            let user = user.split(':').next().unwrap_or_default();
-            format!("{user}@{host}")
-        }
-        None => authority.to_owned(),
+    let without = |text: &str, ends: &[char]| -> String {
+        text.split(ends).next().unwrap_or_default().to_owned()
     };
-    let plain = format!("{scheme}://{authority}{path}");
+    let shown = match rest.split_once('@') {
+        Some((who, place)) => {
+            let place = match place.contains('@') {
+                true => "…".to_owned(),
+                false => without(place, &['?']),
+            };
+            format!("{}@{place}", without(who, &[':', '/', '?']))
+        }
+        None => without(rest, &['?']),
+    };
+    let plain = format!("{scheme}://{shown}");
     plain
         .chars()
         .filter(|c| !c.is_control())
@@ -349,6 +353,11 @@ mod tests {
             "postgresql://db/assay?password=s3cret",
             "postgresql://me:s3cret@%zz/",
             "postgresql://me:s3cret@db:port/",
+            "postgresql://me:a/s3cret@db/x",
+            "postgresql://me:a?s3cret@db/x",
+            "postgresql://me:a@s3cret@db/x",
+            "postgresql://me:a@b?s3cret@db/x",
+            "postgresql://me:pw@db/x?password=a@s3cret",
         ] {
             assert!(is_url(Path::new(url)));
             assert!(!masked(url).contains("s3c"), "{}", masked(url));

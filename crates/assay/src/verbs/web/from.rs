@@ -62,7 +62,7 @@ impl Line for Wire {
             match self.heard.recv_timeout(within) {
                 Ok(Said::Begun(speaker)) => {
                     self.speaker = Some(speaker);
-                    self.silent_since = Some(Instant::now());
+                    self.silent_since = Some(crate::progress::now());
                 }
                 Ok(Said::Line(at, line)) => {
                     self.silent_since = None;
