@@ -74,6 +74,12 @@ impl Address {
         let mut config: Config = text
             .parse()
             .map_err(|error: ::postgres::Error| refuse(error.to_string(), &shown))?;
+        // What stands there may be the rest of a password.
+        let odd = |host: &Host| matches!(host, Host::Tcp(name) if name.contains('@'));
+        if config.get_hosts().iter().any(odd) {
+            let reason = "it has more than one @: in a password it is written as %40".to_owned();
+            return Err(refuse(reason, &shown));
+        }
         if config.get_user().is_none() {
             let user = variable("PGUSER")
                 .or_else(|| variable("USER"))
