@@ -27,7 +27,7 @@ head -c 4M /dev/urandom > /dev/shm/data
 ( while :; do dd if=/dev/shm/data of=/study/file bs=64k conv=fsync status=none; done ) &
 load=$!
 status=0
-assay disks study --for 40s --json || status=$?
+assay disks study --for 60s --json || status=$?
 kill $load
 wait $load 2> /dev/null || true
 exit $status
