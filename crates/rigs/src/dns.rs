@@ -84,7 +84,9 @@ impl SlowDns {
     #[must_use]
     pub fn inside(&self, argv: &[impl Into<OsString> + Clone]) -> Vec<OsString> {
         let pid = self.holder.pid().to_string();
-        let enter = ["nsenter", "--target", &pid, "--net", "--mount", "--"];
+        let enter = [
+            "nsenter", "--target", &pid, "--net", "--mount", "--root", "--wd", "--",
+        ];
         let enter = enter.into_iter().map(OsString::from);
         enter.chain(argv.iter().cloned().map(Into::into)).collect()
     }
