@@ -453,6 +453,22 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_that_was_changed_is_seen_without_the_change() {
+        let catalogue = assay_advice::Catalogue::builtin().unwrap();
+        let (pages, page) = (catalogue.all(), catalogue.get("ssh-usedns").unwrap());
+        let file = "/etc/ssh/sshd_config";
+        let machine = assay_host::Recorded::new().file(file, "Port 22\nUseDNS yes\n");
+        let plan = plan(&machine, &pages, page).unwrap();
+        let as_found = plan.problems(&machine, &plan.without(&machine), &pages);
+        assert_eq!(as_found.len(), 1, "it is still found: {as_found:?}");
+        let after = &plan.files[0].after;
+        assay_host::HostMut::write_in_place(&machine, Path::new(file), after).unwrap();
+        let without = plan.without(&machine);
+        assert!(plan.problems(&machine, &without, &pages).is_empty());
+        assert_eq!(counts(&check(&without, &pages)), plan.before);
+    }
+
+    #[test]
     fn words_of_a_list_are_dropped() {
         let cipher = |now| dropped(':', "RC4", now);
         assert_eq!(

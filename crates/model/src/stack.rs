@@ -202,8 +202,8 @@ pub struct Hint {
     pub text: String,
     /// The facts it rests on: `volblocksize=8k, cluster_size=64k`.
     pub because: String,
-    /// The page of the catalogue about it, where there is one: `assay advice PAGE`.
-    pub page: Option<String>,
+    /// The page of the catalogue about it: `assay advice PAGE`.
+    pub page: String,
     /// Who says so: manual, upstream file and version.
     pub source: String,
 }

@@ -18,10 +18,10 @@ impl Style {
         self.width.max(40)
     }
 
-    /// Text with an ANSI "select graphic rendition", where colours are wanted.
+    /// Text with an ANSI "select graphic rendition", where colours are wanted; an empty one changes nothing.
     #[must_use]
     pub fn paint(self, sgr: &str, text: &str) -> String {
-        match self.color && !text.is_empty() {
+        match self.color && !sgr.is_empty() && !text.is_empty() {
             true => format!("\x1b[{sgr}m{text}\x1b[0m"),
             false => text.to_owned(),
         }

@@ -4,6 +4,7 @@ use assay_model::{Bytes, Fact, FactKind, FactValue, Facts};
 use assay_page::Style;
 use assay_page::text::{clean, left, width, wrap};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Widest key that the values are lined up behind.
@@ -12,31 +13,26 @@ const WIDEST_KEY: usize = 22;
 /// All facts in groups of what their keys begin with.
 #[must_use]
 pub fn listing(facts: &Facts, style: Style) -> String {
+    // The widest name of each group.
+    let mut widest: BTreeMap<&str, usize> = BTreeMap::new();
+    for key in facts.map.keys() {
+        let (group, name) = split(key);
+        let room = widest.entry(group).or_default();
+        *room = (*room).max(width(&clean(name)));
+    }
     let mut out = String::new();
-    let mut group = String::new();
+    let mut before = None;
     let mut unknown = 0usize;
-    let members: Vec<(String, String, &Fact)> = facts
-        .map
-        .iter()
-        .map(|(key, fact)| {
-            let (group, name) = split(key);
-            (group.to_owned(), clean(name), fact)
-        })
-        .collect();
-    for (at, (of, name, fact)) in members.iter().enumerate() {
-        if *of != group {
-            group.clone_from(of);
-            let gap = if at == 0 { "" } else { "\n" };
-            let _ = writeln!(out, "{gap}{}", paint(style, "1", &clean(&group)));
+    for (key, fact) in &facts.map {
+        let (group, name) = split(key);
+        if before != Some(group) {
+            let gap = if before.is_none() { "" } else { "\n" };
+            let _ = writeln!(out, "{gap}{}", style.paint("1", &clean(group)));
+            before = Some(group);
         }
-        let widest = members
-            .iter()
-            .filter(|(other, ..)| other == of)
-            .map(|(_, name, _)| width(name))
-            .max();
-        let column = widest.unwrap_or(0).min(WIDEST_KEY) + 4;
+        let column = widest[group].min(WIDEST_KEY) + 4;
         unknown += usize::from(matches!(fact.value, FactValue::Unknown(_)));
-        one(&mut out, style, name, column, fact);
+        one(&mut out, style, &clean(name), column, fact);
     }
     if facts.map.is_empty() {
         out.push_str("no facts: nothing of what was asked for exists here\n");
@@ -75,7 +71,7 @@ fn split(key: &str) -> (&str, &str) {
 }
 
 fn one(out: &mut String, style: Style, name: &str, column: usize, fact: &Fact) {
-    let columns = style.width.max(40);
+    let columns = style.columns();
     let (sgr, value) = match &fact.value {
         FactValue::Known(value) => ("", readable(name, value)),
         FactValue::Unknown(reason) => ("33", format!("unknown: {}", clean(reason))),
@@ -100,22 +96,17 @@ fn one(out: &mut String, style: Style, name: &str, column: usize, fact: &Fact) {
         } else {
             " ".repeat(column)
         };
-        let _ = write!(out, "{pad}{}", paint(style, sgr, line));
+        let _ = write!(out, "{pad}{}", style.paint(sgr, line));
         if at < last {
             out.push('\n');
         }
     }
     if column + width(&lines[last]) + 2 + width(&source) <= columns {
-        let _ = writeln!(out, "  {}", paint(style, "2", &source));
+        let _ = writeln!(out, "  {}", style.paint("2", &source));
     } else {
         out.push('\n');
         for line in wrap_path(&source, columns.saturating_sub(column + 2)) {
-            let _ = writeln!(
-                out,
-                "{}{}",
-                " ".repeat(column + 2),
-                paint(style, "2", &line)
-            );
+            let _ = writeln!(out, "{}{}", " ".repeat(column + 2), style.paint("2", &line));
         }
     }
 }
@@ -133,13 +124,6 @@ fn wrap_path(text: &str, columns: usize) -> Vec<String> {
         }
     }
     lines.iter().flat_map(|line| wrap(line, columns)).collect()
-}
-
-fn paint(style: Style, sgr: &str, text: &str) -> String {
-    match style.color && !sgr.is_empty() && !text.is_empty() {
-        true => format!("\x1b[{sgr}m{text}\x1b[0m"),
-        false => text.to_owned(),
-    }
 }
 
 /// Sizes are bytes; large ones are easier to read with a unit beside them.

@@ -62,7 +62,7 @@ pub fn hints(stack: &Stack) -> Vec<Hint> {
                 layer: at,
                 text: said.text,
                 because: said.because,
-                page: Some(said.page.to_owned()),
+                page: said.page.to_owned(),
                 source: said.source.to_owned(),
             });
         }

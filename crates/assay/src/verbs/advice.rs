@@ -219,13 +219,6 @@ fn standing(advice: &Advice) -> &'static str {
     }
 }
 
-fn paint(style: assay_page::Style, sgr: &str, text: &str) -> String {
-    match style.color && !sgr.is_empty() && !text.is_empty() {
-        true => format!("\x1b[{sgr}m{text}\x1b[0m"),
-        false => text.to_owned(),
-    }
-}
-
 /// Colour of a standing.
 fn colour(standing: &str) -> &'static str {
     match standing {

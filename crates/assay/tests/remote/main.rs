@@ -60,11 +60,18 @@ impl Machine {
         std::fs::read_to_string(self.setting()).unwrap()
     }
 
-    /// A command line for the machine. `silence` is how its processes are told from those of other tests.
-    fn command(&self, args: &[&str], silence: u32) -> Command {
+    /// A command line for the machine, to which this program itself goes. `silence` is how its processes are told from
+    /// those of other tests.
+    fn as_it_is(&self, args: &[&str], silence: u32) -> Command {
         let mut command = self.home.command(args);
         command.args(["--host", "box", "--ssh-config", &self.config]);
         command.args(["--silence", &silence.to_string()]);
+        command
+    }
+
+    /// The same with a program that is sooner there.
+    fn command(&self, args: &[&str], silence: u32) -> Command {
+        let mut command = self.as_it_is(args, silence);
         command.args(["--remote-assay", common::sent()]);
         command
     }
@@ -251,7 +258,7 @@ fn a_run_over_ssh_is_in_the_store_here_and_nothing_is_left_there() {
         "2",
         "--json",
     ];
-    let ran = machine.run(&args, 1001);
+    let ran = common::ended(machine.as_it_is(&args, 1001));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let document = json(&ran.stdout);
     assert_eq!(document["run"]["state"], "complete");

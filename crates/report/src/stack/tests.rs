@@ -56,7 +56,7 @@ fn hints() -> Vec<Hint> {
         layer: 3,
         text: "its blocks are smaller than those of sda".to_owned(),
         because: "ashift 9, physical_block_size 4k".to_owned(),
-        page: Some("zfs-ashift-small".to_owned()),
+        page: "zfs-ashift-small".to_owned(),
         source: "zpoolprops(7), ashift".to_owned(),
     }]
 }

@@ -6,10 +6,7 @@ use assay_page::text::clean;
 
 /// Who says so, and where more is said.
 pub(super) fn from(hint: &Hint) -> String {
-    match &hint.page {
-        Some(page) => format!("Source: {}. More: assay advice {page}", hint.source),
-        None => format!("Source: {}", hint.source),
-    }
+    format!("Source: {}. More: assay advice {}", hint.source, hint.page)
 }
 
 /// Settings that say most come first; all others follow in the order of the alphabet.

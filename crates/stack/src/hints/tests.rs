@@ -26,7 +26,7 @@ fn chain(layers: &[(LayerKind, &str, &[&str])]) -> Stack {
 fn said(layers: &[(LayerKind, &str, &[&str])]) -> Vec<(usize, String)> {
     let found = hints(&chain(layers));
     assert!(found.iter().all(|hint| !hint.source.is_empty()));
-    for page in found.iter().filter_map(|hint| hint.page.as_deref()) {
+    for page in found.iter().map(|hint| &hint.page) {
         assert!(
             include_str!("../../../../docs/src/SUMMARY.md").contains(&format!("/{page}.md)")),
             "there is no page {page}"

@@ -225,7 +225,11 @@ fn masked(url: &str) -> String {
             };
             format!("{}@{place}", without(who, &[':', '/', '?']))
         }
-        None => without(rest, &['?']),
+        // Where a port should stand may be the password of somebody who forgot the machine.
+        None => match without(rest, &['?', '/']).split(',').all(is_port) {
+            true => without(rest, &['?']),
+            false => format!("{}:…", without(rest, &[':', '/', '?'])),
+        },
     };
     let plain = format!("{scheme}://{shown}");
     plain
@@ -233,6 +237,13 @@ fn masked(url: &str) -> String {
         .filter(|c| !c.is_control())
         .take(200)
         .collect()
+}
+
+/// Whether what stands behind a host, if anything does, is the number of a port.
+fn is_port(place: &str) -> bool {
+    let behind = place.rsplit(']').next().unwrap_or_default();
+    let (_, port) = behind.split_once(':').unwrap_or_default();
+    port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A parameter of a URL, as it is written there.
@@ -364,6 +375,9 @@ mod tests {
             "postgresql://me:a@s3cret@db/x",
             "postgresql://me:a@b?s3cret@db/x",
             "postgresql://me:pw@db/x?password=a@s3cret",
+            "postgresql://me:s3cret",
+            "postgresql://me:s3cret/db",
+            "postgresql://me:7s3cret?x=y",
         ] {
             assert!(is_url(Path::new(url)));
             assert!(!masked(url).contains("s3c"), "{}", masked(url));

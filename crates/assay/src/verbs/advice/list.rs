@@ -1,6 +1,6 @@
 //! The catalogue as a list: one piece of advice a line.
 
-use super::{Entry, colour, paint, standing};
+use super::{Entry, colour, standing};
 use assay_advice::Applicability;
 use assay_page::Style;
 use assay_page::text::{clean, left, width, wrap};
@@ -27,7 +27,7 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
         if advice.domain != domain {
             let gap = if domain.is_empty() { "" } else { "\n" };
             domain = &advice.domain;
-            let _ = writeln!(out, "{gap}{}", paint(style, "1", domain));
+            let _ = writeln!(out, "{gap}{}", style.paint("1", domain));
         }
         let said = standing(advice);
         let here = here(entry);
@@ -49,7 +49,7 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
                     out,
                     "  {}{}{}{line}",
                     left(&id, id_width),
-                    paint(style, colour(said), &left(said, 12)),
+                    style.paint(colour(said), &left(said, 12)),
                     left(here, 6)
                 );
             } else {
@@ -63,7 +63,7 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
     );
     let _ = writeln!(out);
     for line in wrap(&note, columns) {
-        let _ = writeln!(out, "{}", paint(style, "2", &line));
+        let _ = writeln!(out, "{}", style.paint("2", &line));
     }
     out
 }
@@ -72,7 +72,7 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
 fn narrow(entry: &Entry<'_>, said: &str, here: &str, columns: usize, style: Style) -> String {
     let advice = entry.advice;
     let mut out = format!("  {}\n", clean(&advice.id));
-    let _ = writeln!(out, "    {}, {here}", paint(style, colour(said), said));
+    let _ = writeln!(out, "    {}, {here}", style.paint(colour(said), said));
     for line in wrap(&clean(&advice.title), columns.saturating_sub(4)) {
         let _ = writeln!(out, "    {line}");
     }

@@ -1,6 +1,6 @@
 //! One piece of advice for the terminal: its page, and what it means here.
 
-use super::{Entry, colour, paint, standing};
+use super::{Entry, colour, standing};
 use assay_advice::{Applicability, Evidence, aim};
 use assay_model::Bytes;
 use assay_model::advice::{Advice, RiskLevel, TargetKind};
@@ -32,7 +32,7 @@ pub(super) fn page(
     out.gap();
     let said = standing(advice);
     let label = left("Standing", LABEL);
-    let (label, word) = (paint(style, "1", &label), paint(style, colour(said), said));
+    let (label, word) = (style.paint("1", &label), style.paint(colour(said), said));
     let _ = writeln!(out.text, "{label}{word}");
     out.paragraph(LABEL, &advice.literature.text);
     out.labelled("Claimed", &claimed(advice));
@@ -251,7 +251,7 @@ impl Out {
 
     fn line(&mut self, sgr: &str, text: &str) {
         for line in wrap(text, self.columns) {
-            let _ = writeln!(self.text, "{}", paint(self.style, sgr, &line));
+            let _ = writeln!(self.text, "{}", self.style.paint(sgr, &line));
         }
     }
 
@@ -279,7 +279,7 @@ impl Out {
     /// A label and its text.
     fn labelled(&mut self, label: &str, text: &str) {
         let columns = self.columns.saturating_sub(LABEL).max(20);
-        let label = paint(self.style, "1", &left(label, LABEL));
+        let label = self.style.paint("1", &left(label, LABEL));
         let lines = wrap(&clean(&text.replace('\n', " ")), columns);
         for (number, line) in lines.iter().enumerate() {
             let lead = if number == 0 {

@@ -219,14 +219,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_certificate() {
-        let named = |line| certificate(line);
-        assert_eq!(named("ssl_cert = </etc/x.pem"), Some((false, "/etc/x.pem")));
+    fn paths_of_certificates() {
         assert_eq!(
-            named("ssl_server_key_file = /etc/x.key"),
+            certificate("ssl_cert = </etc/x.pem"),
+            Some((false, "/etc/x.pem"))
+        );
+        assert_eq!(
+            certificate("ssl_server_key_file = /etc/x.key"),
             Some((true, "/etc/x.key"))
         );
-        assert_eq!(named("#ssl_cert = </etc/x.pem"), None);
-        assert_eq!(named("ssl_cert = literal text"), None);
+        assert_eq!(certificate("#ssl_cert = </etc/x.pem"), None);
+        assert_eq!(certificate("ssl_cert = literal text"), None);
     }
 }
