@@ -464,8 +464,9 @@ fn a_second_session_confirms_or_does_not() {
     let short = home.assay(&short);
     assert_eq!(short.code, Some(2), "{} {}", short.stdout, short.stderr);
     assert!(short.stderr.contains("--budget"), "{}", short.stderr);
-    // The load does not read the setting any more: what was better then is not now.
-    fs::write(own.load(), "#!/bin/sh\nsleep 0.05\n").unwrap();
+    // What was better then is worse now. A load that does not read the setting would be called better in one of twenty.
+    let turned = "#!/bin/sh\n[ \"$(cat \"$1\")\" != 0.01 ] || sleep 0.3\nsleep 0.01\n";
+    fs::write(own.load(), turned).unwrap();
     let third = home.assay(&args(
         &["trial", "--confirm", "1", "--yes", "--pairs", "6"],
         &[],
