@@ -36,6 +36,8 @@ pub struct Connection {
     pub dialled: u64,
     /// Answers that came over this stream.
     pub answers: u32,
+    /// When the last answer over this stream ended.
+    pub answered: u64,
     /// Counts the streams, so that an event of a closed one is known as such.
     pub generation: u32,
     /// The server has closed its side.
@@ -58,6 +60,7 @@ impl Connection {
             begun: 0,
             dialled: 0,
             answers: 0,
+            answered: 0,
             generation: 0,
             hung_up: false,
             link: 0,

@@ -2,7 +2,8 @@
 
 use crate::histogram::Latencies;
 use assay_model::Nanos;
-use assay_model::web::{FailureKind, Failures, Measured, Second};
+use assay_model::web::{FailureKind, Failures, Measured, Second, StatusCount};
+use std::collections::BTreeMap;
 
 /// The counts of one thread.
 pub struct Tally {
@@ -20,6 +21,7 @@ pub struct Tally {
     lateness: Latencies,
     connect: Latencies,
     failures: [(u64, Option<String>); FailureKind::ALL.len()],
+    statuses: BTreeMap<u16, u64>,
     early: Option<(FailureKind, String)>,
     due: u64,
     unsent: u64,
@@ -58,6 +60,7 @@ impl Tally {
             lateness: Latencies::default(),
             connect: Latencies::default(),
             failures: Default::default(),
+            statuses: BTreeMap::new(),
             early: None,
             due: 0,
             unsent: 0,
@@ -184,6 +187,13 @@ impl Tally {
         }
     }
 
+    /// Counts an answer with a status other than the expected one; [`Self::fail`] counts the failure.
+    pub fn count_status(&mut self, status: u16, intended: u64) {
+        if self.counts(intended) {
+            *self.statuses.entry(status).or_default() += 1;
+        }
+    }
+
     /// A connection was made in so long.
     pub fn connected(&mut self, now: u64, took: u64, resumed: bool) {
         if self.counts(now) {
@@ -245,6 +255,11 @@ impl Tally {
                 all.0 += one.0;
                 all.1 = all.1.take().or(one.1);
             }
+            let statuses = tally.statuses.iter();
+            let statuses: Vec<StatusCount> = statuses
+                .map(|(&status, &count)| StatusCount { status, count })
+                .collect();
+            out.add_statuses(&statuses);
             early = early.or(tally.early);
             out.seconds.resize(
                 out.seconds.len().max(tally.seconds.len()),

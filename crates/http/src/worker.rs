@@ -368,17 +368,22 @@ impl<'a> Worker<'a> {
         let (intended, begun) = (connection.intended, connection.begun);
         match bad {
             None => self.tally.good(intended, begun, self.now, answer.body),
-            Some(kind) => self.tally.fail(kind, intended, self.now, || match kind {
-                FailureKind::WrongStatus => {
-                    format!("status {}, expected {}", answer.status, expect.status)
+            Some(kind) => {
+                if kind == FailureKind::WrongStatus {
+                    self.tally.count_status(answer.status, intended);
                 }
-                _ => match expect.length {
-                    Some(length) if length != answer.body => {
-                        format!("a body of {} bytes, expected {length}", answer.body)
+                self.tally.fail(kind, intended, self.now, || match kind {
+                    FailureKind::WrongStatus => {
+                        format!("status {}, expected {}", answer.status, expect.status)
                     }
-                    _ => "a body with other content".to_owned(),
-                },
-            }),
+                    _ => match expect.length {
+                        Some(length) if length != answer.body => {
+                            format!("a body of {} bytes, expected {length}", answer.body)
+                        }
+                        _ => "a body with other content".to_owned(),
+                    },
+                })
+            }
         }
     }
 

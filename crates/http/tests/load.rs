@@ -233,11 +233,58 @@ fn nobody_there_and_nobody_answering() {
     );
 }
 
+/// A server may close a connection that nobody used for a while, without a word: a request that meets that is sent
+/// again, and none is lost.
 #[test]
-fn a_server_that_closes_what_rests_loses_no_request() {
-    let url = server(|n, stream| say(stream, HELLO) && n % 3 != 2);
-    let measured = good(&load(&url, 2));
-    assert!(measured.connections > 0);
+fn a_server_that_closes_idle_connections_loses_no_request() {
+    let url = server(|_, stream| {
+        let answered = say(stream, HELLO);
+        stream
+            .set_read_timeout(Some(Duration::from_millis(600)))
+            .unwrap();
+        // Nothing comes for 600 ms, as a rule: the connection is closed.
+        answered && stream.peek(&mut [0]).is_ok_and(|n| n > 0)
+    });
+    let mut load = load(&url, 1);
+    load.pace = assay_model::web::Pace::Constant { per_s: 1.6 };
+    load.window = Duration::from_secs(4);
+    let measured = good(&load);
+    assert!(measured.connections > 1);
+}
+
+/// A server that closes a busy connection drops a request, and each one counts.
+#[test]
+fn dropped_requests_are_failures() {
+    for (every, what) in [(100, "answered before"), (7, "often")] {
+        let url = server(move |n, stream| n % every != every - 1 && say(stream, HELLO));
+        let measured = measure(&load(&url, 2));
+        let share = measured.failed() as f64 / measured.due as f64;
+        let expected = 1.0 / every as f64;
+        assert!(
+            (0.5 * expected..2.0 * expected).contains(&share),
+            "{what}: {share}"
+        );
+        assert_eq!(kinds(&measured), [FailureKind::EarlyClose], "{what}");
+        assert_eq!(measured.reopened, 0, "{what}");
+    }
+}
+
+/// Answers with another status are counted by status.
+#[test]
+fn statuses_are_counted() {
+    const BUSY: &[u8] = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
+    const GONE: &[u8] = b"HTTP/1.1 404 Gone\r\nContent-Length: 0\r\n\r\n";
+    let url = server(|n, stream| match n % 10 {
+        3 => say(stream, BUSY),
+        7 => say(stream, GONE),
+        _ => say(stream, HELLO),
+    });
+    let measured = measure(&load(&url, 2));
+    let statuses: Vec<u16> = measured.statuses.iter().map(|one| one.status).collect();
+    assert_eq!(statuses, [404, 503]);
+    let counted: u64 = measured.statuses.iter().map(|one| one.count).sum();
+    assert_eq!(counted, measured.failed_by(FailureKind::WrongStatus));
+    assert!(counted > 0);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! What steps of an HTTP load mean: who limited, what speaks against a figure, capacity, ranking.
 
 mod doubts;
+mod drift;
 mod limit;
 mod many;
 mod rank;
 #[cfg(test)]
 mod tests;
 
-pub use doubts::{ALL as DOUBTS, doubts};
+pub use doubts::{ALL as DOUBTS, by_status, doubts};
 pub use limit::limit;
 
 use crate::estimate::{around, moments};
@@ -19,6 +20,8 @@ use assay_model::{Histogram, Nanos, Sample};
 
 /// Within this share of the best rate, fewer connections do as well.
 const KNEE: f64 = 0.95;
+/// More connections bring more when they bring this much.
+pub const GAIN: f64 = 1.05;
 
 /// Judges steps of so many targets.
 #[must_use]
@@ -131,6 +134,7 @@ fn result(shape: &[&Step]) -> StepResult {
         due: all.due,
         failed: all.failed(),
         failures: all.failures.clone(),
+        statuses: all.statuses.clone(),
         histogram: all.latency,
         generators: many::given(shown),
         server_cpus,
@@ -151,7 +155,12 @@ fn result(shape: &[&Step]) -> StepResult {
                 .map(|link| link.received.max(link.sent))
         }),
         limit: most_often(shown.iter().map(|step| limit(step))),
-        doubts: each_once(judged.into_iter().flat_map(|(_, doubts)| doubts)),
+        doubts: each_once(
+            judged
+                .into_iter()
+                .flat_map(|(_, doubts)| doubts)
+                .chain(drift::rounds_differ(&valid)),
+        ),
     }
 }
 
@@ -185,6 +194,7 @@ fn merged(steps: &[&Step]) -> Measured {
         all.due += one.due;
         all.unsent += one.unsent;
         all.add_failures(&one.failures);
+        all.add_statuses(&one.statuses);
     }
     all
 }
@@ -206,16 +216,25 @@ fn percentiles(all: &Measured, histogram: &Histogram) -> Percentiles {
 
 /// Fewest connections that come within a share of the best closed loop.
 fn capacity<'a>(results: impl Iterator<Item = &'a StepResult>) -> Option<Capacity> {
-    let closed: Vec<(u32, f64)> = results
+    let closed: Vec<(u32, Estimate)> = results
         .filter(|result| result.pace == Pace::Closed)
-        .filter_map(|result| Some((result.connections, result.rate?.value)))
+        .filter_map(|result| Some((result.connections, result.rate?)))
         .collect();
-    let best = closed.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
-    let enough = closed.iter().filter(|(_, rate)| *rate >= KNEE * best);
+    let best = |of: &dyn Fn(u32) -> bool| {
+        let rates = closed.iter().filter(|(connections, _)| of(*connections));
+        rates.map(|(_, rate)| rate.value).fold(0.0, f64::max)
+    };
+    let most = closed.iter().map(|(connections, _)| *connections).max()?;
+    let enough = closed
+        .iter()
+        .filter(|(_, rate)| rate.value >= KNEE * best(&|_| true));
     let (connections, rate) = enough.min_by_key(|(connections, _)| *connections)?;
-    (*rate > 0.0).then_some(Capacity {
+    let fewer = best(&|connections| connections < most);
+    (rate.value > 0.0).then_some(Capacity {
         connections: *connections,
-        rate: *rate,
+        rate: rate.value,
+        interval: rate.interval,
+        rising: fewer > 0.0 && best(&|connections| connections == most) > GAIN * fewer,
     })
 }
 

@@ -188,6 +188,15 @@ pub struct Failures {
     pub first: String,
 }
 
+/// Answers with one status other than the expected one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StatusCount {
+    /// HTTP status, such as 503.
+    pub status: u16,
+    /// Answers to requests due in the window that had it.
+    pub count: u64,
+}
+
 /// One second of a load, from the start of the counted time.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
@@ -220,6 +229,10 @@ pub struct Measured {
     pub service: Histogram,
     /// Requests due in the window that failed, by kind.
     pub failures: Vec<Failures>,
+    /// Answers with a status other than the expected one, by status; their sum is the count of
+    /// [`FailureKind::WrongStatus`]. Empty in runs stored before 0.3.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statuses: Vec<StatusCount>,
     /// Requests due in the window.
     pub due: u64,
     /// Of these, never sent: they were still waiting for a connection when the load ended.
@@ -239,7 +252,7 @@ pub struct Measured {
     pub threads: u32,
     /// Connections made in the window.
     pub connections: u64,
-    /// Connections at rest that the server closed before the next request; it was sent again.
+    /// Idle connections that the server closed before the next request; the request was sent again on a new one.
     pub reopened: u64,
     /// Time to make a connection, TLS included.
     pub connect: Histogram,

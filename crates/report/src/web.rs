@@ -4,10 +4,14 @@ mod page;
 
 pub use page::page;
 
+use assay_judge::web::by_status;
+use assay_model::result::Estimate;
 use assay_model::run::RunState;
 use assay_model::units::{mb_per_s, significant};
-use assay_model::web::result::{Given, Judged, Percentiles, RankedBy, Ranking, StepResult};
-use assay_model::web::{Pace, Step};
+use assay_model::web::result::{
+    Capacity, Given, Judged, Percentiles, RankedBy, Ranking, StepResult,
+};
+use assay_model::web::{FailureKind, Measured, Pace, Step};
 use assay_model::{Doubt, Nanos, Run, SCHEMA_VERSION};
 use assay_page::style::Style;
 use assay_page::table::Columns;
@@ -136,7 +140,12 @@ fn rate(step: &StepResult) -> String {
     let Some(estimate) = step.rate else {
         return "void".to_owned();
     };
-    match relative_half_width(&estimate) {
+    with_half_width(&estimate)
+}
+
+/// Formats a figure with the half-width of its interval: `5,000 ±2 %`.
+fn with_half_width(estimate: &Estimate) -> String {
+    match relative_half_width(estimate) {
         // Two rounds that disagree give an interval of thousands of percent.
         Some(half) if half > 1.0 => format!("{} ±>100 %", significant(estimate.value)),
         Some(half) => format!("{} ±{:.0} %", significant(estimate.value), half * 100.0),
@@ -192,17 +201,13 @@ fn sentences(web: &Web) -> Vec<String> {
             continue;
         }
         out.push(match capacity {
-            Some(capacity) => format!(
-                "{}: {} good answers per second, from {} on.",
-                url(target),
-                significant(capacity.rate),
-                plural(u64::from(capacity.connections), "connection", "connections")
-            ),
+            Some(capacity) => describe_capacity(&url(target), capacity),
             None => format!(
                 "{}: no capacity was found, because no step of the first stage counts.",
                 url(target)
             ),
         });
+        out.extend(describe_failures(&url(target), web, target));
     }
     out.extend(
         web.judged
@@ -214,6 +219,78 @@ fn sentences(web: &Web) -> Vec<String> {
         out.push("Interrupted: this is what was measured until then.".to_owned());
     }
     out
+}
+
+/// Describes the capacity of a server with its interval; a capacity that was still rising is a lower bound.
+fn describe_capacity(url: &str, capacity: &Capacity) -> String {
+    let estimate = Estimate {
+        value: capacity.rate,
+        interval: capacity.interval,
+        rounds: 0,
+    };
+    let rate = with_half_width(&estimate);
+    let connections = plural(u64::from(capacity.connections), "connection", "connections");
+    match capacity.rising {
+        true => format!(
+            "{url}: at least {rate} good answers per second with {connections}, and more connections still brought \
+             more. The capacity is higher: name larger numbers with --concurrency."
+        ),
+        false => format!("{url}: {rate} good answers per second, from {connections} on."),
+    }
+}
+
+/// Describes the requests to one target that failed: how many, how, and whether the share depends on the load.
+/// Returns nothing below one failure in a thousand.
+fn describe_failures(url: &str, web: &Web, target: usize) -> Option<String> {
+    let steps = web.judged.steps.iter();
+    let steps: Vec<&StepResult> = steps
+        .filter(|step| step.target == target && step.due >= 100)
+        .collect();
+    let shares: Vec<f64> = steps
+        .iter()
+        .map(|step| step.failed as f64 / step.due as f64)
+        .collect();
+    let failed: u64 = steps.iter().map(|step| step.failed).sum();
+    let due: u64 = steps.iter().map(|step| step.due).sum();
+    if failed * 1000 < due || due == 0 {
+        return None;
+    }
+    let mut all = Measured::default();
+    for step in &steps {
+        all.add_failures(&step.failures);
+        all.add_statuses(&step.statuses);
+    }
+    let mut kinds: Vec<String> = all
+        .failures
+        .iter()
+        .map(|failures| match failures.kind {
+            FailureKind::WrongStatus if !all.statuses.is_empty() => by_status(&all.statuses),
+            kind => format!("{} {}", grouped(failures.count), kind.describe()),
+        })
+        .collect();
+    let unsent = failed.saturating_sub(all.failures.iter().map(|failures| failures.count).sum());
+    if unsent > 0 {
+        kinds.push(format!("{} never sent", grouped(unsent)));
+    }
+    let (least, most) = shares
+        .iter()
+        .fold((f64::INFINITY, 0.0f64), |(least, most), share| {
+            (least.min(*share), most.max(*share))
+        });
+    let percent = |share: f64| assay_page::units::percent(share * 100.0);
+    // The share of a rare failure varies by chance; a factor of two is not the load's doing.
+    let (least_shown, most_shown) = (percent(least), percent(most));
+    let range = match least_shown == most_shown {
+        true => least_shown,
+        false => format!("{least_shown} to {most_shown}"),
+    };
+    let text = match shares.len() >= 3 && most <= 2.0 * least {
+        true => {
+            format!("{range} % of the requests failed at every rate, so the load is not the cause")
+        }
+        false => format!("{} of {} requests failed", grouped(failed), grouped(due)),
+    };
+    Some(format!("{url}: {text}: {}.", clean(&kinds.join(", "))))
 }
 
 fn ranked(ranking: &Ranking, url: &dyn Fn(usize) -> String) -> String {

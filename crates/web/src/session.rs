@@ -4,7 +4,7 @@ use crate::server::Server;
 use crate::step::{Bench, Manner, Shape, measure};
 use crate::target::Target;
 use assay_http::{LoadError, MOST_CONNECTIONS};
-use assay_judge::web::judge;
+use assay_judge::web::{GAIN, judge};
 use assay_model::web::result::Capacity;
 use assay_model::web::{Pace, Step};
 use serde::Serialize;
@@ -17,15 +17,16 @@ use std::time::Duration;
 pub enum Search {
     /// These.
     List(Vec<u32>),
-    /// 1, 2, 4, … until twice as many bring less than 5 % more, at most this many.
+    /// 1, 2, 4, … for a moment each until twice as many bring less than 5 % more, at most this many. The numbers
+    /// around the fewest that suffice are then measured in rounds.
     Doubling(u32),
 }
 
-/// More connections bring more when they bring this much.
-const GAIN: f64 = 1.05;
 /// Connections that an open loop may use: enough that a short stall of the server makes nobody wait for
 /// one, few enough for a server with default limits.
 const OPEN: u32 = 256;
+/// Time that is counted in a step of the search, at most, and time before it.
+const SEARCH: (f64, f64) = (0.4, 0.1);
 /// Pause between steps, for the server to close what is left.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -204,6 +205,7 @@ pub fn carry_out_on(
         stop,
         tell,
         slot: 0,
+        searching: false,
     };
     session.capacity()?;
     session.latency()
@@ -212,17 +214,18 @@ pub fn carry_out_on(
 /// Time that it all takes, about.
 #[must_use]
 pub fn estimate(targets: usize, settings: &Settings) -> Duration {
-    let first = match &settings.connections {
-        Search::List(list) => list.len(),
-        // A server on one machine is full at some ten connections.
-        Search::Doubling(most) => (most.ilog2() as usize + 1).min(5),
+    // A server on one machine is often full at some ten connections.
+    let (first, search) = match &settings.connections {
+        Search::List(list) => (list.len(), 0),
+        Search::Doubling(most) => (5, (most.ilog2() as usize + 1).min(6)),
     };
     let second = settings.shares.len() + settings.rates.len();
     let each = |steps: usize, seconds: f64| {
         steps as f64 * (seconds + settings.washout + PAUSE.as_secs_f64())
     };
     let once = each(first, settings.seconds.0) + each(second, settings.seconds.1);
-    let all = once * f64::from(settings.rounds) * targets as f64;
+    let search = search as f64 * (SEARCH.0 + SEARCH.1 + PAUSE.as_secs_f64());
+    let all = (search + once * f64::from(settings.rounds)) * targets as f64;
     Duration::try_from_secs_f64(all).unwrap_or(Duration::MAX)
 }
 
@@ -234,48 +237,105 @@ struct Session<'a> {
     tell: &'a mut (dyn FnMut(Event<'_>) + Send),
     left: Duration,
     slot: u64,
+    /// The steps of the search are not kept.
+    searching: bool,
 }
 
 impl Session<'_> {
     /// Closed loops.
     fn capacity(&mut self) -> Result<(), CarryError> {
-        let targets = self.loading.targets();
-        match self.settings.connections.clone() {
-            Search::List(list) => {
-                for round in 0..self.settings.rounds {
-                    for &connections in &list {
-                        self.all_targets(round, connections)?;
-                    }
-                }
-            }
-            Search::Doubling(most) => {
-                let mut connections = 1;
-                let mut best = vec![0.0; targets];
-                loop {
-                    for round in 0..self.settings.rounds {
-                        self.all_targets(round, connections)?;
-                    }
-                    let judged = judge(self.steps, targets);
-                    let mut more = false;
-                    for (target, best) in best.iter_mut().enumerate() {
-                        let here = judged
-                            .steps
-                            .iter()
-                            .find(|step| step.target == target && step.connections == connections);
-                        let rate = here
-                            .and_then(|step| step.rate)
-                            .map_or(0.0, |rate| rate.value);
-                        more |= rate > *best * GAIN;
-                        *best = best.max(rate);
-                    }
-                    if !more || connections >= most || (self.stop)() {
-                        break;
-                    }
-                    connections = connections.saturating_mul(2).min(most);
-                }
+        let (mut list, most) = match self.settings.connections.clone() {
+            Search::List(list) => (list, 0),
+            Search::Doubling(most) => (self.search(most)?, most),
+        };
+        for round in 0..self.settings.rounds {
+            for &connections in &list {
+                self.all_targets(round, connections)?;
             }
         }
+        // The moments of the search may have missed the top.
+        while let Some(connections) = self.next_to_try(&list, most) {
+            for round in 0..self.settings.rounds {
+                self.all_targets(round, connections)?;
+            }
+            list.push(connections);
+        }
         Ok(())
+    }
+
+    /// Returns twice the most connections tried where they still brought more, while `most` allows them.
+    fn next_to_try(&self, list: &[u32], most: u32) -> Option<u32> {
+        let tried = *list.last()?;
+        let rising = |capacity: &Option<Capacity>| capacity.is_some_and(|found| found.rising);
+        let judged = judge(self.steps, self.loading.targets());
+        let more = judged.capacity.iter().any(rising) && tried < most && !(self.stop)();
+        more.then(|| tried.saturating_mul(2).min(most))
+    }
+
+    /// Looks for the fewest connections that reach the highest rate, for a moment with each number, and returns
+    /// the numbers around it that are worth measuring. What is seen here is not kept.
+    fn search(&mut self, most: u32) -> Result<Vec<u32>, CarryError> {
+        let targets = self.loading.targets();
+        let kept = self.steps.len();
+        self.searching = true;
+        let mut rates: Vec<Vec<(u32, f64)>> = vec![Vec::new(); targets];
+        let mut connections = 1;
+        loop {
+            for (target, rates) in rates.iter_mut().enumerate() {
+                let seconds = (
+                    self.settings.seconds.0.min(SEARCH.0),
+                    self.settings.washout.min(SEARCH.1),
+                );
+                let shape = Shape {
+                    target,
+                    round: 0,
+                    connections,
+                    pace: Pace::Closed,
+                    share: None,
+                };
+                self.step_for(shape, seconds)?;
+                let seen = self
+                    .steps
+                    .drain(kept..)
+                    .map(|step| step.measured.rate())
+                    .sum();
+                rates.push((connections, seen));
+            }
+            let rising = |rates: &Vec<(u32, f64)>| {
+                let before = rates[..rates.len() - 1]
+                    .iter()
+                    .map(|(_, rate)| *rate)
+                    .fold(0.0, f64::max);
+                rates.last().is_some_and(|(_, rate)| *rate > GAIN * before)
+            };
+            if !rates.iter().any(rising) || connections >= most || (self.stop)() {
+                break;
+            }
+            connections = connections.saturating_mul(2).min(most);
+        }
+        self.searching = false;
+        let enough = |rates: &Vec<(u32, f64)>| {
+            let best = rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+            let enough = rates.iter().find(|(_, rate)| *rate * GAIN >= best);
+            enough.map_or(1, |(connections, _)| *connections)
+        };
+        let mut list: Vec<u32> = rates
+            .iter()
+            .map(enough)
+            .flat_map(|knee| {
+                [
+                    1,
+                    knee / 4,
+                    knee / 2,
+                    knee,
+                    knee.saturating_mul(2).min(most),
+                ]
+            })
+            .filter(|connections| *connections > 0)
+            .collect();
+        list.sort_unstable();
+        list.dedup();
+        Ok(list)
     }
 
     fn all_targets(&mut self, round: u32, connections: u32) -> Result<(), CarryError> {
@@ -359,17 +419,22 @@ impl Session<'_> {
     }
 
     fn step(&mut self, shape: Shape) -> Result<(), CarryError> {
+        let seconds = match self.loading.allowed(shape).pace {
+            Pace::Closed => self.settings.seconds.0,
+            _ => self.settings.seconds.1,
+        };
+        self.step_for(shape, (seconds, self.settings.washout))
+    }
+
+    /// Carries a step out for so many seconds that count, after so many that do not.
+    fn step_for(&mut self, shape: Shape, (seconds, washout): (f64, f64)) -> Result<(), CarryError> {
         if (self.stop)() {
             return Ok(());
         }
         // A closed loop goes as fast as it can: where a rate was agreed on, it becomes an open one.
         let shape = self.loading.allowed(shape);
         let settings = self.settings;
-        let seconds = match shape.pace {
-            Pace::Closed => settings.seconds.0,
-            _ => settings.seconds.1,
-        };
-        let whole = Duration::from_secs_f64(seconds + settings.washout) + PAUSE;
+        let whole = Duration::from_secs_f64(seconds + washout) + PAUSE;
         self.slot += 1;
         (self.tell)(Event::Begins {
             target: shape.target,
@@ -381,7 +446,7 @@ impl Session<'_> {
         let manner = Manner {
             shuffled: settings.shuffled,
             requests_per_connection: settings.requests_per_connection,
-            washout: Duration::from_secs_f64(settings.washout),
+            washout: Duration::from_secs_f64(washout),
             window: Duration::from_secs_f64(seconds),
             limit: Duration::from_secs_f64(settings.limit),
             threads: settings.threads,
@@ -400,7 +465,9 @@ impl Session<'_> {
                     left: left.saturating_sub(since),
                 });
             })?;
-        (self.tell)(Event::Ended(&step));
+        if !self.searching {
+            (self.tell)(Event::Ended(&step));
+        }
         self.left = self.left.saturating_sub(whole);
         // What was interrupted before anything was counted says nothing.
         if !step.measured.interrupted || step.measured.answers > 0 {

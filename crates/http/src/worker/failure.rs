@@ -11,6 +11,17 @@ use std::time::Duration;
 /// Rest after a failure without an answer, so that a dead server is not asked as fast as possible.
 pub(super) const REST: u64 = 10_000_000;
 
+/// A connection that carried nothing for this long was idle. Servers close idle connections after seconds
+/// (nginx 75 s, Apache and Node.js 5 s), and a request may cross the close on its way. A server that closes a
+/// busier connection dropped the request.
+const IDLE: u64 = 500_000_000;
+
+/// Returns whether a connection was idle before a request that began at `begun`, when its last answer
+/// ended at `answered`. All times are nanoseconds from the start of the load.
+pub(super) fn was_idle(answered: u64, begun: u64) -> bool {
+    begun.saturating_sub(answered) >= IDLE
+}
+
 impl Worker<'_> {
     /// A request takes too long.
     pub(super) fn expire(&mut self, at: usize) {
@@ -38,8 +49,9 @@ impl Worker<'_> {
     pub(super) fn broken(&mut self, at: usize, error: Broken) {
         let connection = &mut self.connections[at];
         let request = &self.load.requests[connection.which];
-        if connection.answers > 0 && !connection.reader.started() && request.repeatable {
-            // The server closed a connection at rest: the request is sent again on a new one, and the
+        let idle = connection.answers > 0 && was_idle(connection.answered, connection.begun);
+        if idle && !connection.reader.started() && request.repeatable {
+            // The server closed an idle connection: the request is sent again on a new one, and the
             // time counts (RFC 9112, section 9.3.1).
             self.tally.reopened += 1;
             connection.close();

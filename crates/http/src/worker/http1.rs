@@ -137,6 +137,7 @@ impl Worker<'_> {
         let connection = &mut self.connections[at];
         let request = &self.load.requests[connection.which];
         connection.answers += 1;
+        connection.answered = self.now;
         let enough = self.load.requests_per_connection;
         let over = !answer.reusable
             || request.close

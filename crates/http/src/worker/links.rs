@@ -2,7 +2,7 @@
 //! group of places that share a link; when a server ends one in order, the group makes another while the
 //! requests that are on the old one end there.
 
-use super::failure::{REST, classify, late};
+use super::failure::{REST, classify, late, was_idle};
 use super::{SPOKEN, Worker};
 use crate::connection::Phase;
 use crate::h2::{Event, Session};
@@ -36,6 +36,8 @@ struct Link {
     heard: u64,
     asked: u32,
     answers: u32,
+    /// When the last answer ended.
+    answered: u64,
     hung_up: bool,
     /// Takes no more requests.
     retired: bool,
@@ -209,6 +211,7 @@ impl Worker<'_> {
             heard: self.now,
             asked: 0,
             answers: 0,
+            answered: 0,
             hung_up: false,
             retired: false,
             waiting: VecDeque::new(),
@@ -309,6 +312,7 @@ impl Worker<'_> {
         match event {
             Event::Answer { place, answer } => {
                 self.links.all[which].answers += 1;
+                self.links.all[which].answered = self.now;
                 self.judge(place as usize, &answer);
                 self.ended(place as usize, self.now);
             }
@@ -370,7 +374,7 @@ impl Worker<'_> {
         self.links.close(which);
         let link = &mut self.links.all[which];
         let waiting = std::mem::take(&mut link.waiting);
-        let (phase, old) = (link.phase, link.answers > 0);
+        let (phase, answers, answered) = (link.phase, link.answers, link.answered);
         let gone = link.session.gone().map(str::to_owned);
         let under_way: Vec<(u32, bool)> = link.session.places().collect();
         let say = |started: bool| match &why {
@@ -393,9 +397,9 @@ impl Worker<'_> {
             let at = place as usize;
             let (kind, why) = say(started);
             let repeatable = self.load.requests[self.connections[at].which].repeatable;
-            // As with HTTP/1.1: a server that closes a connection at rest has not looked at what crosses
-            // that on its way.
-            match by_rest && old && !started && repeatable && gone.is_none() {
+            // As with HTTP/1.1: a request that crosses the close of an idle connection is sent again.
+            let idle = answers > 0 && was_idle(answered, self.connections[at].begun);
+            match by_rest && idle && !started && repeatable && gone.is_none() {
                 true => self.again(at, kind, || why),
                 false => self.failed(at, kind, || why),
             }

@@ -3,11 +3,11 @@
 use super::limit::percent;
 use super::many;
 use crate::doubts::{suspect, void};
-use assay_model::web::{Measured, Pace, Step};
+use assay_model::web::{FailureKind, Measured, Pace, StatusCount, Step};
 use assay_model::{Doubt, Nanos};
 
 /// All rules; each has a section of its name in the book.
-pub const ALL: [&str; 11] = [
+pub const ALL: [&str; 13] = [
     "nothing-answered",
     "interrupted",
     "requests-failed",
@@ -15,6 +15,8 @@ pub const ALL: [&str; 11] = [
     "generator-full",
     "littles-law",
     "rate-not-reached",
+    "rounds-differ",
+    "drift",
     "few-answers",
     "foreign-work",
     "generator-lost",
@@ -38,7 +40,7 @@ pub(super) const REACHED: f64 = 0.995;
 /// A larger share of failures than this is more than an accident.
 const FAILED: f64 = 0.001;
 /// From this share on, the requests that succeeded are a selection.
-const FAILED_MOST: f64 = 0.01;
+const FAILED_MOST: f64 = 0.10;
 /// Fewer answers than this have no p99.
 const FEW: u64 = 100;
 /// CPUs that others may use, as a share of all, before they slow down what is measured.
@@ -49,7 +51,7 @@ const STOLEN: f64 = 0.05;
 /// All that speaks against a step.
 #[must_use]
 pub fn doubts(step: &Step) -> Vec<Doubt> {
-    const RULES: [fn(&Step) -> Option<Doubt>; 9] = [
+    const RULES: [fn(&Step) -> Option<Doubt>; 10] = [
         nothing_answered,
         interrupted,
         requests_failed,
@@ -59,6 +61,7 @@ pub fn doubts(step: &Step) -> Vec<Doubt> {
         rate_not_reached,
         few_answers,
         foreign_work,
+        super::drift::drift,
     ];
     // Of several generators, what is said of one has its name.
     const OWN: [fn(&Step) -> Option<Doubt>; 4] =
@@ -118,7 +121,12 @@ fn requests_failed(step: &Step) -> Option<Doubt> {
     let mut kinds: Vec<String> = measured
         .failures
         .iter()
-        .map(|failures| format!("{} {}", failures.count, failures.kind.describe()))
+        .map(|failures| match failures.kind {
+            FailureKind::WrongStatus if !measured.statuses.is_empty() => {
+                by_status(&measured.statuses)
+            }
+            kind => format!("{} {}", failures.count, kind.describe()),
+        })
         .collect();
     if measured.unsent > 0 {
         kinds.push(format!("{} never sent", measured.unsent));
@@ -135,6 +143,23 @@ fn requests_failed(step: &Step) -> Option<Doubt> {
         true => void("requests-failed", evidence, remedy),
         false => suspect("requests-failed", evidence, remedy),
     })
+}
+
+/// Describes answers with an unexpected status: `43 with status 503`, the most frequent first.
+#[must_use]
+pub fn by_status(statuses: &[StatusCount]) -> String {
+    let mut sorted = statuses.to_vec();
+    sorted.sort_by_key(|one| std::cmp::Reverse(one.count));
+    let each = sorted
+        .iter()
+        .take(4)
+        .map(|one| format!("{} with status {}", one.count, one.status));
+    let mut text = each.collect::<Vec<_>>().join(", ");
+    if sorted.len() > 4 {
+        let rest: u64 = sorted[4..].iter().map(|one| one.count).sum();
+        text.push_str(&format!(", {rest} with others"));
+    }
+    text
 }
 
 /// Lateness that one send of a hundred exceeds.
@@ -237,7 +262,10 @@ fn rate_not_reached(step: &Step) -> Option<Doubt> {
     let measured = &step.measured;
     // Random times have a spread of their own: what was due counts, not what was meant.
     let due = measured.due as f64 * 1e9 / measured.window.0.max(1) as f64;
-    (measured.answers > 0 && measured.rate() < REACHED * due).then(|| {
+    // Requests that failed at once took no time: `requests-failed` is about them.
+    let in_time = measured.failed() - measured.unsent - measured.failed_by(FailureKind::TimedOut);
+    let ended = measured.rate() + in_time as f64 * 1e9 / measured.window.0.max(1) as f64;
+    (measured.answers > 0 && ended < REACHED * due).then(|| {
         suspect(
             "rate-not-reached",
             format!(

@@ -148,10 +148,37 @@ fn each_rule_speaks_for_its_case_alone() {
         Severity::Suspect,
     );
     one(
-        &|step| fail(step, FailureKind::Reset, 1000),
+        &|step| fail(step, FailureKind::Reset, 3000),
         closed(),
         "requests-failed",
         void,
+    );
+    // Failures that took no time are not a rate that was not reached.
+    one(
+        &|step| {
+            fail(step, FailureKind::WrongStatus, 2000);
+            step.measured.due -= 2000;
+            step.measured.answers -= 2000;
+        },
+        open(),
+        "requests-failed",
+        Severity::Suspect,
+    );
+    one(
+        &|step| {
+            step.measured.window = Nanos(8 * S);
+            let second = |answers| assay_model::web::Second {
+                answers,
+                ..Default::default()
+            };
+            step.measured.seconds = [4500, 4500, 2500, 2500, 2000, 2000, 1000, 1000]
+                .map(second)
+                .to_vec();
+            step.measured.under_way = 2.5;
+        },
+        closed(),
+        "drift",
+        Severity::Suspect,
     );
     one(
         &|step| step.measured.interrupted = true,
@@ -316,6 +343,53 @@ fn capacity_is_where_more_connections_bring_no_more() {
     let two = &judged.steps[1];
     assert!((two.per_cpu_second.unwrap().value - 9_700.0).abs() < 1e-6);
     assert!((two.per_percent.unwrap() - 9_700.0 / 25.0).abs() < 1e-6);
+}
+
+/// A server that is limited by its latency does more with each connection: what was reached is no capacity.
+#[test]
+fn a_capacity_that_still_rises_is_a_lower_bound() {
+    let rising = |rates: &[(u32, u64)]| {
+        let steps = rates.iter().map(|&(connections, rate)| {
+            let mut step = closed();
+            step.connections = connections;
+            step.measured.answers = rate * 2;
+            step.measured.under_way = rate as f64 / 1000.0;
+            step
+        });
+        judge(&steps.collect::<Vec<_>>(), 1).capacity[0]
+            .unwrap()
+            .rising
+    };
+    assert!(rising(&[(1, 900), (2, 1_800), (10, 8_835)]));
+    assert!(rising(&[(8, 8_000), (16, 8_500)]));
+    assert!(!rising(&[(1, 9_000), (2, 9_900), (4, 10_000), (8, 9_900)]));
+    assert!(!rising(&[(16, 10_000), (32, 10_400)]));
+    // One number of connections shows neither.
+    assert!(!rising(&[(64, 10_000)]));
+}
+
+/// Rounds that differ twofold say so, in their order.
+#[test]
+fn rounds_of_a_server_that_slows_down_differ() {
+    let round = |round: u32, answers: u64| {
+        let mut step = closed();
+        step.round = round;
+        step.measured.answers = answers;
+        step.measured.under_way = answers as f64 / 2000.0;
+        step
+    };
+    let codes = |steps: &[Step]| -> Vec<String> {
+        let judged = judge(steps, 1);
+        judged.steps[0]
+            .doubts
+            .iter()
+            .map(|doubt| doubt.code.clone())
+            .collect()
+    };
+    let slower = [round(0, 20_000), round(1, 18_000), round(2, 1_100)];
+    assert_eq!(codes(&slower), ["rounds-differ"]);
+    let noisy = [round(0, 20_000), round(1, 14_000), round(2, 19_000)];
+    assert_eq!(codes(&noisy), [""; 0]);
 }
 
 #[test]

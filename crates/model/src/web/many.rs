@@ -1,6 +1,8 @@
 //! One load from several machines at once: what each of them gave, and what they gave together.
 
-use super::{FailureKind, Failures, LinkUse, MachineUse, Measured, Pace, Second, Step};
+use super::{
+    FailureKind, Failures, LinkUse, MachineUse, Measured, Pace, Second, StatusCount, Step,
+};
 use crate::clock::Offset;
 use crate::histogram::Histogram;
 use crate::units::Nanos;
@@ -124,6 +126,22 @@ impl Measured {
             own.longest = own.longest.max(more.longest);
         }
         self.add_failures(&one.failures);
+        self.add_statuses(&one.statuses);
+    }
+
+    /// Adds answers with an unexpected status, by status.
+    pub fn add_statuses(&mut self, more: &[StatusCount]) {
+        for one in more {
+            match self
+                .statuses
+                .binary_search_by_key(&one.status, |own| own.status)
+            {
+                Ok(at) => {
+                    self.statuses[at].count = self.statuses[at].count.saturating_add(one.count)
+                }
+                Err(at) => self.statuses.insert(at, *one),
+            }
+        }
     }
 
     /// Adds failures, by kind.

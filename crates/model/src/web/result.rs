@@ -1,9 +1,9 @@
 //! What the steps of a load mean, derived from them on read.
 
-use super::{Failures, Pace};
+use super::{Failures, Pace, StatusCount};
 use crate::doubt::Doubt;
 use crate::histogram::Histogram;
-use crate::result::Estimate;
+use crate::result::{Estimate, Interval};
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -114,6 +114,9 @@ pub struct StepResult {
     pub failed: u64,
     /// By kind.
     pub failures: Vec<Failures>,
+    /// Answers with an unexpected status, by status.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statuses: Vec<StatusCount>,
     /// What each of several generators gave.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<Given>,
@@ -156,6 +159,13 @@ pub struct Capacity {
     pub connections: u32,
     /// Good answers per second there.
     pub rate: f64,
+    /// Interval of that rate over the rounds; none with fewer than two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
+    /// The most connections that were tried brought more than 5 % over fewer: the server can do more than
+    /// `rate`, which then is a lower bound.
+    #[serde(default)]
+    pub rising: bool,
 }
 
 /// What a ranking goes by.

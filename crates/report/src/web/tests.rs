@@ -16,6 +16,7 @@ fn step(target: usize, pace: Pace, connections: u32) -> StepResult {
         rounds: 3,
     };
     StepResult {
+        statuses: Vec::new(),
         target,
         connections,
         pace,
@@ -86,6 +87,8 @@ fn judged() -> Judged {
             Some(Capacity {
                 connections: 4,
                 rate: 12_345.0,
+                interval: None,
+                rising: false,
             }),
             None,
         ],

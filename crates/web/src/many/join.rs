@@ -270,6 +270,9 @@ fn can_be(order: &Order, step: &Step) -> bool {
         seen.failures
             .iter()
             .fold(0, |sum, one| one.count.saturating_add(sum)),
+        seen.statuses
+            .iter()
+            .fold(0, |sum, one| one.count.saturating_add(sum)),
     ];
     let bins = [&seen.latency, &seen.service, &seen.lateness, &seen.connect];
     // Only what was ended before its time, or never had an answer, was counted for less.
@@ -282,6 +285,8 @@ fn can_be(order: &Order, step: &Step) -> bool {
         && bins.iter().all(|one| one.bins().count() <= 200_000)
         && seen.seconds.len() as u128 <= window / 1_000_000_000 + 1
         && seen.failures.len() <= assay_model::web::FailureKind::ALL.len()
+        && seen.statuses.len() <= 900
+        && seen.statuses.is_sorted_by_key(|one| one.status)
         // Sums of what is larger are no numbers any more, and could not be read out of the store.
         && (0.0..MOST as f64).contains(&seen.under_way)
         && step.parts.is_empty()

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay web http://127.0.0.1/                     capacity with 1 to 10 connections, then what a
-                                                  user waits at 25, 50, 75 and 90 % of it
+  assay web http://127.0.0.1/                     the capacity, then the latency that users see at
+                                                  25, 50, 75 and 90 % of it, in a minute
   assay web http://localhost:8080/a.html --html r.html
                                                   the same with curves, as a page
   assay web http://127.0.0.1:81/ http://127.0.0.1:82/
                                                   two servers in turns, and a ranking
-  assay web URL --concurrency search              1, 2, 4, … until more brings no more
+  assay web URL --concurrency 1,2,3,4,5,6,7,8     the capacity from these numbers of connections
   assay web URL --concurrency 64 --at '' --rate 500,1000 --poisson
                                                   one closed loop, two rates at random times
   assay web https://localhost/ --insecure --new-connections --tls-resume
@@ -49,8 +49,8 @@ pub struct Args {
     /// http:// or https://; several are measured in turns and compared
     #[arg(value_name = "URL", required = true)]
     pub urls: Vec<String>,
-    /// Numbers of connections for the capacity, or `search`
-    #[arg(long, value_name = "LIST", default_value = "1,2,3,4,5,6,7,8,9,10")]
+    /// Connections to find the capacity: numbers, or `search` for 1, 2, 4, …
+    #[arg(long, value_name = "LIST", default_value = "search")]
     concurrency: String,
     /// Shares of the capacity, in percent, at which the latency is measured
     #[arg(long, value_name = "LIST", default_value = "25,50,75,90")]
@@ -69,7 +69,7 @@ pub struct Args {
     /// How often each step is repeated
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Time that is counted in a step [default: 1.5s for the capacity, 4s for latencies]
+    /// Time that is counted in a step [default: 1s for the capacity, 2s for latencies]
     #[arg(long, value_name = "TIME")]
     seconds: Option<Nanos>,
     /// Time before it that is not counted
@@ -342,7 +342,7 @@ impl Args {
             rates,
             poisson: self.poisson,
             rounds: self.rounds,
-            seconds: (seconds(1.5), seconds(4.0)),
+            seconds: (seconds(1.0), seconds(2.0)),
             // All of a log counts.
             washout: match self.log {
                 Some(_) => 0.0,
