@@ -16,6 +16,8 @@ const LINK_FULL: f64 = 0.90;
 const BUSY: f64 = 0.90;
 /// All CPUs of the machine busier than this: none is left.
 const MACHINE: f64 = 0.95;
+/// A server whose threads are busy for less than this share of the time of its requests waits for something else.
+const OWN: f64 = 0.25;
 /// A connection that took longer waited for another try of its first packet (1 s, RFC 6298).
 const ANOTHER_TRY: u64 = 900_000_000;
 /// A generator that sends later than this is not on time.
@@ -208,8 +210,16 @@ fn places(step: &Step) -> &'static str {
     }
 }
 
+/// Returns the share of the time of its requests that the server's threads were on a CPU or waited for one.
+fn own_share(step: &Step) -> Option<f64> {
+    let server = step.server.as_ref().ok()?;
+    let waited = server.waited.map_or(0, |waited| waited.0);
+    let cpus = (server.cpu.0 + waited) as f64 / server.window.0.max(1) as f64;
+    (step.measured.under_way > 0.0).then(|| cpus / step.measured.under_way)
+}
+
 /// Nothing is full. In a closed loop every request is somewhere: with the generator idle and the network
-/// not able to hold it, it is with the server.
+/// not able to hold it, it is with the server, or with something that the server waits for.
 fn rest(step: &Step) -> Limit {
     let measured = &step.measured;
     let seen = |step: &Step| {
@@ -257,6 +267,20 @@ fn rest(step: &Step) -> Limit {
     });
     let all_there = measured.under_way >= 0.9 * step.places() as f64;
     if (local || roomy) && all_there && step.server.is_ok() {
+        if own_share(step).is_some_and(|share| share < OWN) {
+            return Limit {
+                who: Limited::NotKnown,
+                evidence: format!(
+                    "{:.1} of {} {} had a request at the server all the time, and the server used a CPU for little \
+                     of it: it waits for something else, such as a backend, a disk, a lock, a CPU quota or a link \
+                     slower than its interface says; {}",
+                    measured.under_way,
+                    step.places(),
+                    places(step),
+                    seen(step)
+                ),
+            };
+        }
         return Limit {
             who: Limited::Server,
             evidence: format!(

@@ -235,7 +235,15 @@ fn who_limited() {
         limit(&step).who
     };
     assert_eq!(who(closed(), &|_| {}), Limited::Server);
-    assert_eq!(who(closed(), &idle_server), Limited::Server);
+    // Threads of the server that share the time of the requests evenly: no thread is full, and it is the server.
+    let spread = |step: &mut Step| {
+        let server = step.server.as_mut().unwrap();
+        (server.cpu, server.busiest, server.active) = (Nanos(7 * S), Some(0.44), 8);
+        step.machine.cpus = 16;
+    };
+    assert_eq!(who(closed(), &spread), Limited::Server);
+    // It waits for something else: a backend, or a link that is shaped.
+    assert_eq!(who(closed(), &idle_server), Limited::NotKnown);
     assert_eq!(who(open(), &idle_server), Limited::Rate);
     assert_eq!(
         who(closed(), &|step| step.measured.cpu = Nanos(2 * S)),
