@@ -5,16 +5,18 @@ use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_changes::Journal;
 use assay_engine::Environment;
-use assay_host::Live;
+use assay_host::{HostError, Live, OutputFile, is_same_file};
 use assay_instruments::Cancel;
 use assay_instruments::scratch::State;
 use assay_model::Machine;
 use assay_page::Style;
+use assay_page::output::escape;
 use assay_store::Store;
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Write as _};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -186,12 +188,14 @@ pub fn error_style(global: &Global) -> Style {
 fn style_of(global: &Global, to: &(impl IsTerminal + AsFd)) -> Style {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| value != OsStr::new(""));
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == OsStr::new("dumb"));
+    let color = match global.color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => to.is_terminal() && !no_color && !dumb,
+    };
+    STYLED.fetch_or(color, Ordering::Relaxed);
     Style {
-        color: match global.color {
-            Color::Always => true,
-            Color::Never => false,
-            Color::Auto => to.is_terminal() && !no_color && !dumb,
-        },
+        color,
         width: width(to),
     }
 }
@@ -238,13 +242,23 @@ pub fn read_bounded(most: usize) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Whether colours are wanted on standard output or standard error.
+static STYLED: AtomicBool = AtomicBool::new(false);
+
+/// A text as it may be written, with what deceives in it made visible.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    escape(text, STYLED.load(Ordering::Relaxed))
+}
+
 /// Writes to standard error, if anybody listens.
 pub fn tell(words: std::fmt::Arguments<'_>) {
-    let _ = std::io::stderr().lock().write_fmt(words);
+    let text = words.to_string();
+    let _ = std::io::stderr().lock().write_all(shown(&text).as_bytes());
 }
 
 /// Writes to standard output; a reader that went away is an error that `main` forgives.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    let text = shown(text);
     let mut stdout = std::io::stdout().lock();
     stdout
         .write_all(text.as_bytes())
@@ -252,40 +266,67 @@ pub fn print(text: &str) -> anyhow::Result<()> {
         .context("standard output")
 }
 
-/// Writes a file that the user named, whole or not at all. Where the name is a link, the file behind
-/// it is written.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the user named this file on the command line"
-)]
+/// Writes a file that the user named, whole or not at all. No link is followed.
 pub fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
-    let fail = || format!("cannot write {}", path.display());
-    // A pipe or /dev/stdout cannot be replaced by a new file.
-    if path.exists() && !path.is_file() {
-        return std::fs::write(path, text).with_context(fail);
+    check_named_once(path)?;
+    let text = escape(text, false);
+    let mut output = OutputFile::create(path).map_err(unwritten)?;
+    match output.write_all(text.as_bytes()) {
+        // A reader that went away is an error that `main` forgives.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Err(error.into()),
+        written => written.with_context(|| format!("cannot write {}", path.display()))?,
     }
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let mut name = OsString::from(".");
-    name.push(path.file_name().with_context(fail)?);
-    name.push(format!(".{}.part", std::process::id()));
-    let part = path.with_file_name(name);
-    let mut file = File::create_new(&part).with_context(fail)?;
-    let written = file
-        .write_all(text.as_bytes())
-        .and_then(|()| std::fs::rename(&part, &path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&part);
-    }
-    written.with_context(fail)
+    output.publish().map_err(unwritten)
 }
 
 /// Writes a file with a secret in it: new, and for this user alone.
 pub fn write_secret(path: &Path, text: &str) -> anyhow::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut options = File::options();
-    let opened = options.write(true).create_new(true).mode(0o600).open(path);
-    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
-    written.with_context(|| format!("cannot write {} (it has to be new)", path.display()))
+    let written = OutputFile::create_secret(path).and_then(|mut output| {
+        output.write_bytes(text.as_bytes())?;
+        output.publish()
+    });
+    written.map_err(unwritten)
+}
+
+/// An output that could not be written, with its path.
+pub fn unwritten(error: HostError) -> anyhow::Error {
+    anyhow::anyhow!("cannot write {error}")
+}
+
+/// Refuses to replace the store, or a file that the command line names a second time: that one is read.
+pub fn check_named_once(path: &Path) -> anyhow::Result<()> {
+    if !path.is_file() {
+        return Ok(());
+    }
+    let store = match std::env::var_os("ASSAY_STORE") {
+        Some(store) => Some(PathBuf::from(store)),
+        None => data_dir().ok().map(|dir| dir.join("assay.db")),
+    };
+    anyhow::ensure!(
+        !store.is_some_and(|store| is_same_file(&store, path)),
+        "{} is the store of runs; write to another file",
+        path.display()
+    );
+    let named = std::env::args_os()
+        .skip(1)
+        .filter(|word| names_file(word, path));
+    anyhow::ensure!(
+        named.count() < 2,
+        "{} is named twice, and would be replaced by what is made from it; write to another file",
+        path.display()
+    );
+    Ok(())
+}
+
+/// Whether a word of the command line names a file: `FILE`, `--option=FILE` or `-oFILE`.
+fn names_file(word: &OsStr, path: &Path) -> bool {
+    let bytes = word.as_bytes();
+    let value = match bytes.iter().position(|byte| *byte == b'=') {
+        Some(equals) if bytes.starts_with(b"--") => &bytes[equals + 1..],
+        _ if bytes.starts_with(b"-") => bytes.get(2..).unwrap_or_default(),
+        _ => bytes,
+    };
+    is_same_file(Path::new(OsStr::from_bytes(value)), path)
 }
 
 /// Signals that come within this time are one wish: timeout(1) sends its signal twice at once.

@@ -22,6 +22,7 @@ mod context;
 mod elsewhere;
 mod global;
 mod input;
+mod open_changes;
 mod pages;
 mod progress;
 mod remote;
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
             );
             std::process::exit(2)
         }
-        None => error.exit(),
+        None => exit_with(&error),
     });
     match verbs::dispatch(cli) {
         Ok(status) => status.into(),
@@ -53,6 +54,17 @@ fn main() -> ExitCode {
             status::Status::of(&error).into()
         }
     }
+}
+
+/// Ends as clap does; an argument that it repeats shows what it holds.
+fn exit_with(error: &clap::Error) -> ! {
+    let text = error.render().to_string();
+    let shown = context::shown(&text);
+    if !error.use_stderr() || shown == text {
+        error.exit();
+    }
+    eprint!("{shown}");
+    std::process::exit(error.exit_code())
 }
 
 /// The word that is not UTF-8, where that is the error: clap does not say which one it is.

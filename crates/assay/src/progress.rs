@@ -1,5 +1,6 @@
 //! Progress on standard error: a bar with the time left on a terminal, a line now and then in a log.
 
+use crate::context::shown;
 use assay_engine::Event;
 use assay_model::Nanos;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
@@ -87,7 +88,7 @@ impl Meter {
     /// What is going on now.
     pub fn say(&mut self, text: String) {
         if let Some(bar) = &self.bar {
-            bar.set_message(text);
+            bar.set_message(shown(&text).into_owned());
         } else if self.log && self.logged.is_none_or(|at| now() - at >= LOG_EVERY) {
             self.logged = Some(now());
             eprintln!("{} left, {text}", whole(self.clock.read().0));
@@ -97,7 +98,7 @@ impl Meter {
     /// A line that stays.
     pub fn line(&self, line: &str) {
         match &self.bar {
-            Some(bar) => bar.println(line),
+            Some(bar) => bar.println(shown(line)),
             None if self.log => eprintln!("{line}"),
             None => {}
         }

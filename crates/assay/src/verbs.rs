@@ -78,6 +78,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
     if std::env::var_os("ASSAY_STATE").is_some() {
         crate::context::state_dir()?;
     }
+    crate::open_changes::tell_at_start(&cli);
     if works_with_the_machine(cli.verb.as_ref()) {
         crate::sweep::at_start();
     }

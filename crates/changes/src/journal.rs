@@ -43,6 +43,8 @@ pub struct Pending {
     pub begun: u64,
     /// What has to be taken back, in words, newest first.
     pub left: Vec<String>,
+    /// Settings among it, and damage of the journal that may hide some.
+    pub changed: Vec<String>,
 }
 
 impl Journal {
@@ -66,6 +68,16 @@ impl Journal {
         // Once more, now that it is there; nobody else could make it or change it since.
         let sessions = dir.join("sessions");
         ours::check(&sessions).map_err(|error| not_ours(&sessions, &error))?;
+        Ok(Self { dir })
+    }
+
+    /// Uses a directory to look at what is in it; nothing is made.
+    ///
+    /// # Errors
+    /// Somebody else may write in it.
+    pub fn look_at(dir: &Path) -> Result<Self, ChangeError> {
+        ours::check(dir).map_err(|error| not_ours(dir, &error))?;
+        let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         Ok(Self { dir })
     }
 
@@ -133,25 +145,42 @@ impl Journal {
     /// The directory cannot be read, or holds what this assay does not understand.
     pub fn pending(&self) -> Result<Vec<Pending>, ChangeError> {
         let mut pending = Vec::new();
+        if self.names()?.is_empty() {
+            return Ok(pending);
+        }
         let _mutex = self.mutex()?;
         for stored in self.stored()? {
             let Some(found) = stored.found.as_ref().filter(|_| stored.is_left()) else {
                 continue;
             };
             let open = found.state.open().rev();
-            let mut left: Vec<_> = open.map(|(_, entry)| tell(entry)).collect();
+            let mut left: Vec<_> = open.clone().map(|(_, entry)| tell(entry)).collect();
+            let settings = open.filter(|(_, entry)| matches!(entry, Entry::Switched(_)));
+            let mut changed: Vec<_> = settings.map(|(_, entry)| tell(entry)).collect();
             if !found.damage.is_empty() {
-                left.push(format!("a damaged journal in {}", stored.dir.display()));
+                let damage = format!("a damaged journal in {}", stored.dir.display());
+                left.push(damage.clone());
+                changed.push(damage);
             }
             pending.push(Pending {
                 label: found.header.label.clone(),
                 target: found.header.target.clone(),
                 begun: found.header.begun,
                 left,
+                changed,
             });
         }
         pending.sort_by_key(|pending| pending.begun);
         Ok(pending)
+    }
+
+    /// Settings that assays that are gone left changed, in words.
+    ///
+    /// # Errors
+    /// As [`Journal::pending`].
+    pub fn left_changed(&self) -> Result<Vec<String>, ChangeError> {
+        let pending = self.pending()?.into_iter();
+        Ok(pending.flat_map(|pending| pending.changed).collect())
     }
 
     /// Makes sure that no session but `own` is live, or left something, and is of the kind that
@@ -207,7 +236,10 @@ impl Journal {
 
     pub(crate) fn names(&self) -> Result<Vec<PathBuf>, ChangeError> {
         let sessions = self.sessions();
-        let entries = fs::read_dir(&sessions).map_err(ChangeError::journal(&sessions))?;
+        let entries = match fs::read_dir(&sessions) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(ChangeError::journal(&sessions))?,
+        };
         let mut found = Vec::new();
         for entry in entries {
             let entry = entry.map_err(ChangeError::journal(&sessions))?;

@@ -111,7 +111,7 @@ impl State {
         self.entries.keys().next_back().map_or(0, |last| last + 1)
     }
 
-    pub(crate) fn open(&self) -> impl DoubleEndedIterator<Item = (u64, &Entry)> {
+    pub(crate) fn open(&self) -> impl DoubleEndedIterator<Item = (u64, &Entry)> + Clone {
         let all = self.entries.iter().map(|(id, entry)| (*id, entry));
         all.filter(|(_, entry)| entry.is_open())
     }

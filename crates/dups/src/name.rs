@@ -58,7 +58,11 @@ pub(crate) fn stfu8(name: &[u8]) -> String {
 
 /// Characters that hide or reorder what surrounds them (Unicode bidirectional controls, joiners).
 fn is_format(c: char) -> bool {
-    matches!(u32::from(c), 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x2069 | 0xfeff)
+    matches!(
+        u32::from(c),
+        0xad | 0x61c | 0x180e | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0xfeff | 0xfff9..=0xfffb
+            | 0xe0000..=0xe007f
+    )
 }
 
 /// The bytes of a name as lower-case hexadecimal digits when it is not UTF-8, else nothing, because

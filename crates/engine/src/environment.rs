@@ -1,10 +1,11 @@
 //! What every measurement needs from outside.
 
 use crate::{Meter, Tools};
-use assay_changes::Journal;
+use assay_changes::{ChangeError, Journal};
 use assay_host::HostMut;
 use assay_instruments::Cancel;
 use assay_instruments::scratch::State;
+use assay_model::{FactKind, Facts, OPEN_CHANGES};
 use jiff::Timestamp;
 use std::path::Path;
 
@@ -28,6 +29,12 @@ pub struct Environment<'a> {
 }
 
 impl<'a> Environment<'a> {
+    /// Enters in the facts of a measurement which settings assays that are gone left changed. The judge doubts
+    /// every sample with this fact.
+    pub fn enter_open_changes(&self, facts: &mut Facts) {
+        enter_open_changes(self.journal.left_changed(), facts);
+    }
+
     /// What takes samples here; fio works in `work`.
     #[must_use]
     pub fn meter(&self, work: &'a Path, tools: &'a Tools) -> Meter<'a> {
@@ -38,5 +45,17 @@ impl<'a> Environment<'a> {
             work,
             tools,
         }
+    }
+}
+
+/// As [`Environment::enter_open_changes`], of what the journal answered.
+pub fn enter_open_changes(changed: Result<Vec<String>, ChangeError>, facts: &mut Facts) {
+    let (kind, source) = (FactKind::Runtime, "the journal of assay");
+    match changed {
+        Ok(changed) if changed.is_empty() => {
+            facts.map.remove(OPEN_CHANGES);
+        }
+        Ok(changed) => facts.known(OPEN_CHANGES, changed, kind, source),
+        Err(error) => facts.unknown(OPEN_CHANGES, error.to_string(), kind, source),
     }
 }

@@ -17,7 +17,7 @@ mod slot;
 mod tools;
 
 pub use carry::{Carried, Steps, carry_out};
-pub use environment::Environment;
+pub use environment::{Environment, enter_open_changes};
 pub use error::EngineError;
 pub use event::{Event, Tell};
 pub use loads::{OPERATION_LIMIT, fio};

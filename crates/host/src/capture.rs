@@ -34,7 +34,7 @@ pub enum CaptureError {
         /// What is wrong with it.
         source: IndexError,
     },
-    /// The index cannot be read.
+    /// The index cannot be read, or the directory cannot be used.
     #[error(transparent)]
     Host(#[from] HostError),
     /// A bundle is not what it should be.

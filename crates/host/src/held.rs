@@ -114,6 +114,12 @@ impl Directory {
         })
     }
 
+    /// A directory that was opened by a path.
+    pub(crate) fn of(fd: OwnedFd, path: &Path) -> Self {
+        let shown = path.to_owned();
+        Self { fd, shown }
+    }
+
     /// Opens a directory below this one. No component may be a link, a mount is passed through.
     ///
     /// # Errors

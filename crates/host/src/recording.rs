@@ -2,6 +2,7 @@
 
 use crate::capture::{CaptureError, Command, Fault, INDEX, Index, Node, SCHEMA, resolve};
 use crate::error::HostError;
+use crate::held::Directory;
 use crate::{CommandOutput, FileKind, Host, Limits, Stat, StatFs};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -12,7 +13,9 @@ use std::sync::{Mutex, PoisonError};
 /// what must not leave the machine stands below this one, never above.
 pub struct Recording<'a> {
     inner: &'a dyn Host,
+    /// A path through a descriptor: it leads to the same directory whatever becomes of its name.
     dir: PathBuf,
+    _held: Directory,
     state: Mutex<State>,
 }
 
@@ -27,22 +30,21 @@ impl<'a> Recording<'a> {
     /// Records into a directory, which is made, or exists and is empty.
     ///
     /// # Errors
-    /// The directory cannot be made or is not empty.
+    /// The directory cannot be made, is not empty, or others may write in it.
     pub fn new(inner: &'a dyn Host, dir: &Path) -> Result<Self, CaptureError> {
         let io = |source| CaptureError::Io {
             path: dir.to_owned(),
             source,
         };
-        std::fs::create_dir_all(dir).map_err(io)?;
-        if std::fs::read_dir(dir).map_err(io)?.next().is_some() {
-            return Err(CaptureError::NotEmpty {
-                path: dir.to_owned(),
-            });
+        let dir = std::path::absolute(dir).map_err(io)?;
+        let held = crate::output::open_own_directory(&dir)?;
+        if !held.list()?.is_empty() {
+            return Err(CaptureError::NotEmpty { path: dir });
         }
-        let dir = dir.canonicalize().map_err(io)?;
         Ok(Self {
             inner,
-            dir,
+            dir: held.through(),
+            _held: held,
             state: Mutex::default(),
         })
     }

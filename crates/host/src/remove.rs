@@ -116,6 +116,15 @@ pub(crate) fn tree(dir: &Path) -> Result<(), HostError> {
     }
 }
 
+/// Removes a directory that is held and everything in it, if it still has that name.
+pub(crate) fn all_of(
+    above: &Directory,
+    name: &OsStr,
+    meant: Identity,
+) -> Result<Removed, HostError> {
+    take(above, name, meant, &above.shown().join(name))
+}
+
 /// The nearest directory above that is there.
 fn nearest(path: &Path) -> Result<Directory, HostError> {
     for above in path.ancestors().skip(1) {

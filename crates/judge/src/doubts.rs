@@ -29,6 +29,7 @@ mod no_random_map;
 mod no_time_based;
 mod null_engine;
 mod offload_hang;
+mod open_change;
 pub mod other_tools;
 mod overrun;
 mod page_cache_read;
@@ -112,7 +113,7 @@ macro_rules! rule {
 
 /// All rules, in the order in which their doubts are shown: first what voids, then the cache, the
 /// time, the pattern, the reporting.
-const RULES: [Rule; 45] = [
+const RULES: [Rule; 46] = [
     rule!(no_io, Fio),
     rule!(io_error, Fio),
     rule!(short_io, Fio),
@@ -139,6 +140,7 @@ const RULES: [Rule; 45] = [
     rule!(overrun, Fio),
     rule!(too_short, Fio),
     rule!(burst, Fio),
+    rule!(open_change, Every),
     rule!(foreign_load, Told),
     rule!(throttled, Every),
     rule!(sync_on_read, Fio),

@@ -28,7 +28,6 @@ mod files;
 mod guest;
 mod host;
 mod image;
-mod landing;
 mod options;
 mod plug;
 mod reboot;

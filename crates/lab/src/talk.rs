@@ -3,10 +3,9 @@
 use crate::channel::Channel;
 use crate::error::LabError;
 use crate::guest::Guest;
-use crate::landing::Landing;
 use crate::plug::{GUEST_NOTICES_WITHIN, PAUSE};
 use assay_host::held::{Access, Held};
-use assay_host::{CommandOutput, Limits, MAX_BYTES};
+use assay_host::{CommandOutput, Limits, MAX_BYTES, OutputFile};
 use assay_instruments::fio::{self, Ended};
 use assay_model::Nanos;
 use assay_wire::{CHUNK, Look, Reply, Request, Sync};
@@ -263,8 +262,8 @@ impl Guest {
     /// # Errors
     /// The guest's kernel refuses, it cannot be written, or the guest is gone.
     pub fn pull(&self, from: &Path, to: &Path) -> Result<(), LabError> {
-        let landing = Landing::new(to)?;
-        let mut file = landing.file();
+        let output = OutputFile::create_private(to)?;
+        let mut file = output.file();
         let mut failed = None;
         let numbers = self.look(Look::Get, from, &mut |piece| {
             if let Err(error) = file.write_all(piece) {
@@ -276,9 +275,8 @@ impl Guest {
         }
         let mode = numbers.first().map_or(0o600, |mode| mode & 0o777);
         let mode = u32::try_from(mode).unwrap_or(0o600);
-        file.set_permissions(std::fs::Permissions::from_mode(mode))
-            .map_err(LabError::io(to))?;
-        landing.land()
+        output.set_mode(mode)?;
+        Ok(output.publish()?)
     }
 
     /// Writes numbered records to a file or device in the guest, one after the other, and tells

@@ -159,6 +159,8 @@ pub fn prepare<'a>(
     });
     let targets: Vec<TargetInfo> = targets.collect();
     let survey = assay_facts::survey(host, std::slice::from_ref(&wanted.target));
+    let mut facts = survey.about(&targets);
+    env.enter_open_changes(&mut facts);
     let run = Run {
         id: RunId(0),
         uid: wanted.uid.clone(),
@@ -167,7 +169,7 @@ pub fn prepare<'a>(
         ended: None,
         state: RunState::Running,
         origin: Origin::Measured,
-        facts: survey.about(&targets),
+        facts,
         plan,
         targets,
         remarks: fio.remark.iter().chain(&wanted.remarks).cloned().collect(),

@@ -36,7 +36,8 @@ pub fn login(
     for address in addresses {
         let mut exchange = Exchange::new(address, tls.cloned());
         let mut manner = Manner {
-            limit,
+            // All addresses are one wait.
+            limit: limit.saturating_sub(begin.elapsed()),
             keep: 0,
             stop,
             came: &mut |_, _| {},

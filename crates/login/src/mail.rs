@@ -111,6 +111,39 @@ struct Talk<'a> {
 
 type Lines = BufReader<Box<dyn Both>>;
 
+/// A connection that gives nothing after the deadline, however often a byte comes.
+struct Until {
+    stream: TcpStream,
+    deadline: Instant,
+}
+
+impl Until {
+    fn look(&self) -> io::Result<()> {
+        match Instant::now() < self.deadline {
+            true => Ok(()),
+            false => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+impl Read for Until {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.look()?;
+        self.stream.read(into)
+    }
+}
+
+impl Write for Until {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.look()?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
 trait Both: Read + Write {}
 impl<T: Read + Write> Both for T {}
 
@@ -138,10 +171,16 @@ impl Talk<'_> {
         let stream = connected.ok_or_else(|| Stop::Refused(said()))?;
         // A read that waits looks now and then whether to stop.
         let slice = Some(Duration::from_millis(50));
+        let left = self.left()?;
         let timeouts = stream
             .set_read_timeout(slice)
+            .and_then(|()| stream.set_write_timeout(Some(left)))
             .and_then(|()| stream.set_nodelay(true));
         timeouts.map_err(|error| Stop::Refused(error.to_string()))?;
+        let stream = Until {
+            stream,
+            deadline: self.deadline,
+        };
         let both: Box<dyn Both> = match &target.tls {
             None => Box::new(stream),
             Some(tls) => {

@@ -78,6 +78,10 @@ impl From<Written> for Fact {
     }
 }
 
+/// Key of the settings that assays that are gone had left changed when something was measured: a list of
+/// words. Missing when there were none.
+pub const OPEN_CHANGES: &str = "assay.open_changes";
+
 /// All facts of a machine, by dotted key: `cpu.model`, `disk.vda.scheduler`, `mount.0.fstype`.
 /// A key that is missing means that the thing does not exist there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -40,7 +40,7 @@ pub use advice::Advice;
 pub use change::Change;
 pub use criterion::Criterion;
 pub use doubt::{Doubt, Severity};
-pub use fact::{Fact, FactKind, FactValue, Facts};
+pub use fact::{Fact, FactKind, FactValue, Facts, OPEN_CHANGES};
 pub use finding::{Checked, Finding};
 pub use histogram::Histogram;
 pub use ladder::{Ladder, Waterfall};

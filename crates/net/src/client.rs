@@ -291,15 +291,9 @@ impl<'a> Client<'a> {
     fn deliver(&mut self, done: &Done) -> Result<(), LinkError> {
         let since = Instant::now();
         loop {
-            let sent: Result<serde_json::Value, LinkError> = self.link.post(
-                &mut self.control,
-                "/done",
-                done,
-                SERVER_AWAY_AT_MOST,
-                self.stop,
-            );
-            match sent {
-                Ok(_) => return Ok(()),
+            let (link, limit) = (&self.link, SERVER_AWAY_AT_MOST);
+            match link.deliver(&mut self.control, done, limit, self.stop) {
+                Ok(()) => return Ok(()),
                 Err(error) if !error.may_pass() || since.elapsed() > SERVER_AWAY_AT_MOST => {
                     return Err(error);
                 }

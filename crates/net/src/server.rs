@@ -4,6 +4,7 @@
 //!
 //! One thread for a connection: there are as many as people have, some thousand at most (see [`gate`]).
 
+pub mod budget;
 mod connection;
 mod echo;
 pub mod gate;
@@ -12,6 +13,7 @@ pub mod hub;
 
 use crate::invite::{Invitation, TOKEN, Token};
 use assay_http::Url;
+use budget::Budget;
 use gate::Gate;
 use hub::Hub;
 use rand::{Rng as _, SeedableRng as _};
@@ -72,6 +74,9 @@ pub struct Shared {
     pool: Vec<u8>,
     at: AtomicUsize,
     stop: AtomicBool,
+    budget: Budget,
+    /// One large body is understood at a time: that takes several times its bytes.
+    large: Mutex<()>,
     /// Other ports than the first.
     ports: Vec<u16>,
 }
@@ -165,6 +170,8 @@ impl Server {
                 pool,
                 at: AtomicUsize::new(0),
                 stop: AtomicBool::new(false),
+                budget: Budget::default(),
+                large: Mutex::default(),
                 ports,
             }),
             listeners,
@@ -206,6 +213,12 @@ impl Server {
             token: token.clone(),
             fingerprint: self.fingerprint,
         })
+    }
+
+    /// Bytes of bodies that are being read.
+    #[must_use]
+    pub fn bytes_of_bodies(&self) -> u64 {
+        self.shared.budget.used()
     }
 
     /// Connections, and those of strangers among them.

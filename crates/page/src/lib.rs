@@ -6,6 +6,7 @@
 
 pub mod html;
 pub mod markdown;
+pub mod output;
 pub mod style;
 pub mod svg;
 pub mod table;

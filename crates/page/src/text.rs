@@ -4,7 +4,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Whether a character is invisible or changes how others are shown: control characters, direction
 /// marks and overrides (Unicode TR 36, section 2.11), zero-width characters, line separators.
-fn deceptive(c: char) -> bool {
+pub(crate) fn deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{00ad}' | '\u{061c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

@@ -1,5 +1,6 @@
 //! The end here: brings the program to the machine, has it run verbs, and takes what they measured.
 
+mod clock;
 mod pieces;
 mod talk;
 
@@ -14,6 +15,7 @@ use assay_fleet::line::{Line, Lines};
 use assay_fleet::session::{Fault, Session, SessionError, check_name};
 use assay_page::text::clean;
 use assay_wire::{CHUNK, Decoder, Frame, Look, Reply, Request};
+use clock::Clock;
 use pieces::Fetch;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -95,23 +97,24 @@ impl<'a> Link<'a> {
         link.out
             .put(boot::script(program, silence.as_secs().max(1)).into_bytes());
         let mut lines = Lines::default();
-        let deadline = session.deadline;
         let mut starts = None;
-        let mut progress = (0, begun);
+        // Before the program is on its way nothing gives more time, whatever comes.
+        let mut clock = Clock::start(session.deadline);
+        let mut sending = 0;
         loop {
-            let waits = link.out.waits() as u64;
-            if progress.0 != waits {
-                progress = (waits, Instant::now());
+            let waits = link.out.waits();
+            if waits < sending {
+                clock.enter(sending - waits);
+                sending = waits;
             }
-            let share = 1.0 - (waits.min(size) as f64 / size.max(1) as f64);
+            let share = 1.0 - ((waits as u64).min(size) as f64 / size.max(1) as f64);
             let passed = begun.elapsed();
             if stop(passed, share) {
                 return Err(session.failed(Fault::Interrupted, "interrupted"));
             }
             let late = match starts {
                 Some(at) => Instant::elapsed(&at) > BEGIN,
-                // While the program is on its way, only a standstill is an end.
-                None => link.last_heard.max(progress.1).elapsed() > deadline,
+                None => clock.is_late(),
             };
             if late {
                 let reason = format!(
@@ -121,10 +124,7 @@ impl<'a> Link<'a> {
                 return Err(session.failed(Fault::Deadline, &reason));
             }
             match link.line.heard.recv_timeout(LOOK) {
-                Ok(bytes) => {
-                    link.last_heard = Instant::now();
-                    lines.push(&bytes);
-                }
+                Ok(bytes) => lines.push(&bytes),
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(link.line.ended(session, &lines.rest()));
@@ -150,6 +150,8 @@ impl<'a> Link<'a> {
                     Said::Place { dir, .. } if link.dir.is_empty() => {
                         link.dir = dir;
                         link.send_program(program).map_err(other)?;
+                        sending = link.out.waits();
+                        clock.enter(0);
                     }
                     Said::NoPlace => {
                         return wrong(&format!(
@@ -164,6 +166,7 @@ impl<'a> Link<'a> {
                     Said::Starts => starts = Some(Instant::now()),
                     Said::Ready(there) if there == version => {
                         link.decoder.push(&lines.rest());
+                        link.last_heard = Instant::now();
                         return Ok(link);
                     }
                     Said::Ready(there) => {
@@ -384,9 +387,9 @@ impl<'a> Link<'a> {
         self.out.put(request.frame(number).encode());
     }
 
-    /// When it went on, and how much had still to be sent then.
-    fn progress(&self) -> (Instant, usize) {
-        (Instant::now(), self.out.waits())
+    /// The clock of an exchange that begins, and how much has still to be sent.
+    fn progress(&self) -> (Clock, usize) {
+        (Clock::start(self.silence), self.out.waits())
     }
 
     /// A reply to what takes no longer than its bytes are on their way. That the machine says that it is there is no
@@ -394,12 +397,19 @@ impl<'a> Link<'a> {
     fn answer(
         &mut self,
         number: u64,
-        progress: &mut (Instant, usize),
+        (clock, sending): &mut (Clock, usize),
     ) -> Result<Option<Reply>, SessionError> {
         let reply = self.reply(number)?;
-        if reply.is_some() || self.out.waits() < progress.1 {
-            *progress = self.progress();
-        } else if progress.0.elapsed() > self.silence {
+        let waits = self.out.waits();
+        if waits < *sending {
+            clock.enter(*sending - waits);
+        }
+        *sending = waits;
+        if let Some(Reply::Piece(piece)) = &reply {
+            clock.enter(piece.len());
+        }
+        let is_end = matches!(reply, Some(Reply::Done(_) | Reply::Failed { .. }));
+        if !is_end && clock.is_late() {
             let reason = format!(
                 "it is there, and has not answered for {} s",
                 self.silence.as_secs()
@@ -423,16 +433,15 @@ impl<'a> Link<'a> {
         }
         if self.frames.is_empty() {
             match self.line.heard.recv_timeout(LOOK) {
-                Ok(bytes) => {
-                    self.last_heard = Instant::now();
-                    self.decoder.push(&bytes);
-                }
+                Ok(bytes) => self.decoder.push(&bytes),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(self.line.ended(self.session, b""));
                 }
             }
+            // Only whole frames are heard: bytes of none may come for ever.
             for frame in self.decoder.by_ref() {
+                self.last_heard = Instant::now();
                 self.frames.push_back(frame);
             }
         }

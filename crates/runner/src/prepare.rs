@@ -77,7 +77,8 @@ pub fn prepare(
         .filter(|target| target.place.is_some())
         .map(|target| target.path.clone())
         .collect();
-    let facts = assay_facts::survey(env.host, &paths).about(&infos);
+    let mut facts = assay_facts::survey(env.host, &paths).about(&infos);
+    env.enter_open_changes(&mut facts);
     let mut remarks = remarks(&plan, &infos, &facts);
     remarks.extend(tools.remarks());
     remarks.extend(checked.iter().filter_map(part_of));
@@ -140,6 +141,7 @@ pub fn prepare_resume(
             "all of its samples are there; `assay run` starts a new one".to_owned(),
         );
     }
+    env.enter_open_changes(&mut run.facts);
     let tools = tools(&run.plan, env)?;
     let session = env.state.begin(&run.uid)?;
     let checked = check(env.host, &run.plan, permission)?;

@@ -75,6 +75,16 @@ pub enum StoreError {
         /// SQLite's words.
         source: rusqlite::Error,
     },
+    /// It is a store, or was one, but its version or a table is missing.
+    #[error("{path} is a damaged store: {reason}. {way_out}; or name another store with --store")]
+    Incomplete {
+        /// The file, or the URL without the password.
+        path: PathBuf,
+        /// What is missing.
+        reason: String,
+        /// How it is set right.
+        way_out: String,
+    },
     /// Any other answer of SQLite.
     #[error("{path}: {source}")]
     Sqlite {

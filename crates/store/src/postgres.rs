@@ -2,6 +2,7 @@
 //! transaction that can be done again: when the server was started anew in the middle, it is.
 
 mod connect;
+mod guard;
 mod migrate;
 mod spans;
 
@@ -12,6 +13,7 @@ use ::postgres::types::ToSql;
 use ::postgres::{Client, GenericClient, Row};
 use assay_model::Machine;
 use connect::Address;
+use guard::Guard;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,7 +26,8 @@ const LONGEST_RESTART: Duration = Duration::from_secs(30);
 /// An open database.
 pub(crate) struct Postgres {
     address: Address,
-    client: Mutex<Client>,
+    /// The connection, and what bounds it.
+    client: Mutex<(Client, Guard)>,
 }
 
 impl std::fmt::Debug for Postgres {
@@ -42,26 +45,26 @@ impl Postgres {
     /// Opens what is there; makes it first when there is nothing.
     pub(crate) fn open(url: &Path) -> Result<Self, StoreError> {
         let address = Address::read(url)?;
-        let mut client = address.connect()?;
-        migrate::up(&address, &mut client)?;
-        Ok(Self::of(address, client))
+        let (mut client, guard) = address.connect()?;
+        migrate::up(&address, &mut client, &guard)?;
+        Ok(Self::of(address, client, guard))
     }
 
     /// Opens what is there; none when the database has no store.
     pub(crate) fn open_existing(url: &Path) -> Result<Option<Self>, StoreError> {
         let address = Address::read(url)?;
-        let mut client = address.connect()?;
-        if !migrate::is_there(&address, &mut client)? {
+        let (mut client, guard) = address.connect()?;
+        if !migrate::is_there(&address, &mut client, &guard)? {
             return Ok(None);
         }
-        migrate::up(&address, &mut client)?;
-        Ok(Some(Self::of(address, client)))
+        migrate::up(&address, &mut client, &guard)?;
+        Ok(Some(Self::of(address, client, guard)))
     }
 
-    fn of(address: Address, client: Client) -> Self {
+    fn of(address: Address, client: Client, guard: Guard) -> Self {
         Self {
             address,
-            client: Mutex::new(client),
+            client: Mutex::new((client, guard)),
         }
     }
 
@@ -71,18 +74,23 @@ impl Postgres {
         &self,
         mut what: impl FnMut(&mut Client) -> Result<T, Failed>,
     ) -> Result<T, StoreError> {
-        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
-        let failed = match what(&mut client) {
+        let mut held = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        let (client, guard) = &mut *held;
+        let failed = match what(client) {
             Ok(done) => return Ok(done),
-            Err(failed) if !is_lost(&client, &failed) => return Err(self.address.error(&failed)),
+            Err(failed) if guard.reason().is_some() || !is_lost(client, &failed) => {
+                return Err(self.address.guarded_error(&failed, guard));
+            }
             Err(failed) => failed,
         };
         let begun = Instant::now();
         loop {
             match self.address.connect() {
                 Ok(new) => {
-                    *client = new;
-                    return what(&mut client).map_err(|failed| self.address.error(&failed));
+                    *held = new;
+                    let (client, guard) = &mut *held;
+                    let done = what(client);
+                    return done.map_err(|failed| self.address.guarded_error(&failed, guard));
                 }
                 Err(_) if begun.elapsed() < LONGEST_RESTART => {
                     std::thread::sleep(Duration::from_millis(250));

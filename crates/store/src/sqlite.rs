@@ -26,6 +26,7 @@ impl Sqlite {
 
     /// Opens what is there.
     pub(crate) fn open_existing(path: &Path) -> Result<Self, StoreError> {
+        open::wait_until_filled(path)?;
         open::open_existing(path).map(|connection| Self::of(path, connection))
     }
 

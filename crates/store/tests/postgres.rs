@@ -453,3 +453,33 @@ fn what_it_refuses_says_why_and_never_the_password() {
     let error = refused(&with(url, "assay", ""));
     assert!(matches!(error, StoreError::Postgres { .. }), "{error:?}");
 }
+
+#[test]
+fn a_store_that_lost_its_version_or_a_table_is_not_an_empty_one() {
+    let Some(server) = Postgres::start() else {
+        return;
+    };
+    let changes = [
+        "DELETE FROM assay.version",
+        "DROP TABLE assay.version",
+        "INSERT INTO assay.version VALUES (1)",
+        "UPDATE assay.version SET version = 0",
+        "UPDATE assay.version SET version = 99",
+        "DROP TABLE assay.sample",
+        "DROP TABLE assay.kept",
+    ];
+    for (at, sql) in changes.into_iter().enumerate() {
+        let name = format!("lost{at}");
+        server.sql("postgres", &format!("CREATE DATABASE {name}"));
+        let url = server.url(&name);
+        fill(&url, 'a');
+        server.sql(&name, sql);
+        let error = Store::open_existing(&url).unwrap_err();
+        let named = matches!(
+            error,
+            StoreError::Incomplete { .. } | StoreError::Newer { .. }
+        );
+        assert!(named, "{sql}: {error}");
+        assert!(Store::open(&url).is_err(), "{sql}");
+    }
+}

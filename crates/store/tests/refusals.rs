@@ -304,3 +304,74 @@ fn a_read_only_file_system_is_said() {
     let said = Store::open(&tiny.0.path().join("new.db")).unwrap_err();
     assert!(said.to_string().contains("read-only"), "{said}: {said:?}");
 }
+
+/// Makes a store with a run in it, and changes it by SQL.
+fn changed(sql: &str) -> (tempfile::TempDir, PathBuf) {
+    let (dir, path) = place();
+    let mut store = Store::open(&path).unwrap();
+    store.create_run(&mut run("a1b2c3d4")).unwrap();
+    drop(store);
+    let connection = Connection::open(&path).unwrap();
+    connection
+        .pragma_update(None, "foreign_keys", false)
+        .unwrap();
+    connection.execute_batch(sql).unwrap();
+    drop(connection);
+    (dir, path)
+}
+
+#[test]
+fn a_store_that_lost_its_version_or_a_table_is_not_an_empty_one() {
+    for sql in [
+        "PRAGMA user_version = 0",
+        "PRAGMA user_version = -1",
+        "PRAGMA user_version = 3",
+        "PRAGMA user_version = 4",
+        "DROP TABLE run",
+        "DROP TABLE machine",
+        "DROP TABLE kept; DROP TABLE span",
+        "ALTER TABLE run RENAME TO runs",
+        "PRAGMA user_version = 0; PRAGMA application_id = 0",
+    ] {
+        let (_dir, path) = changed(sql);
+        let error = refused(&path);
+        assert!(Store::open_existing(&path).is_err(), "{sql}");
+        let damaged = matches!(&error, StoreError::Incomplete { path: told, .. } if *told == path);
+        let foreign = matches!(&error, StoreError::Foreign { .. });
+        // Without its mark it may be anybody's.
+        assert!(
+            damaged || foreign && sql.contains("application_id"),
+            "{sql}: {error}"
+        );
+    }
+    // What others keep beside is theirs.
+    let (_dir, path) = changed("CREATE VIEW mine AS SELECT * FROM run; CREATE TABLE own (a)");
+    assert_eq!(
+        Store::open_existing(&path)
+            .unwrap()
+            .unwrap()
+            .runs()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn an_empty_file_is_no_store_without_runs() {
+    let (_dir, path) = place();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "").unwrap();
+    let hour_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_modified(hour_ago)
+        .unwrap();
+    let error = Store::open_existing(&path).unwrap_err();
+    assert!(matches!(error, StoreError::Incomplete { .. }), "{error}");
+    // Who measures makes one of it.
+    assert!(Store::open(&path).unwrap().runs().unwrap().is_empty());
+    assert!(Store::open_existing(&path).unwrap().is_some());
+}

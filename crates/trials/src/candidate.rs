@@ -75,7 +75,9 @@ impl Candidate {
         env: &Environment<'_>,
     ) -> (Trial, Option<Ground>) {
         let target = self.ground.as_ref().map(|ground| ground.info().clone());
-        let mut trial = new_trial(self.plan, uid, target, self.facts, env);
+        let mut facts = self.facts;
+        env.enter_open_changes(&mut facts);
+        let mut trial = new_trial(self.plan, uid, target, facts, env);
         if let Applicability::Unknown { missing, .. } = &self.applies {
             let keys: Vec<&str> = missing.iter().map(|one| one.key.as_str()).collect();
             trial.remarks.push(format!(

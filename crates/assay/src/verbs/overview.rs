@@ -29,7 +29,7 @@ pub fn run(global: &Global) -> anyhow::Result<Status> {
     line("Measured", measured(global)?);
     out.push_str(NEXT);
     print(&out)?;
-    super::trial::left_behind()?;
+    super::trial::name_left_elsewhere()?;
     Ok(Status::Ok)
 }
 

@@ -10,6 +10,7 @@ pub use workload::OneWorkload;
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::input;
+use crate::open_changes::Despite;
 use crate::pages;
 use crate::progress::Meter;
 use crate::remote::{Asked, Named, Remote, SentFile, Value};
@@ -117,6 +118,8 @@ pub struct Args {
     #[arg(long, value_name = "PROGRAM")]
     fio: Option<PathBuf>,
     #[command(flatten)]
+    despite: Despite,
+    #[command(flatten)]
     remote: Remote,
     /// No progress on standard error
     #[arg(long, short)]
@@ -143,6 +146,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals_within(LONGEST_END)?;
     let ground = context::Ground::open()?;
     let env = ground.environment(args.fio.as_deref(), &cancel);
+    args.despite.check(env.journal)?;
     let mut store = context::open_store(global)?;
     let begin = Begin {
         uid: context::random_uid()?,

@@ -4,6 +4,7 @@ use crate::context::{self, print};
 use crate::global::Global;
 use crate::progress::Meter;
 use crate::status::{Status, Unreadable};
+use assay_host::is_same_file;
 use assay_model::{Nanos, SCHEMA_VERSION};
 use assay_page::text::clean;
 use assay_page::units::plural;
@@ -96,7 +97,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     };
     let mut target = Store::open(to)?;
     anyhow::ensure!(
-        !same_file(from, to) && source.path() != target.path(),
+        !is_same_file(from, to) && source.path() != target.path(),
         "both are the same store"
     );
     let mut meter = Meter::new(*quiet, Nanos(0));
@@ -158,10 +159,4 @@ fn forget(machine: &str, global: &Global) -> anyhow::Result<Status> {
 fn shown(path: &Path) -> String {
     let path = assay_store::shown(path);
     path.to_string_lossy().escape_debug().to_string()
-}
-
-/// Whether two names are of one file.
-fn same_file(a: &Path, b: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().ok();
-    real(a).is_some_and(|a| Some(a) == real(b))
 }

@@ -6,6 +6,7 @@ mod progress;
 
 use crate::context::{self, print};
 use crate::global::Global;
+use crate::open_changes::Despite;
 use crate::shape::Shape;
 use crate::status::Status;
 use crate::verbs::lab::{AccelArg, ZfsArg};
@@ -83,6 +84,8 @@ pub struct Args {
     /// List what was carried out so far
     #[arg(long, conflicts_with_all = ["study", "resume"])]
     list: bool,
+    #[command(flatten)]
+    despite: Despite,
     #[command(flatten)]
     shape: Shape,
     /// No progress on standard error

@@ -13,6 +13,7 @@ pub(crate) use look::told;
 
 use super::advice::{Own, assignment};
 use crate::global::Global;
+use crate::open_changes::Despite;
 use crate::remote::Remote;
 use crate::shape::Shape;
 use crate::status::Status;
@@ -120,6 +121,8 @@ pub struct Args {
     show: Option<String>,
 
     #[command(flatten)]
+    despite: Despite,
+    #[command(flatten)]
     shape: Shape,
     #[command(flatten)]
     own: Own,
@@ -152,11 +155,18 @@ fn guard(text: &str) -> Result<Guard, String> {
     })
 }
 
-/// Says on standard error what a crash has left, without touching or making anything.
-pub fn left_behind() -> anyhow::Result<()> {
+/// Names on standard error what assays with other state directories have left; nothing is touched or made.
+pub fn name_left_elsewhere() -> anyhow::Result<()> {
     match Live.exists(&crate::context::journal_dir()?) {
-        Ok(true) => look::left_behind(&look::journal()?),
+        Ok(true) => look::left_elsewhere(&look::journal()?).map(drop),
         _ => Ok(()),
+    }
+}
+
+impl Args {
+    /// Whether this call sets back what others have left.
+    pub fn recovers(&self) -> bool {
+        self.recover
     }
 }
 

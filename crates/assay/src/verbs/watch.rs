@@ -26,7 +26,6 @@ use jiff::Timestamp;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -316,19 +315,8 @@ fn dir() -> anyhow::Result<PathBuf> {
 }
 
 /// Writes a file of assay's own, whole or not at all, also when the power goes.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "a file of assay's own in its state"
-)]
 fn save(path: &Path, content: &[u8]) -> anyhow::Result<()> {
-    let fail = || format!("cannot write {}", path.display());
-    let part = path.with_extension("part");
-    let written = File::create(&part).and_then(|mut file| {
-        file.write_all(content)?;
-        file.sync_all()?;
-        std::fs::rename(&part, path)
-    });
-    written.with_context(fail)
+    assay_host::write_output(path, content).map_err(context::unwritten)
 }
 
 /// What is new, and how much stands, for people.

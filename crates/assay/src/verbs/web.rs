@@ -46,6 +46,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         done.pass_on(args.json)?;
         return Ok(done.status());
     }
+    let changed = args.despite.check_here()?;
     let mut settings = args.settings(context::random_seed()?)?;
     let cancel = context::on_signals()?;
     let stop = || cancel.is_cancelled();
@@ -59,14 +60,25 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
     let remarks: Vec<Vec<String>> = targets
         .iter()
-        .map(|target| remarks(target, settings.seconds.1))
+        .map(|target| {
+            let mut remarks = remarks(target, settings.seconds.1);
+            if !changed.is_empty() {
+                let changed = changed.join(", ");
+                remarks.push(format!(
+                    "an assay that was killed had left changed on this machine: {changed}"
+                ));
+            }
+            remarks
+        })
         .collect();
+    let mut facts = assay_facts::survey(&Live, &[]).about(&[]);
+    assay_engine::enter_open_changes(Ok(changed), &mut facts);
     let what = What {
         urls: targets.iter().map(record::name).collect(),
         remarks,
         load,
         settings,
-        facts: assay_facts::survey(&Live, &[]).about(&[]),
+        facts,
         watch,
     };
     measure(args, global, what, &stop, |settings, steps, stop, tell| {

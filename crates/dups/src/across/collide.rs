@@ -98,13 +98,13 @@ fn run(merged: impl Iterator<Item = Result<[u8; RECORD], Error>>) -> Result<Reco
 
 /// Writes what each machine is to hash, an empty table where that is nothing.
 fn publish(wanted: Sorter<RECORD>, machines: &Machines, dir: &Path) -> Result<Vec<Wanting>, Error> {
-    let _held = hold(dir)?;
+    let folder = hold(dir)?;
     let mut records = wanted.finish().map_err(Error::Output)?.peekable();
     let mut done = Vec::new();
     for machine in 0..machines.len() as u32 {
         let name = machines.name(machine);
-        let (pending, out) = Pending::begin(dir, &format!("{}.parquet", file_name(name)))?;
-        let broken = |source| Error::table(pending.path(), source);
+        let (pending, out) = Pending::begin(&folder, "", &format!("{}.parquet", file_name(name)))?;
+        let broken = |source| Error::table(pending.shown(), source);
         let notes = [
             (note::WHAT, "dups-wanted".to_owned()),
             (note::VERSION, VERSION.to_owned()),
@@ -125,7 +125,7 @@ fn publish(wanted: Sorter<RECORD>, machines: &Machines, dir: &Path) -> Result<Ve
         }
         let out = writer.finish().map_err(broken)?;
         pending.complete(out)?;
-        let path = pending.path().to_path_buf();
+        let path = pending.shown().to_path_buf();
         pending.publish()?;
         done.push(Wanting {
             machine: name.to_owned(),

@@ -1,7 +1,7 @@
 //! An index as Parquet, a file for each machine and prefix of the hash: which contents there are, how large and
 //! how many of each. Paths are not told.
 
-use super::publish::{Pending, file_name, hold};
+use super::publish::{Folder, Pending, file_name, hold};
 use super::sort::Sorter;
 use super::{Teller, VERSION, columns, note};
 use crate::blob::Entry;
@@ -57,9 +57,9 @@ pub fn export(
         )));
     }
     let gathered = gather(index, digits, &teller.machine)?;
-    let _held = hold(dir)?;
+    let held = hold(dir)?;
     let mut output = Output {
-        dir,
+        held: &held,
         digits,
         teller,
         kind: index.kind().unwrap_or_default(),
@@ -271,7 +271,7 @@ impl Content {
 
 /// The files that are being written.
 struct Output<'a> {
-    dir: &'a Path,
+    held: &'a Folder,
     digits: u8,
     teller: &'a Teller,
     kind: Kind,
@@ -315,13 +315,14 @@ impl Output<'_> {
             Cell::Int(i64::try_from(files).unwrap_or(i64::MAX)),
         ];
         let written = part.writer.row(&row);
-        written.map_err(|source| Error::table(part.pending.path(), source))
+        written.map_err(|source| Error::table(part.pending.shown(), source))
     }
 
     fn begin(&mut self, machine: usize, prefix: u16) -> Result<Part, Error> {
         let name = &self.machines[machine];
-        let dir = self.dir.join(folder(prefix, self.digits));
-        let (pending, out) = Pending::begin(&dir, &format!("{}.parquet", file_name(name)))?;
+        let below = folder(prefix, self.digits);
+        let file = format!("{}.parquet", file_name(name));
+        let (pending, out) = Pending::begin(self.held, &below, &file)?;
         let own = *name == self.teller.machine;
         let id = self.teller.id.clone().filter(|_| own);
         let notes = [
@@ -334,7 +335,7 @@ impl Output<'_> {
             (note::FILES, self.prefixes[machine].len().to_string()),
         ];
         let writer = Writer::new(out, &columns(self.kind.length()), &notes)
-            .map_err(|source| Error::table(pending.path(), source))?;
+            .map_err(|source| Error::table(pending.shown(), source))?;
         self.exported[machine].parts += 1;
         Ok(Part {
             machine,
@@ -347,7 +348,7 @@ impl Output<'_> {
     fn close(&mut self) -> Result<(), Error> {
         if let Some(part) = self.open.take() {
             let out = part.writer.finish();
-            let out = out.map_err(|source| Error::table(part.pending.path(), source))?;
+            let out = out.map_err(|source| Error::table(part.pending.shown(), source))?;
             part.pending.complete(out)?;
             self.pending.push(part.pending);
         }
@@ -362,7 +363,7 @@ impl Output<'_> {
             here.insert(pending.path().to_path_buf());
             pending.publish()?;
         }
-        for (_, dir) in folders(self.dir)? {
+        for (_, dir) in folders(&self.held.path())? {
             for machine in self.machines {
                 let path = dir.join(format!("{}.parquet", file_name(machine)));
                 if !here.contains(&path) {

@@ -2,20 +2,35 @@
 
 use crate::Error;
 use crate::error::io;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use assay_host::held::Directory;
+use assay_host::open_own_directory;
+use rustix::fs::FlockOperation;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// Makes a folder that the user named, and keeps others from writing to it at the same time.
-pub fn hold(dir: &Path) -> Result<OwnedFd, Error> {
-    std::fs::create_dir_all(dir).map_err(io(dir, "cannot create"))?;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let fd = rustix::fs::open(dir, flags, Mode::empty())
-        .map_err(|errno| io(dir, "cannot open")(errno.into()))?;
-    match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(fd),
+/// A folder that the user named for output, held and locked.
+pub struct Folder {
+    held: Directory,
+    shown: PathBuf,
+}
+
+impl Folder {
+    /// A path into the folder that holds whatever becomes of its name.
+    pub fn path(&self) -> PathBuf {
+        self.held.through()
+    }
+}
+
+/// Makes a folder that the user named, and keeps others from writing to it at the same time. Other users may not
+/// write in it: they could plant links.
+pub fn hold(dir: &Path) -> Result<Folder, Error> {
+    let held = open_own_directory(dir).map_err(|error| Error::Usage(error.to_string()))?;
+    match rustix::fs::flock(&held, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Folder {
+            held,
+            shown: dir.to_owned(),
+        }),
         Err(errno) => Err(io(dir, "cannot write while another assay writes there")(
             errno.into(),
         )),
@@ -41,19 +56,26 @@ pub fn file_name(machine: &str) -> String {
 pub struct Pending {
     hidden: PathBuf,
     path: PathBuf,
+    shown: PathBuf,
 }
 
 impl Pending {
-    /// Begins a file of this name in a folder. Only its owner can read it: who knows a hash knows whether the
-    /// machine has that content.
-    pub fn begin(dir: &Path, name: &str) -> Result<(Self, BufWriter<File>), Error> {
+    /// Begins a file of this name in a folder, or in `below` it. Only its owner can read it: who knows a hash knows
+    /// whether the machine has that content.
+    pub fn begin(
+        folder: &Folder,
+        below: &str,
+        name: &str,
+    ) -> Result<(Self, BufWriter<File>), Error> {
         use std::os::unix::fs::OpenOptionsExt as _;
-        std::fs::create_dir_all(dir).map_err(io(dir, "cannot create"))?;
+        let (dir, shown) = (folder.path().join(below), folder.shown.join(below));
+        std::fs::create_dir_all(&dir).map_err(io(&shown, "cannot create"))?;
         let (path, hidden) = (dir.join(name), dir.join(format!(".{name}.part")));
+        let shown = shown.join(name);
         // What a kill left.
         match std::fs::remove_file(&hidden) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(io(&hidden, "cannot remove")(error));
+                return Err(io(&shown, "cannot remove what was begun of it")(error));
             }
             _ => {}
         }
@@ -63,25 +85,34 @@ impl Pending {
             .create_new(true)
             .mode(0o600)
             .open(&hidden);
-        let file = file.map_err(io(&hidden, "cannot create"))?;
-        let pending = Self { hidden, path };
+        let file = file.map_err(io(&shown, "cannot create"))?;
+        let pending = Self {
+            hidden,
+            path,
+            shown,
+        };
         Ok((pending, BufWriter::with_capacity(256 * 1024, file)))
     }
 
-    /// Where it will be.
+    /// Where it will be, through the folder that is held.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where it will be, for messages.
+    pub fn shown(&self) -> &Path {
+        &self.shown
     }
 
     /// Brings it to the disk; it has no name yet.
     pub fn complete(&self, mut out: BufWriter<File>) -> Result<(), Error> {
         let done = out.flush().and_then(|()| out.get_ref().sync_all());
-        done.map_err(io(&self.hidden, "cannot write"))
+        done.map_err(io(&self.shown, "cannot write"))
     }
 
     /// Gives it its name, in place of what had it.
     pub fn publish(self) -> Result<(), Error> {
-        std::fs::rename(&self.hidden, &self.path).map_err(io(&self.path, "cannot write"))
+        std::fs::rename(&self.hidden, &self.path).map_err(io(&self.shown, "cannot write"))
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a client or a controller speaks to the server.
 
 use crate::invite::Invitation;
-use crate::wire::{Refusal, TOKEN_HEADER};
+use crate::wire::{CLIENT_HEADER, Done, Refusal, TOKEN_HEADER};
 use assay_http::{
     Exchange, Exchanged, Manner, Method, ProbeError, Request, Tls, TlsError, Trust, Url,
 };
@@ -162,6 +162,25 @@ impl Link {
         let body = serde_json::to_vec(body).map_err(|error| LinkError::Form(error.into()))?;
         let request = self.request("POST", path, &[], &body)?;
         self.speak(exchange, &request, limit, stop)
+    }
+
+    /// Sends the record of a client, whose key is shown before the body.
+    ///
+    /// # Errors
+    /// See [`LinkError`].
+    pub fn deliver(
+        &self,
+        exchange: &mut Exchange,
+        done: &Done,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), LinkError> {
+        let body = serde_json::to_vec(done).map_err(|error| LinkError::Form(error.into()))?;
+        let client = format!("{} {} -", done.client, done.key);
+        let headers = [(CLIENT_HEADER.to_owned(), client)];
+        let request = self.request("POST", "/done", &headers, &body)?;
+        let answer = self.speak::<serde_json::Value>(exchange, &request, limit, stop);
+        answer.map(drop)
     }
 
     /// Reads JSON.

@@ -17,6 +17,10 @@ use std::time::{Duration, Instant};
 const STRANGER: Duration = Duration::from_secs(10);
 /// A known client may be silent for so long.
 const MEMBER: Duration = Duration::from_secs(120);
+/// How long a body may take beside the time that its bytes need.
+const BODY: Duration = Duration::from_secs(30);
+/// Slowest network that is waited for, in bytes per second.
+const SLOWEST: u64 = 16 << 10;
 /// Largest body of JSON but for records.
 const SMALL: u64 = 1 << 20;
 /// Largest record.
@@ -162,7 +166,7 @@ impl Connection<'_> {
         };
         // What nobody wanted to know is in the way of the next request.
         if whole && self.left > 0 && self.left <= SMALL {
-            self.body(&mut |_| {})?;
+            self.body(&mut |_| true)?;
         }
         let close = head.close || !whole || self.left > 0;
         self.answer(&answer, close)?;
@@ -194,10 +198,7 @@ impl Connection<'_> {
         if !self.member {
             self.member = true;
             self.pass.no_stranger();
-            let timed = self.stream.get_mut();
-            timed.end = None;
-            timed.tcp.set_read_timeout(Some(MEMBER))?;
-            timed.tcp.set_write_timeout(Some(MEMBER))?;
+            self.wait_for_member()?;
         }
         match (&*head.method, &*path) {
             ("POST", ["join"]) if client => {
@@ -257,12 +258,41 @@ impl Connection<'_> {
         }
     }
 
+    /// A client that is known may be silent for a while.
+    fn wait_for_member(&mut self) -> io::Result<()> {
+        let timed = self.stream.get_mut();
+        timed.end = None;
+        timed.tcp.set_read_timeout(Some(MEMBER))?;
+        timed.tcp.set_write_timeout(Some(MEMBER))
+    }
+
+    /// Reads a body of JSON. One that is large has the header of its client, whose key is compared first.
     fn json<T: DeserializeOwned>(&mut self, head: &Head, most: u64) -> Result<T, Stop> {
+        let client = match &head.client {
+            Some((number, key, _)) if self.shared.hub().is_client(*number, key) => Some(*number),
+            Some(_) => return Err(Stop::Refused(refusal(404, "this client is not known"))),
+            None => None,
+        };
+        let most = if client.is_some() {
+            most
+        } else {
+            most.min(SMALL)
+        };
         if head.length > most {
             return Err(Stop::Refused(refusal(413, "this is larger than it can be")));
         }
+        let mut share = self.shared.budget.begin(self.from, client);
         let mut body = Vec::new();
-        self.body(&mut |bytes| body.extend_from_slice(bytes))?;
+        let mut room = true;
+        self.body(&mut |bytes| {
+            room &= share.take(bytes.len());
+            if room {
+                body.extend_from_slice(bytes);
+            }
+            room
+        })?;
+        let large = head.length > SMALL;
+        let _one = large.then(|| self.shared.large.lock());
         serde_json::from_slice(&body)
             .map_err(|error| Stop::Refused(refusal(400, &format!("not understood: {error}"))))
     }
@@ -283,15 +313,27 @@ impl Connection<'_> {
             shared
                 .hub()
                 .uploaded(*client, role, bytes.len() as u64, now);
+            true
         })?;
         Ok(Answer::Json(200, "{}".to_owned()))
     }
 
-    /// Reads the rest of the body.
-    fn body(&mut self, take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+    /// Reads the rest of the body, within one time for the whole of it. Ends the connection when `take` has no room:
+    /// the client tries again.
+    fn body(&mut self, take: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<()> {
+        let time = BODY + Duration::from_secs(self.left / SLOWEST);
+        self.stream.get_mut().end = Some(Instant::now() + time);
+        self.body_in_time(take)?;
+        self.wait_for_member()
+    }
+
+    fn body_in_time(&mut self, take: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<()> {
+        let full = || io::Error::new(io::ErrorKind::OutOfMemory, "no room for this body");
         let less = |n: usize, left: u64| n.min(usize::try_from(left).unwrap_or(usize::MAX));
         let here = less(self.buffer.len(), self.left);
-        take(&self.buffer[..here]);
+        if !take(&self.buffer[..here]) {
+            return Err(full());
+        }
         self.buffer.drain(..here);
         self.left -= here as u64;
         let mut bytes = vec![0; less(AT_ONCE, self.left)];
@@ -301,7 +343,9 @@ impl Connection<'_> {
             if n == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            take(&bytes[..n]);
+            if !take(&bytes[..n]) {
+                return Err(full());
+            }
             self.left -= n as u64;
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Where the server is, and who we are to it: a URL, and what libpq would take from the environment. A password
 //! never leaves this file.
 
+use super::guard::{Guard, Limits, Place};
 use crate::StoreError;
 use ::postgres::config::Host;
 use ::postgres::error::SqlState;
@@ -18,6 +19,9 @@ const PLANNED: &str = "SELECT current_setting('server_version_num'), set_config(
     set_config('max_parallel_workers_per_gather', '0', false), set_config('random_page_cost', '1.1', false)";
 /// Why not over a network, and what else.
 const NO_TLS: &str = "assay speaks to PostgreSQL without TLS; use a tunnel (ssh -L 5432:/var/run/postgresql/.s.PGSQL.5432 db)";
+/// What to do when the server cannot be reached.
+const AWAY: &str =
+    "; what was stored before is there when the server is; another store is named with --store";
 /// How long a connection may take.
 const TO_CONNECT: Duration = Duration::from_secs(10);
 /// Where Debian's server listens.
@@ -134,15 +138,91 @@ impl Address {
         Ok(Self { config, shown })
     }
 
-    /// Connects, and looks at the server's version.
-    pub(super) fn connect(&self) -> Result<Client, StoreError> {
-        let mut client = self
-            .config
-            .connect(NoTls)
-            .map_err(|failed| self.error(&failed))?;
+    /// Connects to the first server that answers, and looks at its version.
+    pub(super) fn connect(&self) -> Result<(Client, Guard), StoreError> {
+        let mut failed = self.refused("it names no server".to_owned());
+        for place in self.places() {
+            let mut guard = match Guard::connect(&place, TO_CONNECT, Limits::default()) {
+                Ok(guard) => guard,
+                Err(error) => {
+                    failed = self.refused(format!("error connecting to server: {error}{AWAY}"));
+                    continue;
+                }
+            };
+            let connected = self.through(&guard).connect(NoTls);
+            guard.remove_dir();
+            match connected {
+                Ok(client) => return self.check_version(client, guard),
+                Err(error) => failed = self.guarded_error(&error, &guard),
+            }
+        }
+        Err(failed)
+    }
+
+    /// Where the servers of the URL listen.
+    fn places(&self) -> Vec<Place> {
+        let (hosts, ports) = (self.config.get_hosts(), self.config.get_ports());
+        let addresses = self.config.get_hostaddrs();
+        let count = hosts.len().max(addresses.len());
+        let place = |at: usize| {
+            let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
+            match (addresses.get(at), hosts.get(at)?) {
+                (Some(address), _) => Some(Place::Tcp((*address, port).into())),
+                (None, Host::Unix(dir)) => Some(Place::Unix(dir.join(format!(".s.PGSQL.{port}")))),
+                // A name beside a socket, which has no address.
+                (None, Host::Tcp(name)) => {
+                    let found = assay_host::resolve::addresses(name, port, TO_CONNECT);
+                    found.ok()?.first().copied().map(Place::Tcp)
+                }
+            }
+        };
+        (0..count).filter_map(place).collect()
+    }
+
+    /// The same user and database, through a guard.
+    fn through(&self, guard: &Guard) -> Config {
+        let mut config = Config::new();
+        config.host_path(guard.dir()).port(Guard::PORT);
+        config.application_name("assay");
+        config.target_session_attrs(self.config.get_target_session_attrs());
+        if let Some(user) = self.config.get_user() {
+            config.user(user);
+        }
+        if let Some(database) = self.config.get_dbname() {
+            config.dbname(database);
+        }
+        if let Some(password) = self.config.get_password() {
+            config.password(password);
+        }
+        if let Some(options) = self.config.get_options() {
+            config.options(options);
+        }
+        config
+    }
+
+    fn refused(&self, reason: String) -> StoreError {
+        let path = self.shown.clone();
+        StoreError::Postgres { path, reason }
+    }
+
+    /// As [`Address::error`]; where the connection was cut here, that is why.
+    pub(super) fn guarded_error(&self, failed: &::postgres::Error, guard: &Guard) -> StoreError {
+        match guard.reason() {
+            Some(why) => self.refused(format!(
+                "the server was given up: {why}; look at the server, or name another store with --store"
+            )),
+            None => self.error(failed),
+        }
+    }
+
+    fn check_version(
+        &self,
+        mut client: Client,
+        guard: Guard,
+    ) -> Result<(Client, Guard), StoreError> {
         let row = client
             .query_one(PLANNED, &[])
-            .map_err(|failed| self.error(&failed))?;
+            .map_err(|failed| self.guarded_error(&failed, &guard))?;
         let version: u32 = row.get::<_, String>(0).parse().unwrap_or(0);
         if version < OLDEST {
             return Err(StoreError::Foreign {
@@ -153,7 +233,7 @@ impl Address {
                 ),
             });
         }
-        Ok(client)
+        Ok((client, guard))
     }
 
     /// The answer of the server, or of the way to it, in our words.
@@ -179,9 +259,7 @@ impl Address {
             () if is(&[SqlState::READ_ONLY_SQL_TRANSACTION]) => {
                 "; this server is a standby, or read-only: name the one that takes writes"
             }
-            () if code.is_none() => {
-                "; what was stored before is there when the server is; another store is named with --store"
-            }
+            () if code.is_none() => AWAY,
             () => "",
         };
         // What the server says may have a line of detail, which says more than its head.

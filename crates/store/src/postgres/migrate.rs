@@ -2,8 +2,10 @@
 //! then has nothing to do.
 
 use super::connect::Address;
+use super::guard::Guard;
 use crate::StoreError;
 use ::postgres::{Client, GenericClient};
+use std::collections::BTreeSet;
 
 /// Migrations in order; the n-th brings a store to version n.
 const MIGRATIONS: [&str; 3] = [
@@ -16,46 +18,94 @@ const MIGRATIONS: [&str; 3] = [
 const LOCK: i64 = 0x6173_7361;
 
 /// Whether the database has a store.
-pub(super) fn is_there(address: &Address, client: &mut Client) -> Result<bool, StoreError> {
-    let found = version(client).map_err(|failed| address.error(&failed))?;
-    Ok(found.is_some())
+pub(super) fn is_there(
+    address: &Address,
+    client: &mut Client,
+    guard: &Guard,
+) -> Result<bool, StoreError> {
+    let found = look(client).map_err(|failed| address.guarded_error(&failed, guard))?;
+    version(address, &found).map(|version| version.is_some())
+}
+
+/// What is in the schema of a store.
+struct Found {
+    /// Names of its tables.
+    tables: BTreeSet<String>,
+    /// Rows of the table of its version.
+    versions: Vec<i64>,
+}
+
+fn look(client: &mut impl GenericClient) -> Result<Found, ::postgres::Error> {
+    // Not by to_regclass: it may answer from a cache that has not yet heard of what another assay just made.
+    let there = "SELECT class.relname::text FROM pg_catalog.pg_class AS class
+        JOIN pg_catalog.pg_namespace AS space ON space.oid = class.relnamespace
+        WHERE space.nspname = 'assay' AND class.relkind IN ('r', 'p')";
+    let rows = client.query(there, &[])?;
+    let tables: BTreeSet<String> = rows.iter().map(|row| row.get(0)).collect();
+    let versions = match tables.contains("version") {
+        true => client.query("SELECT version FROM assay.version LIMIT 2", &[])?,
+        false => Vec::new(),
+    };
+    Ok(Found {
+        tables,
+        versions: versions.iter().map(|row| row.get(0)).collect(),
+    })
+}
+
+/// Names of the tables that a store of a version has.
+fn tables_of(version: i64) -> impl Iterator<Item = &'static str> {
+    let count = usize::try_from(version).unwrap_or(0);
+    MIGRATIONS.iter().take(count).flat_map(|migration| {
+        let made = migration.split("CREATE TABLE assay.").skip(1);
+        made.filter_map(|rest| rest.split([' ', '(']).next())
+    })
 }
 
 /// The version of the store; none when there is none.
-fn version(client: &mut impl GenericClient) -> Result<Option<i64>, ::postgres::Error> {
-    // Not by to_regclass: it may answer from a cache that has not yet heard of what another assay just made.
-    let there = "SELECT EXISTS (
-        SELECT FROM pg_catalog.pg_class AS class
-        JOIN pg_catalog.pg_namespace AS space ON space.oid = class.relnamespace
-        WHERE space.nspname = 'assay' AND class.relname = 'version')";
-    let row = client.query_one(there, &[])?;
-    if !row.get::<_, bool>(0) {
-        return Ok(None);
+fn version(address: &Address, found: &Found) -> Result<Option<i64>, StoreError> {
+    let known = MIGRATIONS.len() as i64;
+    let damaged = |reason: String| {
+        Err(StoreError::Incomplete {
+            path: address.shown.clone(),
+            reason,
+            way_out: "Restore its schema `assay` from a backup, or `DROP SCHEMA assay CASCADE` and begin a new one"
+                .to_owned(),
+        })
+    };
+    let has = |table: &str| found.tables.contains(table);
+    match found.versions.as_slice() {
+        [] if !has("version") && !tables_of(known).any(has) => Ok(None),
+        [] if has("version") => damaged("its table `assay.version` has no row".to_owned()),
+        [] => damaged("its table `assay.version` is missing".to_owned()),
+        [found] if *found > known => Err(StoreError::Newer {
+            path: address.shown.clone(),
+            found: *found,
+            known,
+        }),
+        [found] => {
+            let missing: Vec<&str> = tables_of(*found).filter(|table| !has(table)).collect();
+            match (missing.is_empty(), *found >= 1) {
+                (_, false) => damaged(format!("its version is {found}")),
+                (false, _) => damaged(format!("these tables are missing: {}", missing.join(", "))),
+                (true, true) => Ok(Some(*found)),
+            }
+        }
+        _ => damaged("its table `assay.version` has several rows".to_owned()),
     }
-    let row = client.query_opt("SELECT version FROM assay.version", &[])?;
-    Ok(row.map(|row| row.get(0)))
 }
 
 /// All missing migrations in one transaction.
-pub(super) fn up(address: &Address, client: &mut Client) -> Result<(), StoreError> {
-    let fail = |failed: ::postgres::Error| address.error(&failed);
+pub(super) fn up(address: &Address, client: &mut Client, guard: &Guard) -> Result<(), StoreError> {
+    let fail = |failed: ::postgres::Error| address.guarded_error(&failed, guard);
     let known = MIGRATIONS.len() as i64;
-    let check = |found: Option<i64>| match found {
-        Some(found) if found > known => Err(StoreError::Newer {
-            path: address.shown.clone(),
-            found,
-            known,
-        }),
-        found => Ok(found),
-    };
-    if check(version(client).map_err(fail)?)? == Some(known) {
+    if version(address, &look(client).map_err(fail)?)? == Some(known) {
         return Ok(());
     }
     let mut transaction = client.transaction().map_err(fail)?;
     transaction
         .execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK])
         .map_err(fail)?;
-    let found = check(version(&mut transaction).map_err(fail)?)?;
+    let found = version(address, &look(&mut transaction).map_err(fail)?)?;
     if found.is_none() {
         let make = "CREATE SCHEMA IF NOT EXISTS assay;
                     CREATE TABLE assay.version (version bigint NOT NULL);

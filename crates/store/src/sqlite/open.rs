@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 use rusqlite::{Connection, OpenFlags};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -20,6 +21,8 @@ const MIGRATIONS: [&str; 5] = [
     include_str!("../../migrations/0004.sql"),
     include_str!("../../migrations/0005.sql"),
 ];
+/// How long a process that makes a store may take until its file has bytes.
+const MAKING: Duration = Duration::from_secs(2);
 /// How long one process waits for another that is writing.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
@@ -47,6 +50,27 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
         }
         _ => open_existing(path),
     }
+}
+
+/// Refuses a file without a byte: a store that was lost would look as if nothing had been measured. One that another
+/// process makes just now is waited for.
+pub(super) fn wait_until_filled(path: &Path) -> Result<(), StoreError> {
+    let is_empty = || fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() == 0);
+    let is_new = || {
+        let made = fs::metadata(path).and_then(|meta| meta.modified());
+        made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age < MAKING))
+    };
+    while is_empty() {
+        if !is_new() {
+            return Err(StoreError::Incomplete {
+                path: path.to_owned(),
+                reason: "the file is empty".to_owned(),
+                way_out: "Put a copy of it back, or remove it and begin a new one".to_owned(),
+            });
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 /// Opens what is there.
@@ -176,7 +200,69 @@ fn ours(connection: &Connection, path: &Path) -> Result<(), StoreError> {
             known,
         });
     }
-    Ok(())
+    match blank {
+        true => Ok(()),
+        false => check_tables(connection, path, found),
+    }
+}
+
+/// Refuses a store whose version is gone, or that has not the tables of its version: a migration would fail on it, or
+/// an empty list would look as if nothing had been measured.
+fn check_tables(connection: &Connection, path: &Path, version: i64) -> Result<(), StoreError> {
+    let fail = |source| StoreError::sqlite(path, source);
+    let damaged = |reason: String| {
+        Err(StoreError::Incomplete {
+            path: path.to_owned(),
+            reason,
+            way_out: "Put a copy of it back, or move it away and begin a new one; `sqlite3 FILE .dump` shows what it holds"
+                .to_owned(),
+        })
+    };
+    if version < 1 {
+        return damaged(format!("its version (PRAGMA user_version) is {version}"));
+    }
+    let found = tables(connection).map_err(fail)?;
+    let (own, newest) = (tables_of(version), MIGRATIONS.len() as i64);
+    let newest = match version == newest {
+        true => own.clone(),
+        false => tables_of(newest),
+    };
+    let missing: Vec<&str> = own.difference(&found).map(String::as_str).collect();
+    if !missing.is_empty() {
+        return damaged(format!("these tables are missing: {}", missing.join(", ")));
+    }
+    let later = newest
+        .difference(&own)
+        .filter(|table| found.contains(*table));
+    let later: Vec<&str> = later.map(String::as_str).collect();
+    match later.is_empty() {
+        true => Ok(()),
+        false => damaged(format!(
+            "its version is {version}, and these tables are of a later one: {}",
+            later.join(", ")
+        )),
+    }
+}
+
+/// Names of the tables in a database.
+fn tables(connection: &Connection) -> rusqlite::Result<BTreeSet<String>> {
+    let mut all = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")?;
+    all.query_map([], |row| row.get(0))?.collect()
+}
+
+/// Names of the tables that a store of a version has, as its migrations make them.
+fn tables_of(version: i64) -> BTreeSet<String> {
+    let made = || -> rusqlite::Result<BTreeSet<String>> {
+        let connection = Connection::open_in_memory()?;
+        for migration in MIGRATIONS
+            .iter()
+            .take(usize::try_from(version).unwrap_or(0))
+        {
+            connection.execute_batch(migration)?;
+        }
+        tables(&connection)
+    };
+    made().unwrap_or_default()
 }
 
 /// All missing migrations in one transaction; a second process waits and then has nothing to do.

@@ -10,6 +10,7 @@ use assay_dups::name::{hex, readable};
 use assay_dups::{FileId, Files, Group, Groups, Index, format, report as ask};
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
+use assay_page::output::JsonWriter;
 use assay_page::units::{grouped, plural};
 use clap::Args;
 use std::io::{BufWriter, Write};
@@ -230,7 +231,13 @@ pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
     match args.format.unwrap_or(default).machine() {
         Some(wanted) => {
             groups.truncate(args.top.unwrap_or(usize::MAX));
-            format::plain(&mut out, wanted, &files, &groups)?;
+            match wanted {
+                format::Format::Document => {
+                    format::plain(&mut JsonWriter(&mut out), wanted, &files, &groups)?;
+                }
+                // Other programs read these: names stand as they are.
+                _ => format::plain(&mut out, wanted, &files, &groups)?,
+            }
         }
         None => {
             dated(&index)?;
@@ -244,7 +251,7 @@ pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
 }
 
 pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    let mut out = out();
+    let mut out = JsonWriter(out());
     serde_json::to_writer_pretty(&mut out, value)?;
     writeln!(out)?;
     out.flush()?;

@@ -5,6 +5,7 @@ use super::documents::{Collision, Collisions, Name, OfferedFiles};
 use super::explore::{out, print_json};
 use super::place::Place;
 use super::progress;
+use crate::context::{check_named_once, unwritten};
 use crate::status::Status;
 use anyhow::Context as _;
 use assay_columns::Source;
@@ -12,6 +13,7 @@ use assay_dups::across::collide::collide as find;
 use assay_dups::across::offer::offer as write_offer;
 use assay_dups::across::wanted::Wanted;
 use assay_dups::name::readable;
+use assay_host::OutputFile;
 use assay_model::SCHEMA_VERSION;
 use assay_page::units::plural;
 use clap::Args;
@@ -77,25 +79,12 @@ pub fn offer(args: &Offer, place: &Place) -> anyhow::Result<Status> {
         out.flush().context("cannot write the offer")?;
         done
     } else {
-        let folder = args.file.parent().filter(|one| !one.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        // In place of what was there, once it is whole.
-        let file = tempfile::NamedTempFile::new_in(folder).with_context(|| {
-            format!(
-                "{}: cannot write there",
-                readable(folder.as_os_str().as_bytes())
-            )
-        })?;
-        let out = BufWriter::new(file);
+        check_named_once(&args.file)?;
+        let out = BufWriter::new(OutputFile::create_private(&args.file).map_err(unwritten)?);
         let (done, out) =
             progress::watch(None, |control| write_offer(&index, out, &teller, control))??;
-        let file = out.into_inner().context("cannot write the offer")?;
-        file.as_file()
-            .sync_all()
-            .context("cannot write the offer")?;
-        let name = readable(args.file.as_os_str().as_bytes());
-        file.persist(&args.file)
-            .with_context(|| format!("{name}: cannot write"))?;
+        let out = out.into_inner().context("cannot write the offer")?;
+        out.publish().map_err(unwritten)?;
         done
     };
     let left_out = plural(done.left_out, "file", "files");

@@ -8,6 +8,7 @@ use assay_dups::index::Root;
 use assay_dups::presence::Presence;
 use assay_dups::{Index, Reason, ScanOptions, format, name, scan};
 use assay_model::size::Convention::Binary;
+use assay_page::output::JsonWriter;
 use assay_page::units::{grouped, plural};
 use clap::Args;
 use std::io::{BufWriter, Write};
@@ -187,6 +188,7 @@ fn go(
                 cost: found.cost,
                 interrupted: found.interrupted,
             };
+            let mut out = JsonWriter(&mut out);
             format::document(&mut out, &found.files, &found.groups, Some(&around))?;
         }
         Some(other) => format::plain(&mut out, other, &found.files, &found.groups)?,

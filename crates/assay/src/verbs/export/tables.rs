@@ -1,8 +1,10 @@
 //! The whole store as Parquet, divided by advice: what was measured, and what the trials amount to.
 
 use super::csv::{outcome, validity};
+use crate::context::unwritten;
 use anyhow::Context as _;
 use assay_columns::{Cell, Column, Kind, Writer};
+use assay_host::OutputFolder;
 use assay_judge::trial::{judge_trial, judged_slots};
 use assay_model::result::JudgedSample;
 use assay_model::trial::{Slot, Trial};
@@ -64,19 +66,9 @@ pub struct Written {
 
 /// Writes the store to a folder that is not there yet: all of it, or nothing.
 pub fn write(store: &Store, dir: &Path) -> anyhow::Result<Written> {
-    let shown = dir.display();
-    anyhow::ensure!(
-        std::fs::symlink_metadata(dir).is_err(),
-        "{shown} is there already; name a folder that is not"
-    );
-    let above = dir.parent().filter(|one| !one.as_os_str().is_empty());
-    let above = above.unwrap_or(Path::new("."));
-    let hidden = tempfile::Builder::new()
-        .prefix(".assay-export-")
-        .tempdir_in(above);
-    let hidden = hidden.with_context(|| format!("cannot write {shown}"))?;
+    let folder = OutputFolder::create(dir).map_err(unwritten)?;
     let mut out = Out {
-        dir: hidden.path(),
+        dir: &folder.path(),
         open: None,
     };
     let mut trials = store.trials()?;
@@ -118,9 +110,7 @@ pub fn write(store: &Store, dir: &Path) -> anyhow::Result<Written> {
         }
     }
     out.close()?;
-    std::fs::rename(hidden.path(), dir).with_context(|| format!("cannot write {shown}"))?;
-    // It has another name now.
-    let _ = hidden.keep();
+    folder.publish().map_err(unwritten)?;
     Ok(Written {
         runs: runs.len(),
         trials: trials.len(),

@@ -1,17 +1,15 @@
 //! Bundles that were added, each a file beside the store as it was signed. What they amount to is derived
 //! when it is asked for.
 
-use crate::context::{store_path, tell};
+use crate::context::{store_path, tell, unwritten};
 use crate::global::Global;
 use crate::input;
 use crate::status::Unreadable;
 use anyhow::{Context as _, bail};
-use assay_host::{Host as _, Live, lockfile};
+use assay_host::{Host as _, Live, lockfile, write_output};
 use assay_page::text::clean;
 use assay_pool::{Added, LONGEST, Pool, read};
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Ends the names of bundles.
@@ -92,29 +90,9 @@ impl Kept {
         if added.new + added.longer > 0 {
             let digest = blake3::hash(&bytes).to_hex();
             let name = format!("{}-{}{END}", bundle.owner, &digest[..16]);
-            self.put(&name, &bytes)
-                .with_context(|| format!("cannot write to {}", self.shown()))?;
+            write_output(&self.dir.join(name), &bytes).map_err(unwritten)?;
         }
         Ok((bundle.owner, added))
-    }
-
-    /// Writes a file, whole or not at all, also when the power fails. The lock is held, so what a killed
-    /// assay left of one is nobody's.
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "the directory is the pool's own, beside the store"
-    )]
-    fn put(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
-        let part = self.dir.join(".part");
-        let _ = std::fs::remove_file(&part);
-        let written = File::create_new(&part)
-            .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-            .and_then(|()| std::fs::rename(&part, self.dir.join(name)))
-            .and_then(|()| File::open(&self.dir)?.sync_all());
-        if written.is_err() {
-            let _ = std::fs::remove_file(&part);
-        }
-        written
     }
 
     /// Removes all that an owner gave; says who it was and how many bundles.

@@ -6,6 +6,7 @@ mod wanted;
 
 use crate::context::{self, print};
 use crate::global::Global;
+use crate::open_changes::Despite;
 use crate::progress::Meter;
 use crate::remote::{Asked, Named, SentFile};
 use crate::shape::Shape;
@@ -120,6 +121,9 @@ pub struct Measure {
     /// Begin without asking
     #[arg(long, help_heading = HEADING, short, requires = "measure")]
     yes: bool,
+    /// Measure although an assay that was killed has left settings changed
+    #[arg(long, help_heading = HEADING, requires = "measure")]
+    despite_open_change: bool,
     /// Use this fio instead of the one on PATH
     #[arg(long, help_heading = HEADING, value_name = "PROGRAM", requires = "measure")]
     fio: Option<PathBuf>,
@@ -184,6 +188,13 @@ fn measure(
     let env = ground.environment(args.fio.as_deref(), &cancel);
     let guests = assay_lab::State::open(&context::state_dir()?)?;
     sweep(env.journal, &guests, &wanted.target)?;
+    if !args.dry_run {
+        let despite_open_change = args.despite_open_change;
+        Despite {
+            despite_open_change,
+        }
+        .check(env.journal)?;
+    }
     // Without an image that can be used, the rungs in a guest are left out, and it is said why.
     let image = match Cache::of_user() {
         Ok(cache) => cache.find().ok_or_else(|| {

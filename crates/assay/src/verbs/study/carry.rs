@@ -88,6 +88,14 @@ fn carry_out(
     let env = ground.environment(args.fio.as_deref(), &lab.cancel);
     if !args.dry_run {
         sweep::journals(env.journal, |label| label.starts_with(LABEL))?;
+        let changed = args.despite.check(env.journal)?;
+        if !changed.is_empty() {
+            let changed = changed.join(", ");
+            run.machine.insert(
+                "left changed by an assay that was killed".to_owned(),
+                changed,
+            );
+        }
     }
     let session = env
         .journal

@@ -1,6 +1,7 @@
 //! What the user sees while a study goes on: a line that is overwritten on a terminal, a line now
 //! and then in a log.
 
+use crate::context::shown;
 use crate::progress::{Clock, LOG_EVERY, bar, now, whole};
 use assay_model::Nanos;
 use assay_studies::Event;
@@ -84,7 +85,7 @@ impl Progress {
 
     fn line(&mut self, text: String) {
         if let Some(bar) = &self.bar {
-            bar.set_message(text);
+            bar.set_message(shown(&text).into_owned());
         } else if !self.quiet && self.logged.is_none_or(|at| now() - at >= LOG_EVERY) {
             self.logged = Some(now());
             eprintln!("{} left, {text}", whole(self.clock.read().0));
@@ -94,7 +95,7 @@ impl Progress {
     fn stays(&self, text: &str) {
         match &self.bar {
             _ if self.quiet => {}
-            Some(bar) => bar.println(text),
+            Some(bar) => bar.println(shown(text)),
             None => eprintln!("{text}"),
         }
     }

@@ -31,7 +31,10 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
     let ground = context::Ground::open()?;
     let env = ground.environment(args.fio.as_deref(), &cancel);
-    look::left_behind(env.journal)?;
+    look::left_elsewhere(env.journal)?;
+    if !args.dry_run {
+        args.despite.check(env.journal)?;
+    }
     if let Some(asked) = &args.resume {
         return resume(args, asked, global, &env);
     }
@@ -133,6 +136,7 @@ fn resume(
         context::now(),
         slots.len()
     ));
+    env.enter_open_changes(&mut trial.facts);
     let target = trial.target.as_ref().map(|_| &*trial.plan.target);
     let ground = target.map(|target| Ground::open(env.host, target));
     let ground = ground.transpose()?;

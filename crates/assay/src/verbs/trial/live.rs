@@ -1,6 +1,7 @@
 //! What the user sees while a trial goes on: what is being done on a line that is overwritten, and
 //! a line for each pair that stays.
 
+use crate::context::shown;
 use assay_judge::trial::{forecast, next_look};
 use assay_model::Nanos;
 use assay_model::trial::{Side, TrialPlan};
@@ -151,7 +152,7 @@ impl Shown {
 
     fn doing(&self, what: String) {
         if let Some(bar) = &self.bar {
-            bar.set_message(what);
+            bar.set_message(shown(&what).into_owned());
         }
     }
 
@@ -164,7 +165,7 @@ impl Shown {
     /// What is said even where nothing else is to be said.
     fn always(&self, line: &str) {
         match &self.bar {
-            Some(bar) => bar.println(line.trim_end_matches('\n')),
+            Some(bar) => bar.println(shown(line.trim_end_matches('\n'))),
             None => eprintln!("{}", line.trim_end_matches('\n')),
         }
     }

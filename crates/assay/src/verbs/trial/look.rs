@@ -122,8 +122,8 @@ pub(in crate::verbs) fn journal() -> anyhow::Result<Journal> {
     Ok(Journal::open(&context::journal_dir()?)?)
 }
 
-/// Says what assays with other state directories have left, and returns it.
-fn left_elsewhere(journal: &Journal) -> anyhow::Result<Vec<Elsewhere>> {
+/// Names what assays with other state directories have left, and returns it.
+pub(super) fn left_elsewhere(journal: &Journal) -> anyhow::Result<Vec<Elsewhere>> {
     let left = journal.elsewhere(&Live)?;
     for one in &left {
         let (what, original) = (one.what.escape_debug(), one.original.escape_debug());
@@ -142,20 +142,6 @@ fn left_elsewhere(journal: &Journal) -> anyhow::Result<Vec<Elsewhere>> {
         }
     }
     Ok(left)
-}
-
-/// Says what a crash has left, without touching it: it may matter to what is measured now.
-pub(super) fn left_behind(journal: &Journal) -> anyhow::Result<()> {
-    left_elsewhere(journal)?;
-    for left in journal.pending()? {
-        eprintln!(
-            "note: {} on {} was cut off, or could not set back, and left {}; `assay trial --recover` tries it",
-            left.label,
-            left.target.escape_debug(),
-            left.left.join(", ")
-        );
-    }
-    Ok(())
 }
 
 /// What a crash left, and what became of it.

@@ -9,8 +9,6 @@ use assay_host::{Host as _, Limits, Live};
 use assay_model::Nanos;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// How often at most: a check takes a second of every machine.
@@ -262,25 +260,11 @@ fn systemctl(words: &[&str]) -> anyhow::Result<()> {
 }
 
 /// Writes a unit: whole or not at all.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "files that the user asks for, after they were entered"
-)]
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    let fail = || format!("cannot write {}", path.display());
     if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).with_context(fail)?;
+        assay_host::open_own_directory(parent).map_err(context::unwritten)?;
     }
-    let part = path.with_extension(format!("{}.part", std::process::id()));
-    let written = File::create_new(&part).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&part, path)
-    });
-    if written.is_err() {
-        let _ = std::fs::remove_file(&part);
-    }
-    written.with_context(fail)
+    assay_host::write_output(path, text.as_bytes()).map_err(context::unwritten)
 }
 
 #[allow(

@@ -1,6 +1,7 @@
 //! The command line of `assay web`, and what it means.
 
 use crate::input;
+use crate::open_changes::Despite;
 use crate::remote::{Asked as AskedThere, Named, Remote, SentFile, Value};
 use crate::verbs::fleet::Known;
 use anyhow::{Context as _, ensure};
@@ -175,6 +176,8 @@ pub struct Args {
     /// Also write a page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub despite: Despite,
     #[command(flatten)]
     pub remote: Remote,
     /// Load from these machines at once, over ssh: what is asked for is what all do together

@@ -58,8 +58,11 @@ impl Line for Wire {
     }
 
     fn hear(&mut self, within: Duration) -> Result<Option<(Instant, String)>, String> {
+        // Complaints without end do not make it longer.
+        let end = crate::progress::now() + within;
         loop {
-            match self.heard.recv_timeout(within) {
+            let left = end.saturating_duration_since(crate::progress::now());
+            match self.heard.recv_timeout(left) {
                 Ok(Said::Begun(speaker)) => {
                     self.speaker = Some(speaker);
                     self.silent_since = Some(crate::progress::now());
@@ -309,6 +312,7 @@ fn server(args: &Args, url: &Url) -> anyhow::Result<Server> {
 
 /// The other end: finds the servers from here, and does what it is told on standard input.
 pub fn generate(args: &Args) -> anyhow::Result<Status> {
+    args.despite.check_here()?;
     let settings = args.settings(0)?;
     let cancel = context::on_signals()?;
     let stop = || cancel.is_cancelled();

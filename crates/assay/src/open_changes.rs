@@ -1,0 +1,74 @@
+//! Changes that an assay that is gone has left: every verb names them when it starts, and nothing is measured
+//! beside them unless the user insists.
+
+use crate::cli::Cli;
+use crate::context;
+use crate::verbs::Verb;
+use assay_changes::Journal;
+
+/// Whether to measure beside an open change.
+#[derive(clap::Args, Clone, Copy)]
+pub struct Despite {
+    /// Measure although an assay that was killed has left settings changed
+    #[arg(long)]
+    pub despite_open_change: bool,
+}
+
+impl Despite {
+    /// Refuses to measure a machine whose settings an assay that is gone left changed. Returns them where the user
+    /// insists.
+    pub fn check(self, journal: &Journal) -> anyhow::Result<Vec<String>> {
+        let changed = journal.left_changed()?;
+        anyhow::ensure!(
+            self.despite_open_change || changed.is_empty(),
+            "nothing was measured, because an assay that was killed has left changed: {}. Set the machine back with \
+             `assay trial --recover`, or measure it as it is with --despite-open-change",
+            changed.join(", ")
+        );
+        Ok(changed)
+    }
+
+    /// As [`Despite::check`], for a verb that changes nothing and keeps no journal.
+    pub fn check_here(self) -> anyhow::Result<Vec<String>> {
+        self.check(&Journal::look_at(&context::journal_dir()?)?)
+    }
+}
+
+/// Names what assays that are gone have left, on standard error, before a verb starts. Nothing is made or touched,
+/// and what this user may not read is passed over.
+pub fn tell_at_start(cli: &Cli) {
+    let deals_with_them = match &cli.verb {
+        Some(Verb::Trial(args)) => args.recovers(),
+        // The other end of a session, which is a verb again.
+        Some(Verb::Dev(_)) => true,
+        _ => false,
+    };
+    if deals_with_them {
+        return;
+    }
+    // A verb that needs the directory says what is wrong with it.
+    let Ok(dir) = context::journal_dir() else {
+        return;
+    };
+    if let Ok(journal) = Journal::look_at(&dir) {
+        tell(&journal);
+    }
+}
+
+fn tell(journal: &Journal) {
+    match journal.pending() {
+        Ok(pending) => {
+            for left in pending {
+                eprintln!(
+                    "note: {} on {} was cut off, or could not set back, and left {}; `assay trial --recover` tries it",
+                    left.label,
+                    left.target.escape_debug(),
+                    left.left.join(", ")
+                );
+            }
+        }
+        Err(error) => eprintln!(
+            "note: whether an assay that was killed has left something changed is unknown: {error}"
+        ),
+    }
+}

@@ -1,0 +1,88 @@
+//! Other machines that send a byte now and then: `--deadline` is one clock for the whole, whatever comes.
+//!
+//! The other machine is an `ssh` on the PATH that drips.
+
+mod common;
+
+use common::{Home, Ran, ended, script};
+use std::process::Command;
+
+/// Drips bytes that belong to no line, lines, or what looks like the begin of an answer.
+const DRIPS: [(&str, &str); 4] = [
+    ("bytes", "while :; do printf x; sleep 0.2; done"),
+    ("lines", "while :; do echo hello; sleep 0.2; done"),
+    (
+        "complaints",
+        "while :; do echo hello >&2; printf y; sleep 0.2; done",
+    ),
+    // It takes what is sent by drops as well.
+    (
+        "drops",
+        "dd bs=1 count=1000 of=/dev/null 2>/dev/null; while dd bs=64 count=1 of=/dev/null 2>/dev/null; do printf z; sleep 0.2; done",
+    ),
+];
+
+const VERBS: [&[&str]; 8] = [
+    &["run", "quick", "/tmp", "--host", "box"],
+    &["trial", "noatime", "/tmp", "--yes", "--host", "box"],
+    &["stack", "/tmp", "--measure", "--yes", "--host", "box"],
+    &["web", "http://127.0.0.1:9/", "--host", "box"],
+    &["web", "http://127.0.0.1:9/", "--from", "box"],
+    &["facts", "--host", "box"],
+    &["check", "--host", "box"],
+    &["fleet", "check", "box"],
+];
+
+/// Seconds of `--deadline`.
+const DEADLINE: &str = "2";
+/// Longer than all that is behind the deadline: a program that does not end is killed then.
+const LONGEST: &str = "60";
+
+fn run(home: &Home, path: &str, words: &[&str]) -> Ran {
+    let assay = home.command(words);
+    let mut command = Command::new("timeout");
+    command
+        .args(["-s", "KILL", LONGEST])
+        .arg(assay.get_program());
+    command
+        .args(assay.get_args())
+        .args(["--deadline", DEADLINE]);
+    for (name, value) in assay.get_envs() {
+        if let Some(value) = value {
+            command.env(name, value);
+        }
+    }
+    command.env("PATH", path).stdin(std::process::Stdio::null());
+    ended(command)
+}
+
+#[test]
+fn attack_a_machine_that_drips_is_given_up() {
+    let (mut tried, mut held) = (0, 0);
+    for (name, drip) in DRIPS {
+        let home = Home::new();
+        let bin = home.dir.path().join("bin");
+        std::fs::create_dir(&bin).unwrap();
+        script(&bin, "ssh", drip);
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        std::thread::scope(|scope| {
+            let all: Vec<_> = VERBS
+                .into_iter()
+                .map(|words| {
+                    let (home, path) = (&home, &path);
+                    scope.spawn(move || (words, run(home, path, words)))
+                })
+                .collect();
+            for one in all {
+                let (words, ran) = one.join().unwrap();
+                tried += 1;
+                // Killed would be no code.
+                assert!(ran.code.is_some(), "{name} {words:?}: {}", ran.stderr);
+                let all = ran.stdout + &ran.stderr;
+                assert!(all.contains("--deadline"), "{name} {words:?}: {all}");
+                held += 1;
+            }
+        });
+    }
+    assay_testing::attacked("machines that send a byte now and then", tried, held);
+}

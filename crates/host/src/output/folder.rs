@@ -1,0 +1,123 @@
+//! A folder that a user named for output, filled under a hidden name.
+
+use super::{file_name, way};
+use crate::error::HostError;
+use crate::held::Directory;
+use crate::remove;
+use rustix::fs::{Mode, RenameFlags};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// A new folder. It has a hidden name, and is this user's alone, until it is complete; then it gets the
+/// name that the user gave. Dropped before, it goes with all that is in it.
+#[derive(Debug)]
+pub struct OutputFolder {
+    shown: PathBuf,
+    above: Directory,
+    name: OsString,
+    aside: OsString,
+    folder: Directory,
+    published: bool,
+}
+
+impl OutputFolder {
+    /// Makes the folder; its directory must exist, and the name must be new.
+    ///
+    /// # Errors
+    /// There is something of that name, a link on the way belongs to another user, or not allowed.
+    pub fn create(path: &Path) -> Result<Self, HostError> {
+        let name = path.file_name().map_or_else(|| file_name(path), Ok)?;
+        let above = way::open_parent(path)?;
+        if above.look(name)?.is_some() {
+            return Err(taken(path));
+        }
+        let aside = super::aside(OsStr::new("folder"));
+        let folder = above.make(&aside)?;
+        Ok(Self {
+            shown: path.to_owned(),
+            name: name.to_owned(),
+            above,
+            aside,
+            folder,
+            published: false,
+        })
+    }
+
+    /// A path into the folder that holds whatever becomes of its name.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.folder.through()
+    }
+
+    /// Gives the folder its name. Its files are on the disk already.
+    ///
+    /// # Errors
+    /// Something has the name by now, or as rename(2).
+    pub fn publish(mut self) -> Result<(), HostError> {
+        let (above, flags) = (&self.above, RenameFlags::NOREPLACE);
+        self.folder.sync()?;
+        let moved = match rustix::fs::renameat_with(above, &*self.aside, above, &*self.name, flags)
+        {
+            // rename(2) replaces a directory only if it is empty.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                rustix::fs::renameat(above, &*self.aside, above, &*self.name)
+            }
+            moved => moved,
+        };
+        moved.map_err(|error| match error {
+            Errno::EXIST | Errno::NOTEMPTY => taken(&self.shown),
+            error => HostError::io(&self.shown, &error.into()),
+        })?;
+        self.published = true;
+        match self.above.look(&self.name)? == Some(self.folder.identity()?) {
+            true => self.above.sync(),
+            false => Err(HostError::path(
+                &self.shown,
+                "somebody put another folder in its place while it was written",
+            )),
+        }
+    }
+}
+
+/// Opens a directory that is to be filled, and makes what is missing of it. Nobody else may write in it:
+/// they could plant links between two files.
+///
+/// # Errors
+/// It is another user's, others may write in it, a link on the way is another user's, or not allowed.
+pub fn open_own_directory(path: &Path) -> Result<Directory, HostError> {
+    let folder = way::make_directory(path)?;
+    let found = rustix::fs::fstat(&folder).map_err(|error| HostError::io(path, &error.into()))?;
+    let us = rustix::process::geteuid().as_raw();
+    if found.st_uid != us {
+        let reason = format!(
+            "belongs to user {}, who could plant links in it; name a directory that does not exist",
+            found.st_uid
+        );
+        return Err(HostError::path(path, reason));
+    }
+    let mode = Mode::from_raw_mode(found.st_mode);
+    // Many systems give each user a group of their own, with the user's number.
+    let alone = found.st_gid == 0 || found.st_gid == us;
+    match mode.contains(Mode::WOTH) || mode.contains(Mode::WGRP) && !alone {
+        true => Err(HostError::path(
+            path,
+            "others may write here and plant links; name a directory that does not exist",
+        )),
+        false => Ok(folder),
+    }
+}
+
+fn taken(path: &Path) -> HostError {
+    HostError::path(path, "is there already; name a folder that is not")
+}
+
+impl Drop for OutputFolder {
+    fn drop(&mut self) {
+        if !self.published
+            && let Ok(meant) = self.folder.identity()
+        {
+            let _ = remove::all_of(&self.above, &self.aside, meant);
+        }
+    }
+}

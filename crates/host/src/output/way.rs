@@ -1,0 +1,116 @@
+//! The directory of an output, found by following only links that nobody else can have planted.
+
+use crate::error::HostError;
+use crate::held::Directory;
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Component, Path, PathBuf};
+
+/// As many links as the kernel follows (path_resolution(7)).
+const MOST_LINKS: usize = 40;
+
+/// Opens the directory of a file that a user named. A link on the way is followed if it belongs to this
+/// user, to root or to whoever owns `/`.
+///
+/// # Errors
+/// Not there, not allowed, no directory, or a link of another user.
+pub(super) fn open_parent(path: &Path) -> Result<Directory, HostError> {
+    let parent = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    walk(parent, false)
+}
+
+/// Opens a directory that a user named, by the same rule, and makes what is missing of it.
+pub(super) fn make_directory(path: &Path) -> Result<Directory, HostError> {
+    walk(path, true)
+}
+
+fn walk(path: &Path, makes: bool) -> Result<Directory, HostError> {
+    let root = open_step(None, OsStr::new("/")).map_err(|error| fail(path, error))?;
+    let us = rustix::process::geteuid().as_raw();
+    let owner = rustix::fs::fstat(&root).map_err(|error| fail(path, error))?;
+    let trusted = [0, us, owner.st_uid];
+    let mut at = match path.is_absolute() {
+        true => root,
+        false => open_step(None, OsStr::new(".")).map_err(|error| fail(path, error))?,
+    };
+    let mut steps = split_steps(path);
+    let (mut links, mut shown) = (0, PathBuf::new());
+    while let Some(step) = steps.pop_front() {
+        shown.push(&step);
+        let next = match open_step(Some(&at), &step) {
+            Err(Errno::NOENT) if makes => make_step(&at, &step),
+            next => next,
+        };
+        let next = next.map_err(|error| fail(&shown, error))?;
+        let found = rustix::fs::fstat(&next).map_err(|error| fail(&shown, error))?;
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::Symlink => {
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(HostError::path(path, "too many links on the way"));
+                }
+                if !trusted.contains(&found.st_uid) {
+                    let reason = format!(
+                        "a link of user {}; name the directory that it leads to",
+                        found.st_uid
+                    );
+                    return Err(HostError::path(&shown, reason));
+                }
+                let target = rustix::fs::readlinkat(&next, "", Vec::new());
+                let target = target.map_err(|error| fail(&shown, error))?;
+                let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+                if target.is_absolute() {
+                    at = open_step(None, OsStr::new("/")).map_err(|error| fail(path, error))?;
+                }
+                for step in split_steps(&target).into_iter().rev() {
+                    steps.push_front(step);
+                }
+                shown.pop();
+                if target.is_absolute() {
+                    shown = PathBuf::from("/");
+                }
+            }
+            FileType::Directory => at = next,
+            _ => return Err(HostError::path(&shown, "not a directory")),
+        }
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let fd = rustix::fs::openat(&at, ".", flags, Mode::empty());
+    Ok(Directory::of(fd.map_err(|error| fail(path, error))?, path))
+}
+
+fn open_step(at: Option<&OwnedFd>, step: &OsStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match at {
+        Some(at) => rustix::fs::openat(at, step, flags, Mode::empty()),
+        None => rustix::fs::openat(CWD, step, flags, Mode::empty()),
+    }
+}
+
+fn make_step(at: &OwnedFd, step: &OsStr) -> Result<OwnedFd, Errno> {
+    let mode = Mode::RWXU | Mode::RWXG | Mode::RWXO;
+    match rustix::fs::mkdirat(at, step, mode) {
+        Ok(()) | Err(Errno::EXIST) => open_step(Some(at), step),
+        Err(error) => Err(error),
+    }
+}
+
+fn split_steps(path: &Path) -> VecDeque<OsString> {
+    let steps = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsString::from("..")),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    });
+    steps.collect()
+}
+
+fn fail(path: &Path, error: Errno) -> HostError {
+    HostError::io(path, &error.into())
+}

@@ -1,0 +1,139 @@
+//! Memory for bodies that are being read: a share for each client and each address, and an end for all.
+//!
+//! A body counts as far as it came, until it was read as JSON.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of all bodies.
+pub const MOST: u64 = 192 << 20;
+/// Bytes of one address: people behind a router share it.
+pub const MOST_OF_ADDRESS: u64 = 96 << 20;
+/// Bytes of a client that showed its key: one record, and what goes with it.
+pub const MOST_OF_CLIENT: u64 = 32 << 20;
+
+#[derive(Debug, Default)]
+struct Used {
+    all: u64,
+    addresses: BTreeMap<IpAddr, u64>,
+    clients: BTreeMap<u64, u64>,
+}
+
+/// Counts what is in memory.
+#[derive(Clone, Debug, Default)]
+pub struct Budget(Arc<Mutex<Used>>);
+
+/// What one body takes; dropping it gives that back.
+#[derive(Debug)]
+pub struct Share {
+    budget: Budget,
+    address: IpAddr,
+    client: Option<u64>,
+    bytes: u64,
+}
+
+impl Budget {
+    /// A body of an address, and of a client where that is known.
+    #[must_use]
+    pub fn begin(&self, address: IpAddr, client: Option<u64>) -> Share {
+        Share {
+            budget: self.clone(),
+            address,
+            client,
+            bytes: 0,
+        }
+    }
+
+    /// Bytes in use.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.lock().all
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Used> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Share {
+    /// Takes some more bytes. Whether there was room for them.
+    pub fn take(&mut self, bytes: usize) -> bool {
+        let bytes = bytes as u64;
+        let mut used = self.budget.lock();
+        let address = used.addresses.get(&self.address).copied().unwrap_or(0);
+        let client = self.client.and_then(|client| used.clients.get(&client));
+        let client = client.copied().unwrap_or(0);
+        if used.all + bytes > MOST
+            || address + bytes > MOST_OF_ADDRESS
+            || client + bytes > MOST_OF_CLIENT
+        {
+            return false;
+        }
+        used.all += bytes;
+        used.addresses.insert(self.address, address + bytes);
+        if let Some(number) = self.client {
+            used.clients.insert(number, client + bytes);
+        }
+        self.bytes += bytes;
+        true
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut used = self.budget.lock();
+        used.all -= self.bytes;
+        let less = |left: &mut u64| {
+            *left -= self.bytes;
+            *left > 0
+        };
+        if let Some(left) = used.addresses.get_mut(&self.address)
+            && !less(left)
+        {
+            used.addresses.remove(&self.address);
+        }
+        if let Some(number) = self.client
+            && let Some(left) = used.clients.get_mut(&number)
+            && !less(left)
+        {
+            used.clients.remove(&number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP: usize = 1 << 20;
+
+    fn fill(share: &mut Share) -> u64 {
+        while share.take(STEP) {}
+        share.bytes
+    }
+
+    #[test]
+    fn nobody_takes_more_than_a_share() {
+        let budget = Budget::default();
+        let address = |last| IpAddr::from([10, 0, 0, last]);
+        let mut of_client: Vec<Share> = (0..4).map(|_| budget.begin(address(1), Some(1))).collect();
+        let taken: u64 = of_client.iter_mut().map(fill).sum();
+        assert_eq!(taken, MOST_OF_CLIENT);
+        // Many clients of one address, and one that shows no key.
+        let mut of_address: Vec<Share> = (2..9)
+            .map(|client| budget.begin(address(1), Some(client).filter(|client| *client > 2)))
+            .collect();
+        let more: u64 = of_address.iter_mut().map(fill).sum();
+        assert_eq!(taken + more, MOST_OF_ADDRESS);
+        // Somebody else has room, up to the end for all.
+        let mut others: Vec<Share> = (2..9)
+            .map(|last| budget.begin(address(last), None))
+            .collect();
+        let rest: u64 = others.iter_mut().map(fill).sum();
+        assert_eq!(taken + more + rest, MOST);
+        drop((of_client, of_address, others));
+        assert_eq!(budget.used(), 0);
+        assert!(budget.lock().addresses.is_empty() && budget.lock().clients.is_empty());
+    }
+}
