@@ -298,6 +298,9 @@ fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
         known("devices", leaves, FactKind::Configured);
         let own = format!("{pool_key}.vdev.{at}");
         devices::of_vdev(g, &own, vdev);
+        if g.facts.str(&format!("{pool_key}.autotrim")) == Some("on") {
+            devices::trimmed(g, vdev, pool);
+        }
         devices::names(g, &own, vdev, ashifts.as_ref().ok(), &source);
         g.about(["zfs.pool", pool, "vdev", &at.to_string()]);
         // Caches and spares are not in the configuration of the pool.

@@ -171,6 +171,9 @@ pub fn parse(text: &str, stores: &BTreeMap<String, Store>) -> Config {
         let value = first(key).unwrap_or_else(|| default.to_owned());
         config.settings.insert(key.to_owned(), value);
     }
+    if let Some(system) = first("ostype") {
+        config.settings.insert("ostype".to_owned(), system);
+    }
     let hardware = config.settings["scsihw"].clone();
     for (key, value) in &values {
         let Some(bus) = bus(key, &hardware) else {
@@ -318,7 +321,7 @@ fn place(volume: &str, stores: &BTreeMap<String, Store>) -> (Storage, &'static s
 /// A line of a configuration with as much as the facts say; else nothing. With `identity` also the
 /// machine's name.
 pub(crate) fn redact(line: &str, identity: bool) -> String {
-    const KEPT: [&str; 4] = ["cpu", "machine", "scsihw", "arch"];
+    const KEPT: [&str; 5] = ["cpu", "machine", "scsihw", "arch", "ostype"];
     let plain = |text: &str| is_plain(&text.trim().replace(['=', ';'], "-"));
     const OPTIONS: [&str; 8] = [
         "snapshot",
