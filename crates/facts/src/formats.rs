@@ -5,6 +5,8 @@ pub mod image;
 pub mod libvirt;
 pub mod limits;
 pub mod lvm;
+pub mod module_parameter;
 pub mod proxmox;
 pub mod qemu;
 pub mod zpool;
+pub mod zpool_health;

@@ -22,7 +22,9 @@ mod survey;
 mod target;
 mod unredacted;
 
-pub use formats::{crypt, image, libvirt, limits, lvm, proxmox, qemu, zpool};
+pub use formats::{
+    crypt, image, libvirt, limits, lvm, module_parameter, proxmox, qemu, zpool, zpool_health,
+};
 
 pub use device_use::{DeviceInUse, device_use, device_use_held};
 pub use dm::kind as dm_kind;
@@ -73,7 +75,11 @@ pub fn collect(host: &dyn Host, options: &Options<'_>) -> Facts {
         );
         parts.push(scope.spawn(move || part(host, collectors::dm::collect)));
         parts.push(scope.spawn(move || part(host, collectors::lvm::collect)));
-        parts.push(scope.spawn(move || part(host, |g| collectors::vm::collect(g, identity))));
+        parts.push(scope.spawn(move || {
+            part(host, |g| {
+                collectors::vm::collect(g, identity, options.accounts)
+            })
+        }));
         parts.push(
             scope.spawn(move || part(host, |g| collectors::mounts::collect(g, options.targets))),
         );

@@ -15,6 +15,7 @@ pub(crate) mod lists {
 }
 
 pub(crate) use cmdline::module_value;
+pub(crate) use mount::escape_blanks;
 pub use mount::{mount_options, mount_source};
 
 use assay_host::{CommandOutput, Host, HostError, Limits, Stat, StatFs};
@@ -161,6 +162,14 @@ pub fn facts(facts: &mut Facts) {
 pub(crate) fn rule_of_file(path: &str) -> Option<impl Fn(&[u8]) -> Vec<u8>> {
     let rule = files::rule(path, false)?;
     Some(move |text: &[u8]| rule.apply(text, false))
+}
+
+/// What is done to the answer of a command, for the same tests.
+#[cfg(test)]
+pub(crate) fn answer_of_command(argv: &[&str], text: &str) -> String {
+    let clean =
+        commands::rule(argv).map(|rule| commands::apply(rule, text.as_bytes(), argv, false));
+    String::from_utf8_lossy(&clean.unwrap_or_default()).into_owned()
 }
 
 #[cfg(test)]

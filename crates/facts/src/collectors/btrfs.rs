@@ -35,6 +35,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             format!("{dir}/devices"),
         );
         sizes(g, &key, &dir, &devices);
+        health(g, &key, &dir);
         for class in ["data", "metadata", "system"] {
             let key = format!("{key}.{class}_profile");
             let class = format!("{dir}/allocation/{class}");
@@ -74,6 +75,62 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
                 format!("{dir}/features"),
             );
         }
+    }
+}
+
+/// `missing`, the numbers of devices that are gone, and `device_errors`, what the others counted: since Linux 5.6 and 5.14
+/// (Documentation of btrfs, sysfs: devinfo). `operation` says whether a replacement runs.
+fn health(g: &mut Gather<'_>, key: &str, dir: &str) {
+    g.text(
+        &format!("{key}.operation"),
+        &format!("{dir}/exclusive_operation"),
+    );
+    let info = format!("{dir}/devinfo");
+    let numbers = g.list(&format!("{key}.missing"), &info);
+    if numbers.is_empty() {
+        return;
+    }
+    let mut missing: Vec<Value> = Vec::new();
+    let mut errors: Vec<Value> = Vec::new();
+    for number in numbers.iter().map(|number| lossy(number)) {
+        let read = |name: &str| {
+            let path = format!("{info}/{number}/{name}");
+            g.host.read_text(Path::new(&path))
+        };
+        match read("missing") {
+            Ok(text) if text.trim() == "1" => missing.push(number.clone().into()),
+            Ok(_) => {}
+            Err(error) => {
+                g.fault(&format!("{key}.missing"), &error, FactKind::Runtime, &info);
+                return;
+            }
+        }
+        // `write_errs 0`, `read_errs 0`, `flush_errs 0`, `corruption_errs 1`, `generation_errs 0`
+        let stats = match read("error_stats") {
+            Ok(stats) => stats,
+            // Before Linux 5.14.
+            Err(error) if error.is_absent() => String::new(),
+            Err(error) => {
+                let key = format!("{key}.device_errors");
+                g.fault(&key, &error, FactKind::Runtime, &info);
+                return;
+            }
+        };
+        let counted = stats.lines().filter_map(|line| {
+            let (name, count) = line.trim().split_once([' ', '\t'])?;
+            let count: u64 = count.trim().parse().ok()?;
+            let kind = name.strip_suffix("_errs")?;
+            let plural = if count == 1 { "" } else { "s" };
+            (count > 0).then(|| format!("{count} {kind} error{plural}"))
+        });
+        let counted: Vec<String> = counted.collect();
+        if !counted.is_empty() {
+            errors.push(format!("device {number} has {}", counted.join(", ")).into());
+        }
+    }
+    for (name, value) in [("missing", missing), ("device_errors", errors)] {
+        let key = format!("{key}.{name}");
+        g.facts.known(key, value, FactKind::Runtime, info.as_str());
     }
 }
 

@@ -29,11 +29,12 @@ const FLAGS: [(&str, &str); 6] = [
     ("dax", "queue/dax"),
 ];
 /// Numbers, with their unit in bytes or as they are.
-const NUMBERS: [(&str, &str, i64); 11] = [
+const NUMBERS: [(&str, &str, i64); 12] = [
     ("logical_block_size", "queue/logical_block_size", 1),
     ("physical_block_size", "queue/physical_block_size", 1),
     ("minimum_io_size", "queue/minimum_io_size", 1),
     ("optimal_io_size", "queue/optimal_io_size", 1),
+    ("discard_max", "queue/discard_max_bytes", 1),
     ("discard_granularity", "queue/discard_granularity", 1),
     ("nr_requests", "queue/nr_requests", 1),
     ("nomerges", "queue/nomerges", 1),
@@ -43,7 +44,7 @@ const NUMBERS: [(&str, &str, i64); 11] = [
     ("queue_depth", "device/queue_depth", 1),
 ];
 /// What else is read of a device, below it.
-const MORE: [&str; 19] = [
+const MORE: [&str; 21] = [
     "dev",
     "size",
     "partition",
@@ -52,6 +53,8 @@ const MORE: [&str; 19] = [
     "dm/name",
     "dm/uuid",
     "md/level",
+    "md/array_state",
+    "md/metadata_version",
     "md/sync_action",
     "md/bitmap/location",
     "md/consistency_policy",
@@ -84,7 +87,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
         };
         match device.size(g.host) {
             // Loop and zram devices that are not set up, drives without a medium.
-            Ok(0) => {}
+            Ok(0) => stopped_array(g, &key, &device),
             Ok(size) => {
                 g.facts.known(
                     format!("{key}.size"),
@@ -212,6 +215,7 @@ fn stacked(g: &mut Gather<'_>, key: &str, device: &Device) {
     }
     if start("md") {
         for name in [
+            "array_state",
             "level",
             "sync_action",
             "bitmap/location",
@@ -233,6 +237,19 @@ fn stacked(g: &mut Gather<'_>, key: &str, device: &Device) {
     }
     if start("zram") {
         g.value(&format!("{key}.compression"), &at("comp_algorithm"), chosen);
+    }
+}
+
+/// Notes an array of md that was assembled and does not run: it has a directory `md` and no size. Containers of firmware
+/// RAID look like this while the arrays in them run.
+fn stopped_array(g: &mut Gather<'_>, key: &str, device: &Device) {
+    let at = |file: &str| format!("{BLOCK}/{}/md/{file}", device.name);
+    let metadata = g.read(&format!("{key}.md_array_state"), &at("metadata_version"));
+    let container = metadata.is_some_and(|metadata| metadata.starts_with("external:"));
+    if device.name.starts_with("md") && !container {
+        g.text(&format!("{key}.md_array_state"), &at("array_state"));
+        g.text(&format!("{key}.md_level"), &at("level"));
+        g.number(&format!("{key}.md_raid_disks"), &at("raid_disks"), 1);
     }
 }
 

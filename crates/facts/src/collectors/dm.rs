@@ -54,6 +54,7 @@ fn luks(g: &mut Gather<'_>, device: &str) {
     if crate::dm::kind(uuid) != "crypt" {
         return;
     }
+    g.text(&format!("dm.{name}.zoned"), &format!("{dir}/queue/zoned"));
     // The kernel takes it over from what lies below.
     let turns = format!("{dir}/queue/rotational");
     g.flag(&format!("dm.{name}.rotational"), &turns);

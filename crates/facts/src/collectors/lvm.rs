@@ -23,8 +23,46 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             let name = row.get("lv_name")?.trim_matches(['[', ']']);
             Some(format!("{}/{name}", row.get("vg_name")?))
         });
+        health(g);
         report(g, "lvm.vg", &lvm::VGS, |row| row.get("vg_name").cloned());
         report(g, "lvm.pv", &lvm::PVS, |row| row.get("pv_name").cloned());
+    }
+}
+
+/// `lvm.volume.VG/LV.health`: volumes that users see and that are not whole. Parts of a volume have names in brackets.
+fn health(g: &mut Gather<'_>) {
+    let Some(output) = g.ask("lvm.volume", &lvm::HEALTH) else {
+        return;
+    };
+    let rows = match lvm::rows(&output.text()) {
+        Ok(rows) => rows,
+        Err(reason) => {
+            let place = Place::command(lvm::HEALTH);
+            return g
+                .facts
+                .unknown("lvm.volume", reason, FactKind::Runtime, place);
+        }
+    };
+    for row in rows {
+        let (Some(group), Some(volume)) = (row.get("vg_name"), row.get("lv_name")) else {
+            continue;
+        };
+        let (Some(health), false) = (row.get("lv_health_status"), volume.starts_with('[')) else {
+            continue;
+        };
+        let name = format!("{group}/{volume}");
+        for (what, value) in [
+            ("health", Some(health)),
+            ("layout", row.get("lv_layout")),
+            ("sync_action", row.get("raid_sync_action")),
+        ] {
+            if let Some(value) = value {
+                let key = format!("lvm.volume.{name}.{what}");
+                let place = Place::command(lvm::HEALTH);
+                g.facts.known(key, value.as_str(), FactKind::Runtime, place);
+            }
+        }
+        g.about(["lvm.volume", &name]);
     }
 }
 

@@ -1,9 +1,12 @@
 //! What is mounted, with its options; kernel interfaces that look like file systems are left out.
 
+use super::trim;
+use crate::block::Device;
 use crate::gather::Gather;
 use crate::mountinfo::{self, MOUNTINFO, Mount};
 use crate::redact;
 use crate::target::devices_of;
+use assay_host::{Host, HostError};
 use assay_model::FactKind;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -62,11 +65,12 @@ pub(crate) fn collect(g: &mut Gather<'_>, targets: &[PathBuf]) {
                 MOUNTINFO,
             );
         }
-        g.about(["mount", &number.to_string()]);
         // Pools are asked only for the targets: that takes a command.
         if mount.fs_type != "zfs" {
             devices(g, &key("devices"), &mounts, mount);
+            volatile_cache(g, &key("volatile_cache"), &mounts, mount);
         }
+        g.about(["mount", &number.to_string()]);
     }
     of_targets(g, &mounts, targets);
 }
@@ -94,10 +98,67 @@ fn read(g: &mut Gather<'_>) -> Option<Vec<Mount>> {
     }
 }
 
+/// Whether a file system lies on a cache that loses power: where none of its devices has one, the kernel sends no flushes.
+/// None where a device does not say.
+///
+/// # Errors
+/// A device cannot be looked at.
+pub(crate) fn has_volatile_cache(
+    host: &dyn Host,
+    mounts: &[Mount],
+    mount: &Mount,
+) -> Result<Option<bool>, HostError> {
+    let devices = devices_of(host, mounts, mount, 0)?;
+    let mut any = None;
+    for device in &devices {
+        let disk = device.disk(host)?;
+        let disk = disk.as_ref().unwrap_or(device);
+        let Some(said) = trim::read(host, disk, "queue/write_cache")? else {
+            return Ok(None);
+        };
+        any = Some(any.unwrap_or(false) || said != "write through");
+    }
+    Ok(any)
+}
+
+/// Notes whether the kernel has to flush the devices of a mount.
+pub(crate) fn volatile_cache(g: &mut Gather<'_>, key: &str, mounts: &[Mount], mount: &Mount) {
+    let place = "/sys/block/*/queue/write_cache";
+    match has_volatile_cache(g.host, mounts, mount) {
+        Ok(Some(volatile)) => g.facts.known(key, volatile, FactKind::Runtime, place),
+        Ok(None) => {}
+        Err(error) => g.fault(key, &error, FactKind::Runtime, place),
+    }
+}
+
+/// Notes which layer drops the TRIM of a mount.
+fn dropped_trim(g: &mut Gather<'_>, mount: &str, devices: &[Device]) {
+    let place = "/sys/block/*/queue/discard_max_bytes";
+    let key = |name: &str| format!("{mount}.{name}");
+    for device in devices {
+        match trim::dropped(g.host, device) {
+            Ok(Some(dropped)) => {
+                for (name, value) in [
+                    ("trim_dropped_by", dropped.by.as_str()),
+                    ("trim_dropped_kind", dropped.kind),
+                    ("trim_dropped_layer", &dropped.layer),
+                    ("trim_disk", &dropped.disk),
+                ] {
+                    g.facts.known(key(name), value, FactKind::Runtime, place);
+                }
+                return;
+            }
+            Ok(None) => {}
+            Err(error) => g.fault(&key("trim_dropped_by"), &error, FactKind::Runtime, place),
+        }
+    }
+}
+
 fn devices(g: &mut Gather<'_>, key: &str, mounts: &[Mount], mount: &Mount) {
     match devices_of(g.host, mounts, mount, 0) {
         Ok(devices) if devices.is_empty() => {}
         Ok(devices) => {
+            dropped_trim(g, key.trim_end_matches(".devices"), &devices);
             let names: Vec<Value> = devices
                 .into_iter()
                 .map(|device| device.name.into())

@@ -1,4 +1,5 @@
-//! Kernel settings that decide how writes are cached, and those that web tuning names: what is in force, and where it is configured.
+//! Kernel settings that decide how writes are cached, those that web tuning names, and those by which the kernel protects
+//! itself: what is in force, and where it is configured.
 
 use crate::gather::{Gather, scalar};
 use assay_conf::effective::files::OfHost;
@@ -6,7 +7,7 @@ use assay_conf::effective::{Program, ScopeId, Trouble, effective};
 use assay_model::FactKind;
 use std::path::Path;
 
-pub(crate) const NAMES: [&str; 18] = [
+pub(crate) const NAMES: [&str; 30] = [
     "vm.dirty_ratio",
     "vm.dirty_bytes",
     "vm.dirty_background_ratio",
@@ -25,6 +26,18 @@ pub(crate) const NAMES: [&str; 18] = [
     "net.ipv4.tcp_fin_timeout",
     "net.ipv4.tcp_tw_recycle",
     "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.conf.all.accept_source_route",
+    "net.ipv4.icmp_echo_ignore_broadcasts",
+    "kernel.randomize_va_space",
+    "kernel.unprivileged_bpf_disabled",
+    "fs.suid_dumpable",
+    "fs.protected_hardlinks",
+    "fs.protected_symlinks",
+    "vm.mmap_min_addr",
 ];
 
 /// `sysctl --system` reads it after its drop-ins; Debian links it as 99-sysctl.conf.

@@ -13,9 +13,11 @@ const PROXMOX: &str = "/etc/pve/qemu-server";
 const ESRCH: i32 = 3;
 const STORES: &str = "/etc/pve/storage.cfg";
 
-pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
+/// With `named` also the names of libvirt's guests, which are those of their files: whoever checks the machine itself
+/// looks for a guest by its name. Captures have no names.
+pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool, named: bool) {
     processes(g, with_identity);
-    of_libvirt(g, with_identity);
+    of_libvirt(g, with_identity, named || with_identity);
     of_proxmox(g, with_identity);
 }
 
@@ -59,7 +61,7 @@ fn processes(g: &mut Gather<'_>, with_identity: bool) {
         }
         disks(
             g,
-            &key,
+            (&key, &pid),
             &machine.disks,
             FactKind::Runtime,
             &|_| Place::from(&path),
@@ -68,20 +70,22 @@ fn processes(g: &mut Gather<'_>, with_identity: bool) {
     }
 }
 
-/// `libvirt.NUMBER`: what is defined, numbered in the order of the files' names.
-fn of_libvirt(g: &mut Gather<'_>, with_identity: bool) {
+/// `libvirt.NAME`: what is defined; where names are left out, numbered in the order of the files' names.
+fn of_libvirt(g: &mut Gather<'_>, with_identity: bool, named: bool) {
     let files = g.list("libvirt", LIBVIRT);
     let files = files.iter().filter(|file| lossy(file).ends_with(".xml"));
     for (number, file) in files.enumerate() {
-        let (key, path) = (
-            format!("libvirt.{number}"),
-            format!("{LIBVIRT}/{}", lossy(file)),
-        );
+        let path = format!("{LIBVIRT}/{}", lossy(file));
+        let name = match named {
+            true => lossy(file).trim_end_matches(".xml").to_owned(),
+            false => number.to_string(),
+        };
+        let key = format!("libvirt.{name}");
         let Some(text) = g.read(&key, &path) else {
             continue;
         };
         // The name of the file is that of the machine.
-        let source = match with_identity {
+        let source = match named {
             true => path,
             false => LIBVIRT.to_owned(),
         };
@@ -94,12 +98,22 @@ fn of_libvirt(g: &mut Gather<'_>, with_identity: bool) {
                 for (name, value) in domain.settings {
                     known(g, &key, &name, value, kind, &source);
                 }
-                let place = |_: &str| Place::from(&source);
-                disks(g, &key, &domain.disks, kind, &place, with_identity);
+                let place = |id: &str| {
+                    let at = domain.disks.iter().position(|disk| disk.id == id);
+                    match at.and_then(|at| domain.lines.get(at)) {
+                        Some(line) if named => Place::File {
+                            path: source.clone(),
+                            line: Some(*line),
+                            span: None,
+                        },
+                        _ => Place::from(&source),
+                    }
+                };
+                disks(g, (&key, &name), &domain.disks, kind, &place, with_identity);
             }
             Err(reason) => {
                 g.facts.unknown(&key, reason, FactKind::Configured, source);
-                g.about(["libvirt", &number.to_string()]);
+                g.about(["libvirt", &name]);
             }
         }
     }
@@ -128,11 +142,22 @@ fn of_proxmox(g: &mut Gather<'_>, with_identity: bool) {
             known(g, &key, "name", name, kind, &path);
         }
         for (name, value) in config.settings {
-            let place = line_of(&path, &text, &name);
+            let line = match name.as_str() {
+                "cpu" | "aes" => config.cpu_key,
+                other => other,
+            };
+            let place = line_of(&path, &text, line);
             known(g, &key, &name, value, kind, place);
         }
         let place = |id: &str| line_of(&path, &text, id);
-        disks(g, &key, &config.disks, kind, &place, with_identity);
+        disks(
+            g,
+            (&key, number),
+            &config.disks,
+            kind,
+            &place,
+            with_identity,
+        );
     }
 }
 
@@ -167,7 +192,7 @@ fn known(
 
 fn disks(
     g: &mut Gather<'_>,
-    key: &str,
+    (key, guest): (&str, &str),
     disks: &[VirtualDisk],
     kind: FactKind,
     source: &dyn Fn(&str) -> Place,
@@ -179,6 +204,8 @@ fn disks(
     for disk in disks {
         let key = format!("{key}.disk.{}", disk.id);
         let source = source(&disk.id);
+        known(g, &key, "guest", guest, kind, &source);
+        known(g, &key, "id", disk.id.as_str(), kind, &source);
         known(g, &key, "bus", disk.bus.clone(), kind, &source);
         for (name, value) in &disk.settings {
             known(g, &key, name, value.clone(), kind, &source);
@@ -229,7 +256,7 @@ mod tests {
     fn what_runs_and_what_is_defined() {
         let host = host();
         let mut g = Gather::new(&host);
-        collect(&mut g, false);
+        collect(&mut g, false, false);
         let facts = &g.facts;
         let disk = "vm.77.disk.virtio-disk0";
         assert_eq!(facts.str(&format!("{disk}.cache")), Some("none"));
@@ -253,9 +280,12 @@ mod tests {
     fn names_when_they_are_asked_for() {
         let host = host();
         let mut g = Gather::new(&host);
-        collect(&mut g, true);
+        collect(&mut g, true, true);
         assert_eq!(g.facts.str("vm.77.name"), Some("web"));
-        assert_eq!(g.facts.str("libvirt.1.name"), Some("web"));
+        assert_eq!(g.facts.str("libvirt.web.name"), Some("web"));
+        let cache = &g.facts.map["libvirt.web.disk.vda.cache"];
+        let place = cache.place.to_string();
+        assert!(place.starts_with("/etc/libvirt/qemu/web.xml:"), "{place}");
         assert_eq!(g.facts.str("proxmox.100.name"), Some("web"));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::gather::{Gather, lossy, scalar};
 use crate::zpool::{self, Ashifts, Vdev};
+use crate::zpool_health::{self, Leaf};
 use assay_host::{CommandOutput, kstat};
 use assay_model::{FactKind, Facts, Place};
 use serde_json::Value;
@@ -94,6 +95,7 @@ pub(crate) fn everything(g: &mut Gather<'_>) {
         }
         g.about(["zfs.pool", pool]);
     }
+    volatile_caches(g, &pools);
     let argv = [
         "zfs",
         "get",
@@ -125,6 +127,33 @@ pub(crate) fn everything(g: &mut Gather<'_>) {
     for pool in &pools {
         volumes::thin(g, pool, &datasets, &argv);
         g.about(["zfs.pool", pool]);
+    }
+}
+
+/// `zfs.volatile_cache`: whether a disk of the pools has a cache that loses power. Known only where every disk says.
+fn volatile_caches(g: &mut Gather<'_>, pools: &[String]) {
+    let mut any = false;
+    let mut seen = false;
+    for pool in pools {
+        let of = |at: usize, name: &str| format!("zfs.pool.{pool}.vdev.{at}.{name}");
+        for at in 0.. {
+            let Some(class) = g.facts.str(&of(at, "class")) else {
+                break;
+            };
+            if matches!(class, "cache" | "spare") {
+                continue;
+            }
+            match g.facts.str(&of(at, "write_cache")) {
+                Some(said) => any |= said == "write back",
+                None => return,
+            }
+            seen = true;
+        }
+    }
+    if seen {
+        let place = "/sys/block/*/queue/write_cache";
+        g.facts
+            .known("zfs.volatile_cache", any, FactKind::Runtime, place);
     }
 }
 
@@ -202,7 +231,49 @@ fn layout(g: &mut Gather<'_>, pool: &str) {
                 Place::command(argv),
             );
         }
+        health(g, &key, pool, &output, &Place::command(argv));
         vdevs(g, &key, pool, &zpool::vdevs(&output, pool));
+    }
+}
+
+/// What is lost of a pool: devices, also of a pool that calls itself ONLINE, their errors, and data.
+fn health(g: &mut Gather<'_>, key: &str, pool: &str, status: &str, place: &Place) {
+    let mut known = |name: &str, value: Value| {
+        let key = format!("{key}.{name}");
+        g.facts.known(key, value, FactKind::Runtime, place.clone());
+    };
+    let leaves = zpool_health::leaves(status, pool);
+    let lost = |with_data: bool| -> Vec<String> {
+        let all = leaves.iter().filter(|leaf| leaf.is_lost());
+        all.filter(|leaf| leaf.holds_data() == with_data)
+            .map(|leaf| format!("{} is {}", leaf.name, leaf.state))
+            .collect()
+    };
+    let devices = lost(true);
+    let state = zpool::state(status).unwrap_or_default();
+    let mut trouble = devices.join(", ");
+    if trouble.is_empty() {
+        trouble = format!("its state is {state}");
+    }
+    if zpool_health::is_resilvering(status) {
+        trouble += "; a resilver runs";
+    }
+    known("lost_devices", devices.into());
+    known("lost_spares", lost(false).into());
+    known("trouble", trouble.into());
+    let errors: Vec<String> = leaves
+        .iter()
+        .filter(|leaf| !leaf.is_lost())
+        .filter_map(Leaf::describe_errors)
+        .collect();
+    known("device_errors", errors.into());
+    match zpool_health::data_errors(status) {
+        Some(Ok(number)) => known("data_errors", number.into()),
+        Some(Err(why)) => {
+            let key = format!("{key}.data_errors");
+            g.facts.unknown(key, why, FactKind::Runtime, place.clone());
+        }
+        None => {}
     }
 }
 
@@ -227,6 +298,9 @@ fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
         known("devices", leaves, FactKind::Configured);
         let own = format!("{pool_key}.vdev.{at}");
         devices::of_vdev(g, &own, vdev);
+        if g.facts.str(&format!("{pool_key}.autotrim")) == Some("on") {
+            devices::trimmed(g, vdev, pool);
+        }
         devices::names(g, &own, vdev, ashifts.as_ref().ok(), &source);
         g.about(["zfs.pool", pool, "vdev", &at.to_string()]);
         // Caches and spares are not in the configuration of the pool.

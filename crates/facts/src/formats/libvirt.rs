@@ -17,6 +17,9 @@ pub const DUMP: [&str; 6] = [
     "--",
 ];
 
+/// No definition of a domain has more lines.
+const MOST_LINES: usize = 100_000;
+
 /// A domain: what is configured, or, for a file in /run, what runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Domain {
@@ -28,6 +31,8 @@ pub struct Domain {
     pub settings: BTreeMap<String, String>,
     /// Its disks, without drives for CDs and floppies.
     pub disks: Vec<VirtualDisk>,
+    /// The line of each disk's `driver`, or of the disk itself, in the order of the disks.
+    pub lines: Vec<usize>,
 }
 
 /// Reads a domain. Serial numbers, addresses and names of hosts are not kept.
@@ -76,7 +81,14 @@ pub fn parse(xml: &str) -> Result<Domain, String> {
         let device = node.attribute("device").unwrap_or("disk");
         node.has_tag_name("disk") && matches!(device, "disk" | "lun")
     });
-    found.disks = disks.map(|node| disk(*node, &devices)).collect();
+    let disks: Vec<Node<'_, '_>> = disks.copied().collect();
+    found.disks = disks.iter().map(|node| disk(*node, &devices)).collect();
+    let line = |node: &Node<'_, '_>| {
+        let node = child(*node, "driver").unwrap_or(*node);
+        let at = document.text_pos_at(node.range().start).row;
+        usize::try_from(at).unwrap_or(0)
+    };
+    found.lines = disks.iter().map(line).collect();
     Ok(found)
 }
 
@@ -135,6 +147,10 @@ fn disk(node: Node<'_, '_>, devices: &[Node<'_, '_>]) -> VirtualDisk {
     limits.tell(&mut settings);
     if child(node, "readonly").is_some() {
         set(&mut settings, "read_only", "yes");
+    }
+    // What is written is thrown away when the guest stops.
+    if child(node, "transient").is_some() {
+        set(&mut settings, "transient", "yes");
     }
     let source = child(node, "source");
     let path = ["file", "dev"]
@@ -215,7 +231,10 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
         get(&domain.settings, "cpu"),
     );
     let mut models = Vec::new();
-    for disk in &domain.disks {
+    for (disk, line) in domain.disks.iter().zip(&domain.lines) {
+        // What is left out leaves its lines behind, so that numbers of lines stay.
+        let written = out.matches('\n').count() + 1;
+        out += &"\n".repeat(line.saturating_sub(written).min(MOST_LINES));
         let (kind, source) = match &disk.storage {
             Storage::File(path) => {
                 let path = qemu::redact_file(&path.to_string_lossy(), identity);
@@ -257,7 +276,7 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
             _ => String::new(),
         };
         out += &format!(
-            "<disk type='{kind}'><driver type='{}'{driver}{thread}/>{source}<target dev='{}' bus='{bus}'/>{address}{}{}</disk>",
+            "<disk type='{kind}'><driver type='{}'{driver}{thread}/>{source}<target dev='{}' bus='{bus}'/>{address}{}{}{}</disk>",
             escape(format),
             escape(plain(&disk.id)),
             match disk.limits.is_empty() {
@@ -266,6 +285,10 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
             },
             match disk.settings.contains_key("read_only") {
                 true => "<readonly/>",
+                false => "",
+            },
+            match disk.settings.contains_key("transient") {
+                true => "<transient/>",
                 false => "",
             },
         );

@@ -47,6 +47,21 @@ pub const PVS: [&str; 8] = [
     "pv_name,vg_name,pe_start,pv_size,pv_missing",
 ];
 
+/// Asks which logical volumes are not whole (lvs(8), lv_health_status): `partial`, `refresh needed`, `mismatches exist`,
+/// of thin pools `failed`, `out_of_data` and `metadata_read_only`. A report of its own, because captures of earlier
+/// versions hold the first without these fields.
+pub const HEALTH: [&str; 9] = [
+    "lvs",
+    "--all",
+    "--reportformat",
+    "json",
+    "--units",
+    "b",
+    "--nosuffix",
+    "--options",
+    "vg_name,lv_name,lv_layout,lv_role,lv_health_status,raid_sync_action,sync_percent",
+];
+
 /// The rows of a report, whatever kind; empty fields are left out.
 ///
 /// # Errors

@@ -18,7 +18,7 @@ pub struct Vdev {
 }
 
 /// A line of the tree under `config:`: how far it is indented, and its words.
-fn tree(status: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
+pub(crate) fn tree(status: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     let config = status
         .lines()
         .skip_while(|line| line.trim() != "config:")
@@ -51,14 +51,7 @@ pub fn vdevs(status: &str, pool: &str) -> Vec<Vdev> {
         match indent {
             0 if *name == pool => class = "data",
             0 => {
-                class = match *name {
-                    "logs" | "log" => "log",
-                    "cache" => "cache",
-                    "special" => "special",
-                    "dedup" => "dedup",
-                    "spares" | "spare" => "spare",
-                    _ => "other",
-                }
+                class = class_of(name);
             }
             2 => {
                 found.push(Vdev {
@@ -84,6 +77,18 @@ pub fn vdevs(status: &str, pool: &str) -> Vec<Vdev> {
         }
     }
     found
+}
+
+/// What the devices under a heading of the listing are for.
+pub(crate) fn class_of(heading: &str) -> &'static str {
+    match heading {
+        "logs" | "log" => "log",
+        "cache" => "cache",
+        "special" => "special",
+        "dedup" => "dedup",
+        "spares" | "spare" => "spare",
+        _ => "other",
+    }
 }
 
 /// `mirror-0` is a mirror; a path is a disk or a file.

@@ -29,7 +29,9 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
         ["systemd-detect-virt", _] => {
             Rule::Lines(|line| is_plain(line.trim()).then(|| line.to_owned()))
         }
-        _ if argv == lvm::LVS || argv == lvm::VGS || argv == lvm::PVS => Rule::Report,
+        _ if [lvm::LVS.as_slice(), &lvm::VGS, &lvm::PVS, &lvm::HEALTH].contains(&argv) => {
+            Rule::Report
+        }
         ["zfs" | "zpool", "get", .., "name,property,value,source", _] => Rule::Lines(of_named),
         ["zfs" | "zpool", "get", ..] => Rule::Lines(property),
         ["zpool", "status", ..] => Rule::Lines(status),
@@ -42,7 +44,7 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
         ["stat", "--file-system", "--format=%S", "--", _] => Rule::Lines(digits),
         _ if certificates::is_mode_of(argv) => Rule::Lines(digits),
         _ if argv == mail_queue::LIST => Rule::Lines(mail_queue::redact),
-        [ask @ .., _] if *ask == smart::ASK => Rule::Lines(smart::redact),
+        [ask @ .., _] if *ask == smart::ASK || *ask == smart::ASK_LOG => Rule::Lines(smart::redact),
         [ask @ .., _] if *ask == libvirt::DUMP => Rule::Text(libvirt::redact),
         ["cryptsetup", "luksDump", _] => Rule::Lines(luks),
         ["dumpe2fs", "-h", _] => Rule::Lines(|line| ext4::is_known(line).then(|| line.to_owned())),
@@ -181,16 +183,36 @@ fn zdb_line(line: &str, identity: bool) -> bool {
         || key == "path" && (of_kernel || identity && is_path(value))
 }
 
+/// What `zpool status` says of data errors beside their number.
+const ERRORS: [&str; 3] = [
+    "errors: No known data errors",
+    "errors: List of errors unavailable",
+    "errors: Permanent errors have been detected",
+];
+
 /// The table of devices, the state, and what the pool is busy with. Of an action that is recommended
 /// nothing is asked.
 fn status(line: &str) -> Option<String> {
     let text = line.trim_start();
     let told = ["pool:", "state:", "scan:", "config:"];
     let table = line.starts_with('\t');
+    // How many errors there are, and no file that has one.
+    if let Some(errors) = text.strip_prefix("errors: ")
+        && let Some((number, _)) = errors.split_once(" data errors")
+        && !errors.starts_with("No known")
+    {
+        let digits = number.trim_end_matches(['K', 'M', 'G', 'T', 'P', 'E']);
+        let plain = digits.len() + 1 >= number.len()
+            && !digits.is_empty()
+            && digits
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || byte == b'.');
+        return plain.then(|| format!("errors: {number} data errors"));
+    }
     let kept = line.is_empty()
         || table
         || told.iter().any(|start| text.starts_with(start))
-        || text.starts_with("errors: No known data errors");
+        || ERRORS.iter().any(|start| text.starts_with(start));
     kept.then(|| secrets::text(line))
 }
 

@@ -5,7 +5,7 @@ use crate::collectors::services::{
     apache, authorized_keys, certificates, databases, lines, mapped, packages, postfix, power,
     resolver, spam, ssh, swap, timers, tls_lines,
 };
-use crate::collectors::{kernel, nginx, services, sysctl};
+use crate::collectors::{fstab, kernel, nginx, services, sysctl};
 use crate::harmless::LEFT_OUT;
 use crate::script::WHOLE;
 use crate::{libvirt, proxmox, qemu};
@@ -124,6 +124,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         "/etc/sysctl.conf" => Rule::Lines(|line, _| sysctl::redact(line)),
         postfix::MAIN => Rule::Bytes(|bytes, _| postfix::redact_main(bytes)),
         postfix::MASTER => Rule::Lines(|line, _| postfix::redact_master(line)),
+        fstab::FSTAB => Rule::Lines(|line, _| fstab::redact(line)),
         swap::SWAPS => Rule::Lines(|line, _| swap::redact(line)),
         lines::SESSION => Rule::Lines(|line, _| lines::redact_session(line)),
         power::NUT => Rule::Lines(|line, _| power::redact_nut(line)),
@@ -137,7 +138,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         _ if path.starts_with(lines::VPN) => Rule::Lines(|line, _| lines::redact_vpn(line)),
         "/etc/pve/storage.cfg" => Rule::Lines(|line, _| proxmox::redact_store(line)),
         _ if starts(&SYSCTL) => Rule::Lines(|line, _| sysctl::redact(line)),
-        _ if starts(&MODPROBE) => Rule::Lines(modprobe),
+        _ if starts(&MODPROBE) => Rule::Bytes(modprobe),
         _ if starts(&LIBVIRT) && path.ends_with(".xml") => Rule::Bytes(|bytes, identity| {
             libvirt::redact(&String::from_utf8_lossy(bytes), identity).into_bytes()
         }),
@@ -255,23 +256,47 @@ fn mapper(line: &str, _identity: bool) -> String {
     }
 }
 
-/// Options of modules: values of those that are known to hold no secret.
-fn modprobe(line: &str, _identity: bool) -> String {
+/// Options of modules: values of those that are known to hold no secret. A backslash at the end of a line continues it.
+fn modprobe(bytes: &[u8], _identity: bool) -> Vec<u8> {
+    let text = String::from_utf8_lossy(bytes);
+    // The module of a line that goes on.
+    let mut carried: Option<String> = None;
+    let lines: Vec<String> = text
+        .split('\n')
+        .map(|line| {
+            let (kept, module) = modprobe_line(line, carried.take());
+            carried = module;
+            kept
+        })
+        .collect();
+    lines.join("\n").into_bytes()
+}
+
+/// What is kept of a line, and the module of which the next line says more.
+fn modprobe_line(line: &str, carried: Option<String>) -> (String, Option<String>) {
     let (body, end) = match line.strip_suffix('\\') {
         Some(body) => (body, "\\"),
         None => (line, ""),
     };
-    let mut words = body.split_whitespace();
-    let (Some("options"), Some(module)) = (words.next(), words.next()) else {
-        // A line that goes on says no module: nothing of it can be judged.
-        return end.to_owned();
+    let blank = |c: Option<char>| c.is_some_and(|c| c == ' ' || c == '\t');
+    let mut words = body.split_ascii_whitespace();
+    let (start, module) = match carried {
+        Some(module) => {
+            let start = if blank(body.chars().next()) { " " } else { "" };
+            (start.to_owned(), module)
+        }
+        None => match (words.next(), words.next()) {
+            (Some("options"), Some(module)) if is_plain(module) => {
+                (format!("options {module} "), module.to_owned())
+            }
+            _ => return (end.to_owned(), None),
+        },
     };
-    if !is_plain(module) {
-        return end.to_owned();
-    }
     let clean = |word: &str| {
         let (name, value) = word.split_once('=').unwrap_or((word, "1"));
-        match (is_plain(name), super::module_value(module, name, value)) {
+        // Quotation marks are no part of a value.
+        let bare = value.trim_matches(['"', '\'']);
+        match (is_plain(name), super::module_value(&module, name, bare)) {
             (_, true) => word.to_owned(),
             // No blank: it would be the next parameter.
             (true, false) if word.contains('=') => format!("{name}=(withheld)"),
@@ -279,7 +304,13 @@ fn modprobe(line: &str, _identity: bool) -> String {
         }
     };
     let words: Vec<String> = words.map(clean).collect();
-    format!("options {module} {}{end}", words.join(" "))
+    let gap = blank(body.chars().next_back()) && !words.is_empty();
+    let kept = format!(
+        "{start}{}{}{end}",
+        words.join(" "),
+        if gap && !end.is_empty() { " " } else { "" }
+    );
+    (kept, (!end.is_empty()).then_some(module))
 }
 
 /// Names may be any bytes, so each byte is taken for one character and turned back.

@@ -17,6 +17,7 @@ dioread_nolock auto_da_alloc noauto_da_alloc journal_checksum nojournal_checksum
 block_validity noblock_validity quota noquota usrquota grpquota prjquota nogrpid grpid bsddf minixdf debug
 init_itable noinit_itable norecovery noload dax nodax nouid32 mblk_io_submit nomblk_io_submit inlinecrypt
 no_prefetch_block_bitmaps prefetch_block_bitmaps abort test_dummy_encryption data_err=ignore warn_on_error
+delaylog nodelaylog irixsgid osyncisdsync osyncisosync inode_cache noinode_cache
 attr2 noattr2 inode32 inode64 ikeep noikeep largeio nolargeio nouuid filestreams wsync swalloc gquota pquota uquota
 gqnoenforce pqnoenforce uqnoenforce qnoenforce lifetime
 autodefrag noautodefrag ssd nossd ssd_spread nossd_spread space_cache nospace_cache datacow nodatacow datasum
@@ -50,7 +51,7 @@ cache dir_mode file_mode closetimeo echo_interval max_credits iocharset codepage
 snapshot compression_level esize rasize rsize caps_max caps_wanted_delay_min caps_wanted_delay_max congestion_kb
 commit errors stripe data data_err journal_ioprio resuid resgid sb max_batch_time min_batch_time jqfmt dax
 inode_readahead_blks init_itable barrier max_dir_size_kb mb_optimize_scan fc_debug_max_replay
-logbufs logbsize sunit swidth allocsize biosize
+logbufs logbsize ihashsize sunit swidth allocsize biosize
 subvolid compress compress-force space_cache thread_pool max_inline metadata_ratio discard fatal_errors ratio
 rescue check_int_print_mask
 background_gc active_logs alloc_mode fsync_mode compress_algorithm compress_log_size compress_mode checkpoint
@@ -135,6 +136,11 @@ none tmpfs overlay shm proc sysfs udev dev devtmpfs devpts run tmp rootfs cgroup
 hugetlbfs hugetlb debugfs tracefs securityfs pstore bpf efivarfs configfs fusectl binfmt_misc binder ramfs
 sunrpc nfsd lxcfs portal gvfsd-fuse nsfs cgmfs keyctl composefs autofs unionfs";
 
+/// Writes blanks as mount tables do.
+pub(crate) fn escape_blanks(text: &str) -> String {
+    text.replace(' ', "\\040")
+}
+
 /// A line of `mountinfo`, as much as the facts say of it.
 pub(super) fn line(line: &str) -> String {
     // What is no mount stays none.
@@ -146,7 +152,7 @@ pub(super) fn line(line: &str) -> String {
         return BROKEN.to_owned();
     };
     // Spaces are escaped in it, so there must be none inside.
-    let escape = |text: String| text.replace(' ', "\\040");
+    let escape = |text: String| escape_blanks(&text);
     let head: Vec<&str> = head.split(' ').collect();
     let tail: Vec<&str> = tail.splitn(3, ' ').collect();
     let ([id, parent, dev, root, point, options, rest @ ..], [fs_type, source, own]) =

@@ -76,6 +76,7 @@ function line_of(class, line) {
     if (class == "guest") return guest(line)
     if (class == "storage") return storage(line)
     if (class == "mounts") return mounts(line)
+    if (class == "fstab") return fstab(line)
     return ""
 }
 
@@ -103,22 +104,28 @@ function sysctl(line,   at, name) {
     name = trim(substr(line, 1, at - 1)); sub(/^-+/, "", name); gsub("/", ".", name)
     return (name in SYSCTL && number(trim(substr(line, at + 1)))) ? line : ""
 }
-function modprobe(line,   end, n, words, i, at, name, value, out) {
+# A line may go on in the next one, whose module is that of this one.
+function modprobe(line,   end, n, words, i, at, name, value, begin, module) {
     end = ""
     if (line ~ /\\$/) { end = "\\"; line = substr(line, 1, length(line) - 1) }
     n = split(line, words, " ")
-    if (n < 2 || words[1] != "options" || !plain(words[2])) return end
-    out = "options " words[2] " "
-    for (i = 3; i <= n; i++) {
-        at = index(words[i], "=")
-        name = at ? substr(words[i], 1, at - 1) : words[i]
-        value = at ? substr(words[i], at + 1) : "1"
-        if (i > 3) out = out " "
-        if (module_value(words[2], name, value)) out = out words[i]
-        else if (plain(name) && at) out = out name "=(withheld)"
-        else out = out "(withheld)=(withheld)"
+    if (carried != "") { module = carried; begin = line ~ /^[ \t]/ ? " " : ""; i = 1 }
+    else {
+        if (n < 2 || words[1] != "options" || !plain(words[2])) return end
+        module = words[2]; begin = "options " module " "; i = 3
     }
-    return out end
+    carried = end == "" ? "" : module
+    if (end != "" && line ~ /[ \t]$/ && i <= n) end = " " end
+    for (at = i; i <= n; i++) {
+        if (i > at) begin = begin " "
+        name = words[i]; value = "1"
+        if (index(name, "=")) { value = substr(name, index(name, "=") + 1); name = substr(name, 1, index(name, "=") - 1) }
+        # Quotation marks are no part of a value.
+        if (module_value(module, name, bare(value))) begin = begin words[i]
+        else if (plain(name) && index(words[i], "=")) begin = begin name "=(withheld)"
+        else begin = begin "(withheld)=(withheld)"
+    }
+    return begin end
 }
 function module_value(module, name, value) {
     gsub("-", "_", module)
@@ -372,13 +379,22 @@ function guest(line,   at, key, n, parts, i, kept, text) {
     at = index(line, ":")
     if (!at) return line ~ /^\[/ ? "[]" : ""
     key = substr(line, 1, at - 1)
-    if (key == "cpu" || key == "machine" || key == "scsihw") return loose(trim(substr(line, at + 1))) ? line : ""
+    if (key == "args") {
+        # Of words for QEMU only the type of the processor, of several the last.
+        n = split(trim(substr(line, at + 1)), parts, " "); kept = ""
+        for (i = 1; i < n; i++) if (parts[i] ~ /^--?cpu$/ && loose(parts[i + 1])) kept = "args: -cpu " parts[i + 1]
+        return kept
+    }
+    if (key == "cpu" || key == "machine" || key == "scsihw" || key == "arch" || key == "ostype") return loose(trim(substr(line, at + 1))) ? line : ""
     if (key !~ /^(virtio|sata|ide|scsi)[0-9]+$/) return ""
+    # A number of one byte.
+    text = key; gsub(/[a-z]/, "", text); sub(/^0+/, "", text)
+    if (text + 0 > 255) return ""
     n = split(trim(substr(line, at + 1)), parts, ",")
     kept = loose(trim(parts[1])) ? trim(parts[1]) : "none"
     for (i = 2; i <= n; i++) {
         text = trim(parts[i])
-        if (text ~ /^(cache|aio|iothread|discard|detect_zeroes|media|m?bps[a-z_]*|iops[a-z_]*)(=|$)/ && loose(text)) kept = kept "," text
+        if (text ~ /^(cache|aio|iothread|discard|detect_zeroes|media|snapshot|ro|m?bps[a-z_]*|iops[a-z_]*)(=|$)/ && loose(text)) kept = kept "," text
     }
     return key ": " kept
 }
@@ -611,6 +627,18 @@ function mounts(line,   at, n, head, m, tail, i, out) {
     return out " - " tail[1] " " escaped(mount_source(tail[1], tail[2])) " " escaped(mount_options(tail[3]))
 }
 
+# fstab(5): which device a line means is left out where its number names it.
+function fstab(line,   n, w, at, source) {
+    line = trim(line)
+    if (line == "" || line ~ /^#/) return ""
+    n = split(line, w, " ")
+    if (n < 3 || !plain(w[3])) return ""
+    at = index(w[1], "=")
+    if (at && substr(w[1], 1, at - 1) ~ /^(UUID|LABEL|PARTUUID|PARTLABEL|ID)$/) source = substr(w[1], 1, at) "left-out"
+    else source = escaped(mount_source(w[3], w[1]))
+    return source " " w[2] " " w[3] " " escaped(mount_options(n > 3 ? w[4] : "defaults"))
+}
+
 # The command line of the kernel (kernel-parameters.txt): quotation marks hold blanks together.
 function cmdline(line,   i, c, quoted, word, out) {
     out = ""; word = ""; quoted = 0; line = line " "
@@ -783,16 +811,17 @@ function printed(class, line,   gone) {
 }
 # What a disk says of its health, in words of our own.
 function digits(text) { return length(text) <= 18 && text ~ /^[0-9]+$/ }
-function smart(line,   n, w, name, value, gone) {
+function smart(line,   n, w, name, value, gone, left) {
     gone = "\001"
     n = split(line, w, " ")
-    if (n == 2 && w[1] == "health" && w[2] ~ /^(passed|failed)$/) return w[1] " " w[2]
+    if (n == 2 && w[1] == "health" && w[2] ~ /^(passed|failed|hot)$/) return w[1] " " w[2]
     if (n == 1 && w[1] ~ /^(sleeps|closed)$/) return w[1]
-    if (n == 3 && w[1] == "counter") return (w[2] ~ /^(reallocated_sectors|uncorrectable_errors|pending_sectors|offline_uncorrectable_sectors|critical_warning|available_spare|available_spare_threshold|percentage_used|media_errors)$/ && digits(w[3])) ? w[1] " " w[2] " " w[3] : gone
+    if (n == 3 && w[1] == "counter") return (w[2] ~ /^(reallocated_sectors|uncorrectable_errors|pending_sectors|offline_uncorrectable_sectors|critical_warning|available_spare|available_spare_threshold|percentage_used|media_errors|grown_defects|uncorrected_errors|life_left)$/ && digits(w[3])) ? w[1] " " w[2] " " w[3] : gone
+    if (n == 3 && w[1] == "failed" && w[3] ~ /^(prefail|old|past)$/) return is_attribute(w[2]) ? w[1] " " w[2] " " w[3] : gone
     line = trim(line)
     if (line ~ /^SMART overall-health self-assessment test result: (PASSED|FAILED!)$/) return line ~ /PASSED$/ ? "health passed" : "health failed"
     if (line == "SMART Health Status: OK") return "health passed"
-    if (index(line, "SMART Health Status: ") == 1) return "health failed"
+    if (index(line, "SMART Health Status: ") == 1) return index(line, "TEMPERATURE") ? "health hot" : "health failed"
     if (index(line, "Device is in ") == 1 && index(line, " mode")) return "sleeps"
     if (index(line, "Smartctl open device: ") == 1 && line ~ /Permission denied$/) return "closed"
     name = ""
@@ -801,6 +830,8 @@ function smart(line,   n, w, name, value, gone) {
     else if (index(line, "Available Spare Threshold:") == 1) { name = "available_spare_threshold"; value = substr(line, 27) }
     else if (index(line, "Percentage Used:") == 1) { name = "percentage_used"; value = substr(line, 17) }
     else if (index(line, "Media and Data Integrity Errors:") == 1) { name = "media_errors"; value = substr(line, 33) }
+    else if (index(line, "Elements in grown defect list:") == 1) { name = "grown_defects"; value = substr(line, 31) }
+    else if (index(line, "Percentage used endurance indicator:") == 1) { name = "percentage_used"; value = substr(line, 37) }
     if (name != "") {
         value = trim(value)
         if (value ~ /^0x/) {
@@ -811,13 +842,20 @@ function smart(line,   n, w, name, value, gone) {
         sub(/%+$/, "", value); gsub(/,/, "", value)
         if (digits(value)) return "counter " name " " value
     }
-    if (n < 10 || w[3] !~ /^0x/ || !digits(w[10]) || w[1] !~ /^[0-9]+$/ || length(w[1]) > 9) return gone
-    if (w[1] + 0 == 5) return "counter reallocated_sectors " w[10]
-    if (w[1] + 0 == 187) return "counter uncorrectable_errors " w[10]
-    if (w[1] + 0 == 197) return "counter pending_sectors " w[10]
-    if (w[1] + 0 == 198) return "counter offline_uncorrectable_sectors " w[10]
-    return gone
+    if (n == 8 && w[1] ~ /^(read|write|verify):$/) return digits(w[8]) ? "counter uncorrected_errors " w[8] : gone
+    if (n < 10 || w[3] !~ /^0x/ || w[1] !~ /^[0-9]+$/ || length(w[1]) > 9) return gone
+    # ID# ATTRIBUTE_NAME FLAG VALUE WORST THRESH TYPE UPDATED WHEN_FAILED RAW_VALUE; what is kept may take several lines.
+    name = (w[1] + 0) " " w[2]; value = ""
+    if ((name in SMART_COUNTER) && digits(w[10]) && w[10] + 0 <= 4294967295) value = "counter " SMART_COUNTER[name] " " w[10]
+    # Of busybox a number that begins with 0 is octal.
+    left = w[4]; sub(/^0+/, "", left)
+    if ((name in SMART_WEAR) && w[4] ~ /^[0-9]+$/ && length(w[4]) <= 9 && left + 0 <= 100 && (left != "" || w[9] == "FAILING_NOW")) \
+        value = value (value == "" ? "" : "\nO") "counter life_left " (left == "" ? 0 : left)
+    if (w[9] ~ /^(FAILING_NOW|In_the_past)$/ && is_attribute(w[2]) && !index(w[2], "Temp")) \
+        value = value (value == "" ? "" : "\nO") "failed " w[2] " " (w[9] == "In_the_past" ? "past" : w[7] == "Pre-fail" ? "prefail" : "old")
+    return value == "" ? gone : value
 }
+function is_attribute(text) { return text != "" && length(text) <= 32 && text ~ /^[A-Za-z0-9_%\/().-]*$/ }
 # Of a message in the queue when it came and why it waits; no address, no name.
 function queue(line,   n, w, i, since, kind, at, text, why, code, one, out, known) {
     if (line == "") return line
@@ -886,9 +924,13 @@ function named(line,   at, rest) {
     rest = property(substr(line, at + 1))
     return rest == "\001" ? rest : substr(line, 1, at) rest
 }
-function pool_status(line,   text) {
+function pool_status(line,   text, w) {
     text = line; sub(/^[ \t]+/, "", text)
-    if (line != "" && line !~ /^\t/ && text !~ /^(pool:|state:|scan:|config:|errors: No known data errors)/) return "\001"
+    if (line != "" && line !~ /^\t/ && text !~ /^(pool:|state:|scan:|config:|errors: No known data errors|errors: List of errors unavailable|errors: Permanent errors have been detected)/) {
+        if (text !~ /^errors: [0-9.]+[KMGTPE]? data errors/) return "\001"
+        split(text, w, " ")
+        return "errors: " w[2] " data errors"
+    }
     return suspicious(line) ? "\001" : line
 }
 function zdb(line,   text, at, key, value) {
@@ -945,7 +987,7 @@ function flush_file(path, n,   i, blank) {
 }
 # All of a text is there, in text_of.
 function finish(class, path, n,   i, start) {
-    class_now = class; asked = 0; depth = 0; bad = 0
+    class_now = class; asked = 0; depth = 0; bad = 0; carried = ""
     for (i = 1; i <= n; i++) out[i] = ""
     if (class == "nginx") nginx(n)
     else if (class == "postfix") {

@@ -215,7 +215,7 @@ disks() {
         # Devices that are not set up say nothing.
         read -r size 2>/dev/null <"$device/size" || size=
         file whole "$device/size"
-        [ "$size" != 0 ] || continue
+        [ "$size" != 0 ] || [ -d "$device/md" ] || continue
         for name in @@DISK@@; do file whole "$device/$name"; done
         file mapper "$device/dm/uuid"
         beside "$device"
@@ -233,6 +233,11 @@ disks() {
         name=${path##*/}
         case $name in *[0-9]p[0-9]* | sd*[!a-z]* | nvme*c*n*) continue ;; esac
         [ ! -e "$path" ] || ask smart smartctl -n standby -H -A "/dev/$name"
+        # A disk that speaks SCSI itself has a log of errors as well.
+        case $name in nvme*) continue ;; esac
+        [ -e "$path/device/vendor" ] || continue
+        read -r vendor rest 2>/dev/null <"$path/device/vendor" || vendor=
+        [ "$vendor" = ATA ] || ask smart smartctl -n standby -l error "/dev/$name"
     done
     for path in /sys/class/ata_link/*; do
         [ -d "$path" ] || continue
@@ -291,7 +296,13 @@ filesystems() {
         base=${path%/*}
         dir "$path" "$base/features"
         links "$path"/*
-        for name in checksum nodesize sectorsize; do file whole "$base/$name"; done
+        for name in checksum nodesize sectorsize exclusive_operation; do file whole "$base/$name"; done
+        if [ -d "$base/devinfo" ]; then dir "$base/devinfo"; fi
+        for name in "$base"/devinfo/*; do
+            [ -d "$name" ] || continue
+            dir "$name"
+            file whole "$name/missing" "$name/error_stats" "$name/replace_target"
+        done
         for name in "$base"/features/*; do [ ! -f "$name" ] || printf 'F %s\n' "$name"; done
         for kind in data metadata system; do
             for name in "$base/allocation/$kind"/*; do

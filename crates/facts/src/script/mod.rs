@@ -108,6 +108,7 @@ fn lvm() -> String {
         &crate::lvm::LVS[..],
         &crate::lvm::VGS[..],
         &crate::lvm::PVS[..],
+        &crate::lvm::HEALTH[..],
     ];
     asks.iter()
         .map(|argv| format!("        ask report {}\n", words(argv)))

@@ -3,7 +3,7 @@
 
 use crate::collectors::services::{
     apache, certificates, databases, dnsbl, lines, mail_queue, packages, postfix, power, resolver,
-    spam, ssh, swap, timers, tls_lines,
+    smart, spam, ssh, swap, timers, tls_lines,
 };
 use crate::collectors::{disk, ext4, kernel, sysctl, tools, zfs};
 use crate::qemu::lists as qemu;
@@ -60,6 +60,7 @@ pub(super) const WANTS: &[Want] = &[
     Want::File("cpuinfo", &["/proc/cpuinfo"]),
     Want::File("started", &[certificates::STAT]),
     Want::File("mounts", &[crate::mountinfo::MOUNTINFO]),
+    Want::File("fstab", &[crate::collectors::fstab::FSTAB]),
     Want::File("swaps", &[swap::SWAPS]),
     Want::File("whole", WHOLE),
     Want::Files(
@@ -324,6 +325,17 @@ pub(super) fn tables() -> String {
     for (option, implied) in qemu::OPTIONS {
         let _ = writeln!(out, "    QEMU_OPTION[\"{option}\"] = \"{implied}\"");
     }
+    // Attributes of disks, by number and name.
+    for (id, names, counter) in smart::ATTRIBUTES {
+        for name in names.split_ascii_whitespace() {
+            let _ = writeln!(out, "    SMART_COUNTER[\"{id} {name}\"] = \"{counter}\"");
+        }
+    }
+    for (id, names) in smart::WEAR {
+        for name in names.split_ascii_whitespace() {
+            let _ = writeln!(out, "    SMART_WEAR[\"{id} {name}\"] = 1");
+        }
+    }
     // Texts with blanks in them, in their order.
     for (at, (reason, needle)) in mail_queue::REASONS.iter().enumerate() {
         let _ = writeln!(
@@ -344,6 +356,7 @@ fn lvm_fields() -> Vec<&'static str> {
         crate::lvm::LVS.last(),
         crate::lvm::VGS.last(),
         crate::lvm::PVS.last(),
+        crate::lvm::HEALTH.last(),
     ];
     let fields = asks
         .into_iter()

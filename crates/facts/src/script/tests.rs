@@ -199,6 +199,28 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             ),
         ),
         (
+            "modprobe",
+            "/etc/modprobe.d/zfs.conf",
+            text(
+                "options zfs \\\n  zfs_arc_max=\"8G\" \\\n zfs_secret=a@b\\\nzfs_txg_timeout='5'\noptions agent \\\n enrol=hunter2\nzfs_arc_max=1\noptions zfs zfs_arc_\\\nmax=0x1 = 8G\n",
+            ),
+        ),
+        (
+            "fstab",
+            "/etc/fstab",
+            text(
+                "# hunter2\nUUID=0d5e-secret / xfs defaults,nobarrier 0 1\n/dev/vg/a\t/srv/a\\040b ext4\n//files.secret.example/x /m cifs username=bob,password=hunter2,vers=1.0 0 0\n\
+                 files.secret.example:/x /n nfs defaults,x-systemd.automount 0 0\nLABEL=secret none swap sw\ntmpfs /tmp tmpfs size=1g\nshort /x\nbucket /s fuse.s3fs passwd_file=/x\n",
+            ),
+        ),
+        (
+            "guest",
+            "/etc/pve/qemu-server/101.conf",
+            text(
+                "args: -cpu host,+svm -smbios type=1,serial=S3RIAL -cpu kvm64\narch: aarch64\ncpu: kvm64,flags=+hv-evmcs;+aes\nargs: -fw_cfg name=opt/x,string=hunter2\nscsi0: a:b,snapshot=1,ro=1,serial=S3RIAL\n",
+            ),
+        ),
+        (
             "release",
             "/etc/os-release",
             text(
@@ -408,6 +430,26 @@ fn the_health_of_disks_is_cleaned_as_the_rules_do() {
         "Media and Data Integrity Errors:    1,234",
         "Device is in STANDBY mode, exit(2)",
         "Smartctl open device: /dev/sda failed: Permission denied",
+        "197 Bogus_Current_Pend_Sect 0x0032   100   100   000    Old_age   Always       -       1",
+        "187 Reported_Uncorrect      0x0032   001   001   000    Old_age   Always       -       4295032833",
+        "197 Current_Pending_Sector  0x0012   100   100   000    Old_age   Always       -       8",
+        "177 Wear_Leveling_Count     0x0013   001   001   000    Pre-fail  Always       -       3604",
+        "230 Media_Wearout_Indicator 0x0032   001   001   ---    Old_age   Always       -       0x002c00a8002c",
+        "202 Percent_Lifetime_Remain 0x0030   000   000   001    Old_age   Offline  FAILING_NOW 100",
+        "233 Media_Wearout_Indicator 0x0032   000   000   000    Old_age   Always       -       0",
+        "231 SSD_Life_Left           0x0013   253   253   010    Pre-fail  Always       -       0",
+        "  5 Reallocated_Sector_Ct   0x0033   001   001   036    Pre-fail  Always   FAILING_NOW 4095",
+        "  1 Raw_Read_Error_Rate     0x000f   100   006   044    Pre-fail  Always   In_the_past 0",
+        "190 Airflow_Temperature_Cel 0x0022   055   041   045    Old_age   Always   In_the_past 45",
+        "Elements in grown defect list: 24",
+        "Percentage used endurance indicator: 3%",
+        "read:   2097523480       22         0  2097523502         22     122346.221           3",
+        "write:         0        0         0         0          0      56346.221           0",
+        "SMART Health Status: WARNING - TEMPERATURE EXCEEDED [asc=b, ascq=1]",
+        "failed SSD_Life_Left old",
+        "failed secret@x old",
+        "counter life_left 3",
+        "health hot",
         "Serial Number: secret",
         "counter secret 1",
         "counter media_errors 1",
@@ -421,6 +463,31 @@ fn the_health_of_disks_is_cleaned_as_the_rules_do() {
     let theirs: Vec<String> = lines().filter_map(keep).collect();
     assert_eq!(ours.join("\n"), theirs.join("\n"));
     assert!(ours.len() >= 12 && !ours.join(" ").contains("secret"));
+}
+
+/// What `zpool status` says, as the rule for the command cleans it.
+#[test]
+fn the_status_of_pools_is_cleaned_as_the_rules_do() {
+    let status = include_str!("../../fixtures/zfs-2.1.11/status-mirror.txt");
+    let odd = [
+        "errors: 3 data errors, use '-v' for a list",
+        "errors: 1.5K data errors, use '-v' for a list",
+        "errors: secret data errors",
+        "errors: No known data errors",
+        "errors: List of errors unavailable (insufficient privileges)",
+        "errors: Permanent errors have been detected in the following files:",
+        "        /tank/secret/file",
+        "  scan: resilver in progress since Mon Dec  5 19:00:01 2022",
+        "status: secret",
+        "\t    123456     UNAVAIL      0     0     0  was /dev/sda1",
+    ];
+    let lines = || status.lines().chain(odd);
+    let ours = printed("status", &["zpool", "status", "-LP", "tank"], lines());
+    let argv = ["zpool", "status", "-LP", "tank"];
+    let text: Vec<&str> = lines().collect();
+    let theirs = crate::redact::answer_of_command(&argv, &text.join("\n"));
+    assert_eq!(ours.join("\n"), theirs);
+    assert!(!ours.join(" ").contains("secret"));
 }
 
 /// The list of Postfix's queue, as the rule for the command cleans it.

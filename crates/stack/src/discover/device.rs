@@ -34,6 +34,12 @@ impl Finder<'_> {
             let size = Bytes(size).short();
             layer.settings.insert("size".to_owned(), size);
         }
+        // A layer that takes no TRIM gives none to what lies below. Disks say it by another file.
+        let queue = device.dir.join("queue/discard_max_bytes");
+        if kind != LayerKind::Disk && self.number(&queue) == Some(0) {
+            let no = yes(false);
+            layer.settings.insert("discard".to_owned(), no.to_owned());
+        }
         let key = format!("device:{}", device.number);
         self.enter(key, layer, |finder, at| match kind {
             LayerKind::Partition => finder.partition(at, device),

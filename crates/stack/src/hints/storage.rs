@@ -4,7 +4,7 @@ use super::{Look, Rule, Said};
 use assay_model::Bytes;
 use assay_model::stack::LayerKind;
 
-pub(super) const RULES: [Rule; 8] = [
+pub(super) const RULES: [Rule; 9] = [
     small_ashift,
     small_volume_blocks,
     sync_disabled,
@@ -13,6 +13,7 @@ pub(super) const RULES: [Rule; 8] = [
     encrypted_on_compressed,
     misaligned,
     no_journal,
+    trim_dropped,
 ];
 
 /// claims ZFS-05.
@@ -162,6 +163,36 @@ fn no_journal(look: &Look<'_>) -> Option<Said> {
         because: "type ext2".to_owned(),
         page: "ext2-mounted",
         source: "ext4(5)",
+    })
+}
+
+/// A timer that trims looks at the file system alone.
+fn trim_dropped(look: &Look<'_>) -> Option<Said> {
+    let layers = [
+        LayerKind::Crypt,
+        LayerKind::Md,
+        LayerKind::Mapped,
+        LayerKind::LogicalVolume,
+    ];
+    if !layers.contains(&look.layer.kind) || !look.says("discard", "no") {
+        return None;
+    }
+    let mut disks = look.below(LayerKind::Disk);
+    let disk = disks.find(|disk| disk.get("discard") == Some("yes"))?;
+    let same = look.stack.under(look.at).into_iter();
+    // Of several layers the lowest drops it.
+    let lower = same
+        .filter_map(|at| look.stack.layers.get(at))
+        .any(|layer| layers.contains(&layer.kind) && layer.get("discard") == Some("no"));
+    (!lower).then(|| Said {
+        text: format!(
+            "{} never learns which blocks are free: TRIM ends here",
+            disk.name
+        ),
+        because: "discard_max_bytes 0".to_owned(),
+        page: "trim-swallowed",
+        source: "cryptsetup(8), --allow-discards; Linux, Documentation/ABI/stable/sysfs-block, \
+                 discard_max_bytes",
     })
 }
 

@@ -137,3 +137,19 @@ fn an_iothread_without_effect_and_a_file_system_without_a_journal() {
         1
     );
 }
+
+#[test]
+fn trim_that_a_layer_drops() {
+    let with = |crypt: &[&str], disk: &str| {
+        said(&[
+            (LayerKind::LogicalVolume, "vg-root", &["discard=no"]),
+            (LayerKind::Crypt, "vault", crypt),
+            (LayerKind::Partition, "nvme0n1p3", &[]),
+            (LayerKind::Disk, "nvme0n1", &[disk]),
+        ])
+    };
+    let because = "discard_max_bytes 0".to_owned();
+    assert_eq!(with(&["discard=no"], "discard=yes"), [(1, because.clone())]);
+    assert_eq!(with(&[], "discard=yes"), [(0, because)]);
+    assert!(with(&["discard=no"], "discard=no").is_empty());
+}

@@ -7,7 +7,8 @@ pub(crate) const STATUS: &str = "/var/lib/dpkg/status";
 pub(crate) const RELEASE: &str = "/etc/os-release";
 
 /// Packages that a check asks about; what else is installed is nobody's business.
-pub(crate) const PACKAGES: [&str; 13] = [
+pub(crate) const PACKAGES: [&str; 14] = [
+    "apcupsd",
     "apache2",
     "dovecot-core",
     "libgnutls30",

@@ -5,21 +5,77 @@
 use crate::gather::{Gather, lossy};
 use assay_host::HostError;
 use assay_model::{FactKind, Place};
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The words of the command, but for the disk.
 pub(crate) const ASK: [&str; 5] = ["smartctl", "-n", "standby", "-H", "-A"];
+
+/// Asks a SCSI disk for its error counter log, which the command above does not print.
+pub(crate) const ASK_LOG: [&str; 5] = ["smartctl", "-n", "standby", "-l", "error"];
 
 /// Bits of the exit status (smartctl(8), EXIT STATUS): words that are not understood, a disk that cannot be opened or
 /// sleeps.
 const NOT_ASKED: i32 = 0b11;
 
-/// Attributes of ATA disks that count what went wrong (column ID#), and what they are called here.
-const ATTRIBUTES: [(u32, &str); 4] = [
-    (5, "reallocated_sectors"),
-    (187, "uncorrectable_errors"),
-    (197, "pending_sectors"),
-    (198, "offline_uncorrectable_sectors"),
+/// Attributes of ATA disks that count what went wrong: the column ID#, the names under which smartmontools' drivedb.h
+/// knows that meaning, and what they are called here. One number has other meanings on other disks, and a name that
+/// begins with `Bogus_` has none.
+pub(crate) const ATTRIBUTES: [(u32, &str, &str); 4] = [
+    (
+        5,
+        "Reallocated_Sector_Ct Reallocated_Block_Count Reallocate_NAND_Blk_Cnt Realloc_Flash_Blocks_Ct \
+         Retired_Block_Count New_Bad_Blk_Count New_Bad_Block_Count Runtime_Bad_Block Later_Bad_Block",
+        "reallocated_sectors",
+    ),
+    (
+        187,
+        "Reported_Uncorrect Reported_Uncorr_Errors Reported_UE_Counts Uncorrectable_Error_Cnt Total_Unc_NAND_Reads",
+        "uncorrectable_errors",
+    ),
+    (
+        197,
+        "Current_Pending_Sector Total_Pending_Sectors Pending_Sector_Count",
+        "pending_sectors",
+    ),
+    (
+        198,
+        "Offline_Uncorrectable Total_Offl_Uncorrectabl Off-line_Scan_UNC_Sector_Ct Offline_Scan_UNC_SectCt \
+         Offline_UErr_Media_Scan Uncor_Read_Error_Ct Uncorrectable_Sector_Ct",
+        "offline_uncorrectable_sectors",
+    ),
 ];
+
+/// Attributes of which the column VALUE goes from 100 to 0 while flash wears out, by number and names of drivedb.h.
+/// Under other numbers the same names count the other way, or count something else.
+pub(crate) const WEAR: [(u32, &str); 5] = [
+    (177, "Wear_Leveling_Count"),
+    (
+        202,
+        "Percent_Lifetime_Remain Percent_Lifetime_Used Perc_Rated_Life_Used",
+    ),
+    (
+        231,
+        "SSD_Life_Left SSD_Life_Left_Perc Percent_Lifetime_Remain Perc_Rated_Life_Remain Life_Remaining_Percent \
+         Lifetime_Left",
+    ),
+    (233, "Media_Wearout_Indicator Remaining_Lifetime_Perc"),
+    (
+        248,
+        "Remaining_Life Percent_Lifetime_Remain SSD_Remaining_Life_Perc Perc_Rated_Life_Remain PCT_Life_Remaining",
+    ),
+];
+
+/// Counters of SCSI disks: the beginning of the line, and what they are called here.
+const SCSI_COUNTERS: [(&str, &str); 2] = [
+    ("Elements in grown defect list:", "grown_defects"),
+    ("Percentage used endurance indicator:", "percentage_used"),
+];
+/// Rows of the error counter log, whose last column counts errors that stayed uncorrected (scsiprint.cpp).
+const SCSI_ROWS: [&str; 3] = ["read:", "write:", "verify:"];
+/// Counters that several lines add to, and of which the smallest counts.
+const SUMMED: &str = "uncorrected_errors";
+const LEAST: &str = "life_left";
 
 /// Lines of an NVMe disk's log, and what they are called here.
 const NVME: [(&str, &str); 5] = [
@@ -66,10 +122,20 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
+/// What the answers about one disk amount to.
+#[derive(Default)]
+struct Answers {
+    counters: BTreeMap<String, i64>,
+    health: Option<String>,
+    /// Attributes at or below their limit, by how that is: `prefail`, `old` or `past`.
+    failed: BTreeMap<String, Vec<Value>>,
+    /// Why nothing is known.
+    unknown: Option<&'static str>,
+}
+
 fn one(g: &mut Gather<'_>, name: &str) {
     let node = format!("/dev/{name}");
     let argv: Vec<&str> = ASK.into_iter().chain([node.as_str()]).collect();
-    let key = |what: &str| format!("smart.{name}.{what}");
     let place = Place::command(argv.clone());
     let output = match g.try_ask(&argv) {
         Ok(output) => output,
@@ -77,66 +143,142 @@ fn one(g: &mut Gather<'_>, name: &str) {
         Err(HostError::NoCommand { .. }) => return,
         Err(error) => return g.fault(&format!("smart.{name}"), &error, FactKind::Runtime, place),
     };
-    let text = output.text();
-    let mut known = false;
-    for line in text.lines() {
-        let Some(kept) = redact(line) else { continue };
-        match kept.split(' ').collect::<Vec<_>>().as_slice() {
-            ["health", verdict] => {
-                let verdict = verdict.to_string();
-                g.facts
-                    .known(key("health"), verdict, FactKind::Runtime, place.clone());
-            }
-            ["counter", what, number] => {
-                let Ok(number) = number.parse::<i64>() else {
-                    continue;
-                };
-                g.facts
-                    .known(key(what), number, FactKind::Runtime, place.clone());
-            }
-            ["sleeps"] => {
-                let why = "the disk sleeps, and is not woken to be asked";
-                g.facts.unknown(
-                    format!("smart.{name}"),
-                    why,
-                    FactKind::Runtime,
-                    place.clone(),
-                );
-            }
-            _ => {
-                let why = "the disk may not be opened; root may";
-                g.facts.unknown(
-                    format!("smart.{name}"),
-                    why,
-                    FactKind::Runtime,
-                    place.clone(),
-                );
-                continue;
-            }
+    let mut answers = Answers::default();
+    let of_scsi = is_scsi(g, name);
+    answers.add(&output.text());
+    if of_scsi && output.status & NOT_ASKED == 0 {
+        let argv: Vec<&str> = ASK_LOG.into_iter().chain([node.as_str()]).collect();
+        // The log is one source more; without it the other counters still count.
+        if let Ok(log) = g.try_ask(&argv) {
+            answers.add(&log.text());
         }
-        known = true;
     }
+    if counts_pending_wrongly(g, name) {
+        answers.counters.remove("pending_sectors");
+    }
+    tell(g, name, &answers, &place);
+    let known = answers.unknown.is_some()
+        || answers.health.is_some()
+        || !answers.counters.is_empty()
+        || !answers.failed.is_empty();
     // A disk that smartctl cannot ask, as most of virtual machines, has no health to tell of.
     if known && (output.status & NOT_ASKED == 0) {
         g.about(["smart", name]);
     }
 }
 
-/// What a capture keeps of a line, in words of its own: `health passed`, `counter media_errors 0`, `sleeps`, `closed`.
+/// Whether a disk speaks SCSI itself: the kernel calls the vendor of every SATA disk `ATA`.
+fn is_scsi(g: &mut Gather<'_>, name: &str) -> bool {
+    let path = format!("/sys/block/{name}/device/vendor");
+    let vendor = g.read(&format!("smart.{name}.uncorrected_errors"), &path);
+    name.starts_with("sd") && vendor.is_some_and(|vendor| vendor.trim() != "ATA")
+}
+
+/// Whether attribute 197 of a disk goes to 1 and back without a sector that is lost: Crucial's MX500, in which smartmontools
+/// since 7.1 calls it `Bogus_Current_Pend_Sect` (ticket 1227); older ones call it as on other disks.
+fn counts_pending_wrongly(g: &mut Gather<'_>, name: &str) -> bool {
+    let path = format!("/sys/block/{name}/device/model");
+    let model = g.read(&format!("smart.{name}.pending_sectors"), &path);
+    let model = model.unwrap_or_default();
+    let model = model.trim();
+    model.starts_with("CT") && model.contains("MX500SSD")
+}
+
+/// Words for the bits of an NVMe disk's Critical Warning (NVM Express base specification, SMART / Health Information).
+const WARNINGS: [&str; 6] = [
+    "few spare blocks",
+    "temperature",
+    "reliability degraded",
+    "read-only",
+    "backup of its cache failed",
+    "persistent memory read-only",
+];
+
+fn tell(g: &mut Gather<'_>, name: &str, answers: &Answers, place: &Place) {
+    let mut known = |what: &str, value: Value| {
+        let key = format!("smart.{name}.{what}");
+        g.facts.known(key, value, FactKind::Runtime, place.clone());
+    };
+    if let Some(verdict) = &answers.health {
+        known("health", verdict.as_str().into());
+    }
+    for (what, number) in &answers.counters {
+        known(what, (*number).into());
+    }
+    // Of NVMe disks the share that is used, which may pass 100.
+    if let Some(used) = answers.counters.get("percentage_used") {
+        known(LEAST, (100 - used).max(0).into());
+    }
+    if let Some(bits) = answers.counters.get("critical_warning") {
+        let set = |bit: &usize| bits & (1 << bit) != 0;
+        let words = (0..WARNINGS.len()).filter(set).map(|bit| WARNINGS[bit]);
+        known("warnings", words.map(Value::from).collect());
+    }
+    for (how, key) in [
+        ("prefail", "failing"),
+        ("old", "below_limit"),
+        ("past", "failed_before"),
+    ] {
+        if let Some(names) = answers.failed.get(how) {
+            known(key, names.clone().into());
+        }
+    }
+    if let Some(why) = answers.unknown {
+        let key = format!("smart.{name}");
+        g.facts.unknown(key, why, FactKind::Runtime, place.clone());
+    }
+}
+
+impl Answers {
+    fn add(&mut self, text: &str) {
+        let kept: Vec<String> = text.lines().filter_map(redact).collect();
+        for line in kept.iter().flat_map(|kept| kept.lines()) {
+            match line.split(' ').collect::<Vec<_>>().as_slice() {
+                ["health", verdict] => self.health = Some((*verdict).to_owned()),
+                ["counter", what, number] => {
+                    let Ok(number) = number.parse::<i64>() else {
+                        continue;
+                    };
+                    let known = self.counters.get(*what).copied();
+                    let value = match (*what, known) {
+                        (SUMMED, Some(known)) => known.saturating_add(number),
+                        (LEAST, Some(known)) => known.min(number),
+                        _ => number,
+                    };
+                    self.counters.insert((*what).to_owned(), value);
+                }
+                ["failed", name, how] => {
+                    let names = self.failed.entry((*how).to_owned()).or_default();
+                    names.push((*name).into());
+                }
+                ["sleeps"] => {
+                    self.unknown = Some("the disk sleeps, and is not woken to be asked");
+                }
+                _ => self.unknown = Some("the disk may not be opened; root may"),
+            }
+        }
+    }
+}
+
+/// What a capture keeps of a line, in words of its own: `health passed`, `counter media_errors 0`, `failed SSD_Life_Left
+/// old`, `sleeps`, `closed`. An attribute may say two of them, in a line each.
 pub(crate) fn redact(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    let number = |text: &str| {
-        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        (digits && text.len() <= 18).then(|| text.to_owned())
-    };
     match words.as_slice() {
-        ["health", "passed" | "failed"] | ["sleeps" | "closed"] => return Some(words.join(" ")),
+        ["health", "passed" | "failed" | "hot"] | ["sleeps" | "closed"] => {
+            return Some(words.join(" "));
+        }
         ["counter", what, value] => {
-            let names = ATTRIBUTES.iter().map(|(_, name)| name);
+            let names = ATTRIBUTES.iter().map(|(_, _, name)| *name);
             let known = names
-                .chain(NVME.iter().map(|(_, name)| name))
-                .any(|name| name == what);
+                .chain(NVME.iter().map(|(_, name)| *name))
+                .chain(SCSI_COUNTERS.iter().map(|(_, name)| *name))
+                .chain([SUMMED, LEAST])
+                .any(|name| name == *what);
             return (known && number(value).is_some()).then(|| words.join(" "));
+        }
+        ["failed", name, "prefail" | "old" | "past"] => {
+            return is_attribute(name).then(|| words.join(" "));
         }
         _ => {}
     }
@@ -144,8 +286,10 @@ pub(crate) fn redact(line: &str) -> Option<String> {
     if let Some((_, verdict)) = VERDICTS.iter().find(|(text, _)| *text == line) {
         return Some(format!("health {verdict}"));
     }
-    if line.starts_with(SCSI) {
-        return Some("health failed".to_owned());
+    if let Some(verdict) = line.strip_prefix(SCSI) {
+        // [asc=b, ascq=1] is a temperature that passes.
+        let hot = verdict.contains("TEMPERATURE");
+        return Some(if hot { "health hot" } else { "health failed" }.to_owned());
     }
     if line.starts_with("Device is in ") && line.contains(" mode") {
         return Some("sleeps".to_owned());
@@ -153,7 +297,8 @@ pub(crate) fn redact(line: &str) -> Option<String> {
     if line.starts_with("Smartctl open device: ") && line.ends_with("Permission denied") {
         return Some("closed".to_owned());
     }
-    let nvme = NVME.iter().find_map(|(label, name)| {
+    let labels = NVME.iter().chain(&SCSI_COUNTERS);
+    let mut labelled = labels.filter_map(|(label, name)| {
         let value = line.strip_prefix(label)?.trim();
         let value = match value.strip_prefix("0x") {
             Some(hex) if hex.len() == 2 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
@@ -164,15 +309,69 @@ pub(crate) fn redact(line: &str) -> Option<String> {
         };
         Some(format!("counter {name} {value}"))
     });
-    if nvme.is_some() {
-        return nvme;
+    if let Some(counter) = labelled.next() {
+        return Some(counter);
     }
-    // ID# ATTRIBUTE_NAME FLAG VALUE WORST THRESH TYPE UPDATED WHEN_FAILED RAW_VALUE
-    let (id, raw) = (words.first()?, words.get(9)?);
-    let id: u32 = id.parse().ok()?;
-    let (_, name) = ATTRIBUTES.iter().find(|(known, _)| *known == id)?;
-    words.get(2).filter(|flag| flag.starts_with("0x"))?;
-    Some(format!("counter {name} {}", number(raw)?))
+    match words.as_slice() {
+        [row, _, _, _, _, _, _, uncorrected] if SCSI_ROWS.contains(row) => {
+            Some(format!("counter {SUMMED} {}", number(uncorrected)?))
+        }
+        // ID# ATTRIBUTE_NAME FLAG VALUE WORST THRESH TYPE UPDATED WHEN_FAILED RAW_VALUE
+        [id, name, flag, value, _, _, kind, _, when, raw, ..] if flag.starts_with("0x") => {
+            attribute(id.parse().ok()?, name, (value, raw), (kind, when))
+        }
+        _ => None,
+    }
+}
+
+fn number(text: &str) -> Option<String> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (digits && text.len() <= 18).then(|| text.to_owned())
+}
+
+/// Whether a word may be the name of an attribute, as drivedb.h writes them.
+fn is_attribute(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_%/().-".contains(c);
+    !name.is_empty() && name.len() <= 32 && name.chars().all(plain)
+}
+
+fn attribute(
+    id: u32,
+    name: &str,
+    (value, raw): (&str, &str),
+    (kind, when): (&str, &str),
+) -> Option<String> {
+    let has = |names: &str| names.split_ascii_whitespace().any(|known| known == name);
+    let mut kept: Vec<String> = Vec::new();
+    let counted = ATTRIBUTES
+        .iter()
+        .find(|(known, names, _)| *known == id && has(names));
+    // More than 32 bits are several counters in one.
+    if let (Some((_, _, counter)), Some(raw)) = (counted, number(raw))
+        && raw.parse::<u32>().is_ok()
+    {
+        kept.push(format!("counter {counter} {raw}"));
+    }
+    let wears = WEAR.iter().any(|(known, names)| *known == id && has(names));
+    let left = value.parse::<u32>().ok().filter(|left| *left <= 100);
+    // 000 without a limit that was crossed is a value that was never set.
+    if let (true, Some(left)) = (
+        wears,
+        left.filter(|left| *left > 0 || when == "FAILING_NOW"),
+    ) {
+        kept.push(format!("counter {LEAST} {left}"));
+    }
+    let how = match (when, kind) {
+        ("FAILING_NOW", "Pre-fail") => Some("prefail"),
+        ("FAILING_NOW", _) => Some("old"),
+        ("In_the_past", _) => Some("past"),
+        _ => None,
+    };
+    // A temperature comes back.
+    if let Some(how) = how.filter(|_| is_attribute(name) && !name.contains("Temp")) {
+        kept.push(format!("failed {name} {how}"));
+    }
+    (!kept.is_empty()).then(|| kept.join("\n"))
 }
 
 #[cfg(test)]
@@ -240,13 +439,72 @@ mod tests {
                 Some("closed"),
             ),
             ("Serial Number:    S3CR3T", None),
+            (
+                "197 Bogus_Current_Pend_Sect 0x0032   100   100   000    Old_age   Always       -       1",
+                None,
+            ),
+            // Of SandForce and Samsung: the same numbers mean something else.
+            (
+                "198 Host_Reads_GiB          0x0000   100   100   000    Old_age   Offline      -       9217",
+                None,
+            ),
+            (
+                "197 Not_In_Use              0x0000   100   100   000    Old_age   Offline      -       7",
+                None,
+            ),
+            (
+                "187 Reported_Uncorrect      0x0032   001   001   000    Old_age   Always       -       4295032833",
+                None,
+            ),
+            (
+                "177 Wear_Leveling_Count     0x0013   001   001   000    Pre-fail  Always       -       3604",
+                Some("counter life_left 1"),
+            ),
+            (
+                "233 Media_Wearout_Indicator 0x0032   098   098   000    Old_age   Always       -       0",
+                Some("counter life_left 98"),
+            ),
+            // WD counts up in 230.
+            (
+                "230 Media_Wearout_Indicator 0x0032   001   001   ---    Old_age   Always       -       0x002c00a8002c",
+                None,
+            ),
+            (
+                "202 Percent_Lifetime_Remain 0x0030   000   000   001    Old_age   Offline  FAILING_NOW 100",
+                Some("counter life_left 0\nfailed Percent_Lifetime_Remain old"),
+            ),
+            (
+                "  5 Reallocated_Sector_Ct   0x0033   001   001   036    Pre-fail  Always   FAILING_NOW 4095",
+                Some("counter reallocated_sectors 4095\nfailed Reallocated_Sector_Ct prefail"),
+            ),
+            (
+                "  1 Raw_Read_Error_Rate     0x000f   100   006   044    Pre-fail  Always   In_the_past 0",
+                Some("failed Raw_Read_Error_Rate past"),
+            ),
+            (
+                "190 Airflow_Temperature_Cel 0x0022   055   041   045    Old_age   Always   In_the_past 45",
+                None,
+            ),
+            (
+                "Elements in grown defect list: 24",
+                Some("counter grown_defects 24"),
+            ),
+            (
+                "read:   2097523480       22         0  2097523502         22     122346.221           3",
+                Some("counter uncorrected_errors 3"),
+            ),
+            (
+                "SMART Health Status: WARNING - TEMPERATURE EXCEEDED [asc=b, ascq=1]",
+                Some("health hot"),
+            ),
+            ("failed x@y old", None),
             ("counter serial 5", None),
             ("health S3CR3T", None),
         ] {
             let found = redact(line);
             assert_eq!(found.as_deref(), kept, "{line}");
-            if let Some(found) = found {
-                assert_eq!(redact(&found), Some(found.clone()));
+            for found in found.iter().flat_map(|found| found.lines()) {
+                assert_eq!(redact(found).as_deref(), Some(found));
             }
         }
     }

@@ -78,6 +78,17 @@ pub(super) fn of_vdev(g: &mut Gather<'_>, key: &str, vdev: &Vdev) {
     known("raid", raid.map(|(name, place)| (name.into(), place)));
 }
 
+/// Notes the disks that a pool with autotrim trims as it goes.
+pub(super) fn trimmed(g: &mut Gather<'_>, vdev: &Vdev, pool: &str) {
+    for (path, _) in &vdev.leaves {
+        let Some(disk) = disk(g, path) else { continue };
+        let place = Place::command(["zpool", "get", "autotrim", pool]);
+        let key = format!("disk.{}.trimmed", disk.name);
+        g.facts.known(key, true, FactKind::Configured, place);
+        g.about(["disk", &disk.name]);
+    }
+}
+
 /// The whole disk that a leaf lies on.
 fn disk(g: &Gather<'_>, path: &str) -> Option<Device> {
     let name = path.strip_prefix("/dev/")?;

@@ -1,0 +1,233 @@
+//! What `zpool status -LP` says of the health of a pool: devices that are not online, their error counters, data errors.
+//! The layout is in [`crate::zpool`].
+
+use crate::zpool::{class_of, tree};
+
+/// A device at the bottom of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// Its path; where it is gone, the path that it had.
+    pub name: String,
+    /// `data`, `log`, `cache`, `special`, `dedup` or `spare`.
+    pub class: &'static str,
+    /// `ONLINE`, `FAULTED`, `AVAIL` and so on.
+    pub state: String,
+    /// Errors of reading, of writing and of checksums; none where the line has no counters.
+    pub errors: Option<[u64; 3]>,
+    /// Another device already takes its place: of a replacement, or a spare.
+    pub replaced: bool,
+}
+
+/// States of a device that works.
+const WORKING: [&str; 3] = ["ONLINE", "AVAIL", "INUSE"];
+
+impl Leaf {
+    /// Whether it does not work, and nothing stands in for it.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        !WORKING.contains(&self.state.as_str()) && !self.replaced
+    }
+
+    /// Whether data lie on it: of caches and spares nothing is lost.
+    #[must_use]
+    pub fn holds_data(&self) -> bool {
+        !matches!(self.class, "cache" | "spare")
+    }
+
+    /// Its errors in words; none where it has none.
+    #[must_use]
+    pub fn describe_errors(&self) -> Option<String> {
+        let kinds = ["read", "write", "checksum"];
+        let all = self.errors?.into_iter().zip(kinds);
+        let some: Vec<String> = all
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, kind)| {
+                let plural = if number == 1 { "" } else { "s" };
+                format!("{number} {kind} error{plural}")
+            })
+            .collect();
+        (!some.is_empty()).then(|| format!("{} has {}", self.name, some.join(", ")))
+    }
+}
+
+/// The devices at the bottom of one pool, in the order of the listing.
+#[must_use]
+pub fn leaves(status: &str, pool: &str) -> Vec<Leaf> {
+    let lines: Vec<(usize, Vec<&str>)> = tree(status).collect();
+    let mut found: Vec<Leaf> = Vec::new();
+    let mut class = "data";
+    // Groups above the line, by indentation.
+    let mut above: Vec<(usize, usize)> = Vec::new();
+    let mut of_replacement: Vec<(usize, usize)> = Vec::new();
+    for (at, (indent, words)) in lines.iter().enumerate() {
+        above.retain(|(outer, _)| outer < indent);
+        if *indent == 0 {
+            class = if words[0] == pool {
+                "data"
+            } else {
+                class_of(words[0])
+            };
+            continue;
+        }
+        let next = lines.get(at + 1).map_or(0, |(next, _)| *next);
+        if next > *indent {
+            above.push((*indent, at));
+            continue;
+        }
+        let number = |text: &&str| nice_number(text);
+        let counters: Vec<u64> = words.iter().skip(2).take(3).map_while(number).collect();
+        let replacing = |(_, at): &&(usize, usize)| {
+            let group = lines[*at].1[0];
+            group.starts_with("replacing-") || group.starts_with("spare-")
+        };
+        if let Some((_, group)) = above.iter().rev().find(replacing) {
+            of_replacement.push((found.len(), *group));
+        }
+        let was = words.iter().position(|word| *word == "was");
+        let name = was.and_then(|at| words.get(at + 1)).unwrap_or(&words[0]);
+        found.push(Leaf {
+            name: (*name).to_owned(),
+            class,
+            state: words.get(1).copied().unwrap_or_default().to_owned(),
+            errors: <[u64; 3]>::try_from(counters).ok(),
+            replaced: false,
+        });
+    }
+    for (leaf, group) in &of_replacement {
+        let stands_in = of_replacement
+            .iter()
+            .any(|(other, of)| other != leaf && of == group && found[*other].state == "ONLINE");
+        found[*leaf].replaced = stands_in;
+    }
+    found
+}
+
+/// Reads a number as zpool writes it: `83`, `1.20K`. Thousands are of 1024 (libzutil, zfs_nicenum).
+fn nice_number(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(['K', 'M', 'G', 'T', 'P', 'E']);
+    let power = match &text[digits.len()..] {
+        "" => 0,
+        unit => 1 + u32::try_from("KMGTPE".find(unit)?).ok()?,
+    };
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let scale = 10u128.checked_pow(u32::try_from(part.len()).ok()?)?;
+    let value: u128 = format!("{whole}{part}").parse().ok()?;
+    u64::try_from(value.checked_mul(1 << (10 * power))? / scale).ok()
+}
+
+/// How many errors have damaged data, by the line `errors:`.
+///
+/// # Errors
+/// Why it is not known: the words of zpool.
+pub fn data_errors(status: &str) -> Option<Result<u64, String>> {
+    let mut lines = status.lines();
+    let said = lines.find_map(|line| line.strip_prefix("errors: "))?;
+    if said.starts_with("No known data errors") {
+        return Some(Ok(0));
+    }
+    let number = said.split_once(" data errors");
+    match number.and_then(|(number, _)| nice_number(number)) {
+        Some(number) => Some(Ok(number)),
+        // `zpool status -v` lists them and gives no number.
+        None if said.starts_with("Permanent errors") => Some(Ok(1)),
+        None => Some(Err(said.to_owned())),
+    }
+}
+
+/// Whether a resilver runs.
+#[must_use]
+pub fn is_resilvering(status: &str) -> bool {
+    let scan = |line: &str| line.trim_start().starts_with("scan: resilver in progress");
+    status.lines().any(scan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(config: &str) -> Vec<String> {
+        let status = format!(
+            "  pool: tank\nconfig:\n\n\tNAME STATE READ WRITE CKSUM\n{config}\nerrors: x\n"
+        );
+        let lost = leaves(&status, "tank").into_iter().filter(Leaf::is_lost);
+        lost.map(|leaf| format!("{} {} {}", leaf.class, leaf.name, leaf.state))
+            .collect()
+    }
+
+    /// Of openzfs/zfs issues 16245, 4653 and 12263, and of zpool-replace(8); devices by path.
+    #[test]
+    fn devices_that_are_lost() {
+        for (config, expected) in [
+            (
+                "\ttank ONLINE 0 0 0\n\t  mirror-0 ONLINE 0 0 0\n\t    /dev/sda1 ONLINE 0 0 0\n\t    /dev/sdb1 FAULTED 12 753 83 too many errors\n",
+                &["data /dev/sdb1 FAULTED"][..],
+            ),
+            (
+                "\ttank DEGRADED 0 0 0\n\t  raidz1-0 DEGRADED 0 0 0\n\t    /dev/sda1 ONLINE 0 0 0\n\t    123456 UNAVAIL 0 0 0 was /dev/sdb1\n\t    /dev/sdc1 REMOVED 0 0 0\n",
+                &["data /dev/sdb1 UNAVAIL", "data /dev/sdc1 REMOVED"],
+            ),
+            // The one that is replaced is no news.
+            (
+                "\ttank DEGRADED 0 0 0\n\t  mirror-0 DEGRADED 0 0 0\n\t    replacing-0 DEGRADED 0 0 0\n\t      123 UNAVAIL 0 0 0 was /dev/sda1/old\n\t      /dev/sdc1 ONLINE 0 0 0 (resilvering)\n\t    /dev/sdb1 ONLINE 0 0 0\n",
+                &[],
+            ),
+            // A spare stands in, and is not free any more.
+            (
+                "\ttank DEGRADED 0 0 0\n\t  mirror-0 DEGRADED 0 0 0\n\t    /dev/sda1 ONLINE 0 0 0\n\t    spare-1 DEGRADED 0 0 0\n\t      /dev/sdb1 FAULTED 0 0 0 too many errors\n\t      /dev/sdc1 ONLINE 0 0 0\n\tspares\n\t  /dev/sdc1 INUSE currently in use\n\t  /dev/sdd1 AVAIL\n",
+                &[],
+            ),
+            (
+                "\ttank ONLINE 0 0 0\n\t  /dev/sda1 ONLINE 0 0 0\n\tspecial\t\n\t  mirror-1 ONLINE 0 0 0\n\t    /dev/sdb1 OFFLINE 0 0 0\n\t    /dev/sdc1 ONLINE 0 0 0\n\tdedup\t\n\t  /dev/sdx1 ONLINE 0 0 0\n\tlogs\t\n\t  /dev/sdd1 UNAVAIL 0 0 0 cannot open\n\tcache\n\t  /dev/sde1 UNAVAIL 0 0 0\n\tspares\n\t  /dev/sdf1 FAULTED corrupted data\n",
+                &[
+                    "special /dev/sdb1 OFFLINE",
+                    "log /dev/sdd1 UNAVAIL",
+                    "cache /dev/sde1 UNAVAIL",
+                    "spare /dev/sdf1 FAULTED",
+                ],
+            ),
+            // A replacement of which both are gone.
+            (
+                "\ttank UNAVAIL 0 0 0\n\t  replacing-0 UNAVAIL 0 0 0\n\t    /dev/sda1 FAULTED 0 0 0\n\t    /dev/sdb1 UNAVAIL 0 0 0\n",
+                &["data /dev/sda1 FAULTED", "data /dev/sdb1 UNAVAIL"],
+            ),
+        ] {
+            assert_eq!(lost(config), expected, "{config}");
+        }
+    }
+
+    #[test]
+    fn counters_and_data_errors() {
+        let status = "config:\n\n\tNAME STATE READ WRITE CKSUM\n\ttank ONLINE 0 0 0\n\t  /dev/sda1 ONLINE 0 1 33\n\t  /dev/sdb1 ONLINE 1.20K 0 0 (repairing)\n\t  /dev/sdc1 ONLINE 0 0 0 block size: 512B configured, 4096B native\n\nerrors: 3 data errors, use '-v' for a list\n";
+        let words: Vec<Option<String>> = leaves(status, "tank")
+            .iter()
+            .map(Leaf::describe_errors)
+            .collect();
+        assert_eq!(
+            words,
+            [
+                Some("/dev/sda1 has 1 write error, 33 checksum errors".to_owned()),
+                Some("/dev/sdb1 has 1228 read errors".to_owned()),
+                None,
+            ]
+        );
+        assert_eq!(data_errors(status), Some(Ok(3)));
+        for (line, expected) in [
+            ("errors: No known data errors", Some(Ok(0))),
+            (
+                "errors: 1.5K data errors, use '-v' for a list",
+                Some(Ok(1536)),
+            ),
+            (
+                "errors: Permanent errors have been detected in the following files:",
+                Some(Ok(1)),
+            ),
+            ("state: ONLINE", None),
+        ] {
+            assert_eq!(data_errors(line), expected);
+        }
+        let hidden = data_errors("errors: List of errors unavailable (insufficient privileges)");
+        assert!(matches!(hidden, Some(Err(_))));
+        let runs = "  scan: resilver in progress since Mon Dec  5 19:00:01 2022\n";
+        assert!(is_resilvering(runs) && !is_resilvering("  scan: resilvered 2M in 0s\n"));
+    }
+}
