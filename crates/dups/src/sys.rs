@@ -17,6 +17,7 @@ pub const WANTED: StatxFlags = StatxFlags::TYPE
     .union(StatxFlags::BLOCKS)
     .union(StatxFlags::UID)
     .union(StatxFlags::GID)
+    .union(StatxFlags::NLINK)
     .union(StatxFlags::MTIME)
     .union(StatxFlags::CTIME)
     .union(StatxFlags::MNT_ID);

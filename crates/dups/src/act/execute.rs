@@ -112,6 +112,7 @@ pub fn execute(
         anchors: Anchors::default(),
         targets: HashMap::new(),
         grounds: Grounds::default(),
+        promised: HashMap::new(),
     };
     let mut rest = &plan.steps[..];
     let mut number = 0_u64;
@@ -169,6 +170,8 @@ pub(super) struct Run<'a> {
     pub anchors: Anchors,
     targets: HashMap<Vec<u8>, Result<Rc<Standing>, String>>,
     grounds: Grounds,
+    /// Bytes that files free when their last name goes, by device and inode.
+    promised: HashMap<(u64, u64), u64>,
 }
 
 /// A step whose name is changed and whose old file is still there.
@@ -196,11 +199,13 @@ impl Run<'_> {
                 break;
             }
             (self.options.interfere)(Moment::Intended, step);
+            let file = (step.remove.device, step.remove.ino);
+            *self.promised.entry(file).or_default() += step.gain;
             match mounts.clone().and_then(|()| self.begin(step, aside)) {
                 Ok(Some(open)) => pending.push((at, open)),
                 Ok(None) => {
                     states[at] = State::Done;
-                    self.done(step);
+                    self.done(step, true);
                 }
                 Err(why) => self.refuse(step, why),
             }
@@ -223,7 +228,10 @@ impl Run<'_> {
             match self.finish(step, aside, &open, noted) {
                 Ok(()) => {
                     states[at] = State::Done;
-                    self.done(step);
+                    // What was moved is gone from here, whatever other names it has.
+                    let moved = matches!(step.action, Action::Move(_));
+                    let gone = rustix::fs::fstat(&open.remove).is_ok_and(|now| now.st_nlink == 0);
+                    self.done(step, moved || gone);
                 }
                 Err(why) => self.refuse(step, why),
             }
@@ -256,10 +264,14 @@ impl Run<'_> {
         });
     }
 
-    fn done(&mut self, step: &Step) {
+    /// Books a step as done; `freed` says whether the file gave its bytes free with it.
+    fn done(&mut self, step: &Step, freed: bool) {
         (self.options.interfere)(Moment::Done, step);
         self.outcome.done += 1;
-        self.outcome.gain += step.gain;
+        let file = (step.remove.device, step.remove.ino);
+        if freed && let Some(bytes) = self.promised.get_mut(&file) {
+            self.outcome.gain += std::mem::take(bytes);
+        }
         for subject in [&step.keep, &step.remove] {
             let now = self.folder(subject).ok().and_then(|(parent, name)| {
                 let flags = AtFlags::SYMLINK_NOFOLLOW;

@@ -1,6 +1,6 @@
 //! Which copy stays and what happens to the others, as data.
 
-use super::{Action, Refusal, Step, Subject};
+use super::{Action, KnownName, Origin, Refusal, Step, Subject};
 use crate::ground::{Grounds, tangled};
 use crate::group::{Group, Groups};
 use crate::table::{FileId, Files};
@@ -158,31 +158,50 @@ impl How<'_> {
             if shared && *self.action == Action::Reflink {
                 continue;
             }
-            let mut gain = if shared { 0 } else { copy.bytes };
-            for name in &copy.names {
-                if !acted_on(&name.path, self.rules) {
-                    gain = 0;
-                    continue;
-                }
-                let why = copy.doubt.clone();
-                match why.or_else(|| forbidden(self.action, keeper, name)) {
-                    Some(why) => plan.refused.push(Refusal {
-                        path: name.path.clone(),
-                        why,
-                    }),
-                    None => plan.steps.push(Step {
-                        action: self.action.clone(),
-                        keep: keeper.clone(),
-                        remove: name.clone(),
-                        gain: std::mem::take(&mut gain),
-                    }),
-                }
-                if *self.action == Action::Reflink {
-                    // All names have the same blocks.
-                    break;
-                }
+            let mut chosen = self.choose_names(keeper, copy, plan);
+            if *self.action == Action::Reflink {
+                // All names have the same blocks.
+                chosen.truncate(1);
+            }
+            let origin = describe_origin(copy, &chosen, shared);
+            // A file goes with its last name; what is moved takes its bytes along with the first.
+            let goes = matches!(self.action, Action::Move(_) | Action::Reflink)
+                || !origin.has_other_names();
+            let mut gain = if shared || !goes { 0 } else { copy.bytes };
+            let undoable = *self.action != Action::Reflink;
+            let mut origin = undoable.then(|| Box::new(origin));
+            plan.steps.extend(chosen.into_iter().map(|name| Step {
+                action: self.action.clone(),
+                keep: keeper.clone(),
+                remove: name.clone(),
+                gain: std::mem::take(&mut gain),
+                origin: origin.take(),
+            }));
+        }
+    }
+
+    /// Returns the names of a copy that may be acted on.
+    fn choose_names<'c>(
+        &self,
+        keeper: &Subject,
+        copy: &'c Copy,
+        plan: &mut Plan,
+    ) -> Vec<&'c Subject> {
+        let mut chosen = Vec::new();
+        for name in &copy.names {
+            if !acted_on(&name.path, self.rules) {
+                continue;
+            }
+            let why = copy.doubt.clone();
+            match why.or_else(|| forbidden(self.action, keeper, name)) {
+                Some(why) => plan.refused.push(Refusal {
+                    path: name.path.clone(),
+                    why,
+                }),
+                None => chosen.push(name),
             }
         }
+        chosen
     }
 
     /// Notes which copies may be one file with another copy of the group.
@@ -225,6 +244,26 @@ impl How<'_> {
         for ((at, number), _) in names.filter(|one| one.1) {
             copies[at].doubt = number.and_then(|at| table[at].iter().flatten().next().cloned());
         }
+    }
+}
+
+/// Describes a copy of which some names are acted on.
+fn describe_origin(copy: &Copy, chosen: &[&Subject], shared: bool) -> Origin {
+    let own = chosen.first().map(|name| name.root.clone());
+    let is_chosen = |name: &&Subject| chosen.iter().any(|one| one.path == name.path);
+    let others = copy.names.iter().filter(|name| !is_chosen(name));
+    let counted = copy.names.iter().map(|name| name.links).max();
+    Origin {
+        // One name may be known by several paths.
+        links: counted.filter(|links| *links > 0).unwrap_or(copy.names.len() as u64),
+        acted: chosen.len() as u64,
+        others: others
+            .map(|name| {
+                let own = own.as_ref().unwrap_or(&name.root);
+                KnownName::new(&name.path, &name.root, own)
+            })
+            .collect(),
+        shared,
     }
 }
 
