@@ -7,6 +7,7 @@ pub mod execute;
 mod finish;
 pub mod journal;
 mod names;
+mod obstacles;
 mod origin;
 mod places;
 pub mod plan;

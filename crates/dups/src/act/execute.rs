@@ -424,6 +424,10 @@ pub(super) fn cannot(verb: &str, path: &[u8], errno: Errno) -> String {
 
 /// Shares all blocks, as far as the kernel finds them equal.
 fn reflink(keep: &OwnedFd, remove: &OwnedFd, step: &Step) -> Result<(), String> {
+    let place = |fd: &OwnedFd| crate::sharing::fingerprint(fd);
+    if place(keep).is_some() && place(keep) == place(remove) {
+        return Err("it shares its blocks with the copy that stays already".into());
+    }
     let mut offset = 0;
     while offset < step.remove.size {
         let length = DEDUPE.min(step.remove.size - offset);
@@ -433,13 +437,23 @@ fn reflink(keep: &OwnedFd, remove: &OwnedFd, step: &Step) -> Result<(), String> 
             Ok(Deduped::Differs) => {
                 return Err("it no longer has the content of the copy that stays".into());
             }
-            Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) => {
+            Err(Errno::OPNOTSUPP | Errno::NOTTY) => {
                 return Err("this file system cannot share blocks between files".into());
+            }
+            Err(Errno::INVAL) => {
+                return Err(
+                    "the kernel cannot share blocks between these two (chattr +C, encryption or compression \
+                     of one of them, or a file system without shared blocks)"
+                        .into(),
+                );
             }
             Err(errno) => return Err(cannot("share blocks with", &step.keep.path, errno)),
         }
     }
-    Ok(())
+    match sys::is_inline(remove) {
+        true => Err("its content lies in the metadata of the file system, which cannot be shared".into()),
+        false => Ok(()),
+    }
 }
 
 /// Journals of runs that ended in the middle, or were damaged since; [`super::undo::recover`] sets them right.

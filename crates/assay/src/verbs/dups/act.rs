@@ -139,7 +139,10 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
     };
     if plan.steps.is_empty() {
         print_plan(&plan, place.json)?;
-        return Ok(Status::Ok);
+        return Ok(match plan.refused.is_empty() {
+            true => Status::Ok,
+            false => Status::Findings,
+        });
     }
     let mut journal = Journal::begin(&path)?;
     let options = Options {
