@@ -278,7 +278,10 @@ fn acting_is_dry_until_told_and_can_be_taken_back() {
         .unwrap()
         .trim()
         .trim_end_matches('`');
-    assert_eq!(place.text(&["undo", run], 0), "restored 1 file\n");
+    insta::assert_snapshot!(place.text(&["undo", run], 0), @r"
+    undo takes 296 KiB for 1 file (1 name); the run freed 293 KiB
+    restored 1 file
+    ");
     assert_ne!(ino(&a), ino(&b));
     let runs = place.text(&["undo"], 0);
     let (_, counts) = runs.split_once(", ").unwrap();
@@ -416,6 +419,94 @@ fn killed_while_acting() {
             assert!(found.values().all(|copies| *copies == 2), "round {round}");
         }
     }
+}
+
+/// Names below a folder, by the file that they are.
+fn names_by_file(root: &Path) -> std::collections::BTreeSet<Vec<PathBuf>> {
+    let mut files = std::collections::BTreeMap::<u64, Vec<PathBuf>>::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = std::fs::symlink_metadata(&path).unwrap();
+            match meta.is_dir() {
+                true => folders.push(path),
+                false => files.entry(meta.ino()).or_default().push(path),
+            }
+        }
+    }
+    let sorted = files.into_values().map(|mut names| {
+        names.sort();
+        names
+    });
+    sorted.collect()
+}
+
+/// Rotations of hard links (rsnapshot), SIGKILL at some moment of undo, again and again: in the end
+/// the same names are the same files.
+#[test]
+fn attack_killed_while_undoing() {
+    let (mut tried, mut held) = (0, 0);
+    for round in 0..10_u64 {
+        let place = Place::new();
+        let root = place.root().join("rotations");
+        for number in 0..60 {
+            for host in ["alpha", "beta"] {
+                let name = |turn: u32| root.join(format!("daily.{turn}/{host}/f{number}"));
+                std::fs::create_dir_all(name(0).parent().unwrap()).unwrap();
+                std::fs::write(name(0), format!("content {number} ").repeat(2000)).unwrap();
+                for turn in 1..4 {
+                    std::fs::create_dir_all(name(turn).parent().unwrap()).unwrap();
+                    std::fs::hard_link(name(0), name(turn)).unwrap();
+                }
+            }
+        }
+        let before = names_by_file(&root);
+        assert_eq!(before.len(), 120);
+        place.text(&["scan", "rotations"], 0);
+        let action = ["--hardlink", "--delete"][round as usize % 2];
+        let done = place.text(&["act", action, "rotations", "--apply"], 0);
+        let run = done.rsplit("undo ").next().unwrap().trim();
+        let run = run.trim_end_matches('`').to_owned();
+        for turn in 0..3 {
+            place.kill_after(9 + 7 * round + 3 * turn, &["undo", &run]);
+            if turn == 1 {
+                place.text(&["undo", "--recover"], 0);
+            }
+        }
+        let undone = place.dups(&["undo", &run]);
+        tried += 1;
+        let whole = undone.status.code() == Some(0) && names_by_file(&root) == before;
+        held += u64::from(whole);
+        let errors = String::from_utf8_lossy(&undone.stderr);
+        assert!(whole, "round {round} {action}: {errors}");
+    }
+    assay_testing::attacked("undo of duplicates, killed", tried, held);
+}
+
+/// A file of which one name was never scanned: undo says what it takes, and asks for more than a word.
+#[test]
+fn undo_that_costs_more_than_was_freed_is_refused() {
+    let place = Place::new();
+    let outside = place.0.path().join("outside");
+    std::fs::hard_link(place.root().join("sub/big too"), &outside).unwrap();
+    place.text(&["scan", "."], 0);
+    let done = place.text(&["act", "--hardlink", "sub", "--apply"], 0);
+    insta::assert_snapshot!(done.lines().next().unwrap(), @"hardlink: 1 file, 0 B gained");
+    let run = done.rsplit("undo ").next().unwrap().trim();
+    let run = run.trim_end_matches('`');
+    insta::assert_snapshot!(place.text(&["undo", run], 1), @r"
+    undo takes 296 KiB for 1 file (1 name); the run freed 0 B
+    TREE/sub/big too would become a file of its own: no other name of its file can be found
+    nothing was changed; --despite-cost undoes it nevertheless
+    ");
+    let document: serde_json::Value =
+        serde_json::from_str(&place.text(&["undo", run, "--json", "--dry-run"], 1)).unwrap();
+    assert_eq!(document["carried_out"], false);
+    assert_eq!(document["cost"]["freed_bytes"], 0);
+    assert_eq!(document["cost"]["apart"].as_array().unwrap().len(), 1);
+    let undone = place.text(&["undo", run, "--despite-cost"], 0);
+    assert!(undone.ends_with("restored 1 file\n"), "{undone}");
 }
 
 /// SIGKILL at some moment of a scan: the index is as it was before or as it is after, and the next

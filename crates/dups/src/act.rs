@@ -7,10 +7,14 @@ pub mod execute;
 mod finish;
 pub mod journal;
 mod names;
+mod obstacles;
+mod origin;
 mod places;
 pub mod plan;
 mod recover;
 pub mod undo;
+
+pub use origin::{KnownName, Origin};
 
 use crate::Identity;
 use crate::roots::Anchor;
@@ -72,6 +76,9 @@ pub struct Subject {
     /// Number of the mount it was seen on; 0 where the kernel does not say.
     #[serde(skip)]
     pub mount: u64,
+    /// Number of names that it had; 0 where nobody looked.
+    #[serde(skip)]
+    pub links: u64,
 }
 
 impl Subject {
@@ -103,6 +110,7 @@ impl Subject {
                 true => stat.stx_mnt_id,
                 false => 0,
             },
+            links: stat.stx_nlink.into(),
         }
     }
 }
@@ -116,8 +124,11 @@ pub struct Step {
     pub keep: Subject,
     /// The copy that is acted on.
     pub remove: Subject,
-    /// Bytes that this frees, if the file has no further names.
+    /// Bytes that this frees.
     pub gain: u64,
+    /// What else is known of the file that is acted on; stands on the first step of each file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Box<Origin>>,
 }
 
 /// Something that will not or did not happen, and why.

@@ -191,6 +191,9 @@ struct Summary {
     redundant_bytes: u64,
     #[schemars(skip_serializing_if = "absent")]
     doubtful_files: u64,
+    /// Of `redundant_bytes` what only deleting or moving frees: the copies lie on several file systems.
+    #[schemars(skip_serializing_if = "absent")]
+    bytes_across_filesystems: u64,
 }
 
 /// What could not be looked at.
@@ -231,13 +234,18 @@ pub fn document(
     let gain: u64 = groups.iter().map(|group| group.gain()).sum();
     let copies: u64 = groups.iter().map(|group| group.redundant()).sum();
     let doubtful: u64 = groups.iter().map(|group| group.doubtful).sum();
+    let across: u64 = groups.iter().map(|group| group.gain_across(files)).sum();
+    let across = match across {
+        0 => String::new(),
+        some => format!(", \"bytes_across_filesystems\": {some}"),
+    };
     let doubt = match doubtful {
         0 => String::new(),
         some => format!(", \"doubtful_files\": {some}"),
     };
     write!(
         out,
-        ",\n\"summary\": {{\"files\": {}, \"groups\": {}, \"redundant_files\": {copies}, \"redundant_bytes\": {gain}{doubt}}}",
+        ",\n\"summary\": {{\"files\": {}, \"groups\": {}, \"redundant_files\": {copies}, \"redundant_bytes\": {gain}{doubt}{across}}}",
         files.files.len(),
         groups.len(),
     )?;

@@ -5,6 +5,7 @@ use crate::ground::tangled;
 use crate::store::Store;
 use crate::table::{FileId, Files, NO_HASH};
 use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, HashSet};
 
 /// Files of one size, at least two inodes.
 #[derive(Debug, Clone, Copy)]
@@ -142,6 +143,31 @@ impl Group<'_> {
         self.gain
     }
 
+    /// Bytes that are free only where copies are deleted or moved: hard links do not reach from one file
+    /// system or subvolume to another.
+    pub fn gain_across(&self, files: &Files) -> u64 {
+        let place = |id: &FileId| files.file(*id).fs;
+        let Some(first) = self.files.first().map(place) else {
+            return 0;
+        };
+        if self.gain == 0 || self.doubtful > 0 || self.files.iter().all(|id| place(id) == first) {
+            return 0;
+        }
+        let mut seen: HashSet<(u16, u64)> = HashSet::new();
+        // By file system: bytes of all copies, and of the largest.
+        let mut places: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+        for id in self.files {
+            let share = files.share(*id);
+            if share.is_none_or(|share| seen.insert((files.pool(place(id)), share))) {
+                let own = files.allocated(*id);
+                let known = places.entry(place(id)).or_default();
+                *known = (known.0.saturating_add(own), known.1.max(own));
+            }
+        }
+        let within: u64 = places.values().map(|(all, largest)| all - largest).sum();
+        self.gain.saturating_sub(within)
+    }
+
     /// How many files there are beside one copy, without those that may be one file with another.
     pub fn redundant(&self) -> u64 {
         self.files.len() as u64 - 1 - self.doubtful.saturating_sub(1)
@@ -265,6 +291,8 @@ impl Groups {
                 }
             }
         }
+        // Subvolumes and snapshots of one btrfs share blocks with each other.
+        shared.iter_mut().for_each(|one| one.0 = files.pool(one.0));
         shared.sort_unstable();
         shared.dedup_by_key(|one| (one.0, one.1));
         for (_, _, own) in &shared {
@@ -400,7 +428,7 @@ fn one_group(
 /// two scans, or a name that is remembered although the file has another by now.
 pub(crate) fn repeats(files: &Files, ids: &[FileId]) -> bool {
     if ids.len() > FEW {
-        let mut seen = std::collections::HashSet::with_capacity(ids.len());
+        let mut seen = HashSet::with_capacity(ids.len());
         return !ids.iter().all(|id| seen.insert(files.inode(*id)));
     }
     let after = |at: usize| ids[at + 1..].iter();

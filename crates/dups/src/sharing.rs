@@ -33,7 +33,8 @@ pub(crate) fn recognise(files: &mut Files, groups: &mut Groups) -> u64 {
             });
             if able && files.share(*id).is_none() {
                 opened += 1;
-                places.extend(fingerprint(files, *id).map(|place| (*id, place)));
+                let place = open(files, *id).ok().and_then(|fd| fingerprint(&fd));
+                places.extend(place.map(|place| (*id, place)));
             }
         }
         if places.is_empty() {
@@ -59,9 +60,8 @@ fn open(files: &Files, id: FileId) -> Result<OwnedFd, Errno> {
 
 /// A fingerprint of where a file lies: equal for two files exactly when all their extents are the
 /// same. `None` when the place of a part is not known (not yet written, or inside metadata).
-fn fingerprint(files: &Files, id: FileId) -> Option<u64> {
-    let fd = open(files, id).ok()?;
-    let extents = sys::extents(&fd, EXTENTS).ok()?;
+pub(crate) fn fingerprint(fd: &OwnedFd) -> Option<u64> {
+    let extents = sys::extents(fd, EXTENTS).ok()?;
     if extents.is_empty() || extents.len() >= EXTENTS || extents.iter().any(|one| !one.known) {
         return None;
     }

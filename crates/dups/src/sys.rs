@@ -17,6 +17,7 @@ pub const WANTED: StatxFlags = StatxFlags::TYPE
     .union(StatxFlags::BLOCKS)
     .union(StatxFlags::UID)
     .union(StatxFlags::GID)
+    .union(StatxFlags::NLINK)
     .union(StatxFlags::MTIME)
     .union(StatxFlags::CTIME)
     .union(StatxFlags::MNT_ID);
@@ -237,6 +238,8 @@ pub struct Extent {
     pub length: u64,
     /// Whether the physical address means something: not delayed, inline or encoded.
     pub known: bool,
+    /// Whether it lies in the metadata of the file system.
+    pub inline: bool,
 }
 
 #[repr(C)]
@@ -266,7 +269,7 @@ struct Fiemap {
 /// `_IOWR('f', 11, struct fiemap)` with its 32-byte head (linux/fs.h).
 const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
 const FIEMAP_EXTENT_LAST: u32 = 1;
-/// UNKNOWN, DELALLOC, ENCODED, DATA_ENCRYPTED, NOT_ALIGNED, DATA_INLINE, DATA_TAIL (linux/fiemap.h).
+/// UNKNOWN, DELALLOC, DATA_ENCRYPTED, NOT_ALIGNED, DATA_INLINE, DATA_TAIL (linux/fiemap.h).
 const FIEMAP_VAGUE: u32 = 0x2 | 0x4 | 0x80 | 0x100 | 0x200 | 0x400;
 
 /// Where a file lies, by the FIEMAP ioctl; at most `most` extents. Errors where the file system
@@ -303,6 +306,7 @@ pub fn extents(fd: impl AsFd, most: usize) -> Result<Vec<Extent>, Errno> {
                 physical: extent.physical,
                 length: extent.length,
                 known: extent.flags & FIEMAP_VAGUE == 0 && extent.physical != 0,
+                inline: extent.flags & FIEMAP_INLINE != 0,
             });
         }
         let last = map.extents[..mapped].last();
@@ -313,6 +317,16 @@ pub fn extents(fd: impl AsFd, most: usize) -> Result<Vec<Extent>, Errno> {
             _ => return Ok(found),
         }
     }
+}
+
+/// FIEMAP_EXTENT_DATA_INLINE.
+const FIEMAP_INLINE: u32 = 0x200;
+
+/// Whether the data of an open file lies in the metadata of its file system; false where it does not say.
+pub fn is_inline(fd: impl AsFd) -> bool {
+    // What is not written yet has no place.
+    let _ = rustix::fs::fdatasync(fd.as_fd());
+    extents(fd, 2).is_ok_and(|found| found.iter().any(|extent| extent.inline))
 }
 
 /// `_IOWR(0x94, 54, struct file_dedupe_range)` (linux/fs.h).

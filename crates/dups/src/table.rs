@@ -251,6 +251,18 @@ impl Files {
         }
     }
 
+    /// The first file system whose files can share blocks with this one: subvolumes of one btrfs have
+    /// one half of their `f_fsid` in common (`btrfs_statfs`, fs/btrfs/super.c).
+    pub fn pool(&self, fs: u16) -> u16 {
+        let Some(own) = self.filesystems.get(usize::from(fs)) else {
+            return fs;
+        };
+        let half = |one: &FileSystem| one.fsid & i64::from(u32::MAX);
+        let same = |one: &FileSystem| one.machine == own.machine && half(one) == half(own);
+        let first = self.filesystems.iter().position(same);
+        first.and_then(|at| u16::try_from(at).ok()).unwrap_or(fs)
+    }
+
     /// Number of a file system, added if new.
     pub fn filesystem(&mut self, wanted: FileSystem) -> u16 {
         let found = self.filesystems.iter().position(|one| *one == wanted);

@@ -7,7 +7,7 @@ use assay_dups::act::Action;
 use assay_dups::act::execute::{Moment, Options, execute};
 use assay_dups::act::journal::Journal;
 use assay_dups::act::plan::{Prefer, Rules, plan};
-use assay_dups::act::undo::{recover, undo};
+use assay_dups::act::undo::{UndoOptions, recover, undo};
 use assay_dups::{Index, ScanOptions};
 use common::{Mount, Place, free, noise, put, scan_tree};
 use std::os::unix::ffi::OsStrExt as _;
@@ -55,13 +55,13 @@ fn link_and_back(place: Place) {
         std::fs::read_dir(place.root().join("sub")).unwrap().count(),
         2
     );
-    let undone = undo(&journal).unwrap();
+    let undone = undo(&journal, &UndoOptions::default()).unwrap();
     assert_eq!(undone.restored, 1, "{:?}", undone.refused);
     assert_ne!(ino(&a), ino(&b));
     assert_eq!(std::fs::read(&b).unwrap(), b"content");
     assert_eq!(std::fs::metadata(&b).unwrap().modified().unwrap(), old);
     assert_eq!(
-        undo(&journal).unwrap().restored,
+        undo(&journal, &UndoOptions::default()).unwrap().restored,
         0,
         "nothing is taken back twice"
     );
@@ -86,7 +86,7 @@ fn deletes_and_back_but_never_the_last_copy() {
             .steps
             .is_empty()
     );
-    assert_eq!(undo(&journal).unwrap().restored, 3);
+    assert_eq!(undo(&journal, &UndoOptions::default()).unwrap().restored, 3);
     assert_eq!(std::fs::read(place.root().join("c")).unwrap(), b"content");
     // The copy that is to stay vanishes in the middle: the others stay.
     let plan = place.plan(&Action::Delete, &Rules::default());
@@ -158,7 +158,7 @@ fn move_and_back(place: &Place, target: &Path) {
     as_before(&moved);
     assert_eq!(files_below(target), 1);
     std::fs::remove_dir_all(place.root().join("deep")).unwrap();
-    let undone = undo(&journal).unwrap();
+    let undone = undo(&journal, &UndoOptions::default()).unwrap();
     assert_eq!(undone.restored, 1, "{:?}", undone.refused);
     assert_eq!(std::fs::read(&b).unwrap(), b"content");
     as_before(&b);

@@ -7,7 +7,7 @@ use assay_dups::act::Action;
 use assay_dups::act::execute::{Moment, unfinished};
 use assay_dups::act::journal::{Journal, State};
 use assay_dups::act::plan::Rules;
-use assay_dups::act::undo::{recover, undo};
+use assay_dups::act::undo::{UndoOptions, recover, undo};
 use common::{Place, noise, put};
 use std::cell::{Cell, RefCell};
 use std::os::unix::ffi::OsStrExt as _;
@@ -272,7 +272,7 @@ fn kill(trash: &str, plain: bool) {
                     .flatten()
                     .all(|name| !name.file_name().as_bytes().starts_with(b".assay"))
             );
-            undo(&journals[0]).unwrap();
+            undo(&journals[0], &UndoOptions::default()).unwrap();
             assert_eq!(place.scan().groups.len(), 5, "{action:?} {moment:?}");
         }
     }

@@ -6,7 +6,7 @@ mod common;
 use assay_dups::act::Action;
 use assay_dups::act::execute::Moment;
 use assay_dups::act::plan::Rules;
-use assay_dups::act::undo::{recover, undo};
+use assay_dups::act::undo::{UndoOptions, recover, undo};
 use assay_testing::{attacked, factor, skipped};
 use common::{Place, noise, put};
 use std::collections::BTreeMap;
@@ -125,14 +125,14 @@ fn attack_folders_exchanged_for_links() {
             done += outcome.done;
             for _ in 0..3 {
                 let _ = recover(&journal);
-                let _ = undo(&journal);
+                let _ = undo(&journal, &UndoOptions::default());
             }
             stop.store(true, Ordering::Relaxed);
             rival.join().unwrap();
             let _ = std::fs::rename(&away, &folder);
             let _ = std::fs::rename(&trash_away, &trash);
             // Now in peace.
-            undo(&journal).unwrap();
+            undo(&journal, &UndoOptions::default()).unwrap();
             tried += FILES;
             let untouched = state(&victim) == before;
             let whole = (0..FILES).filter(|number| {
@@ -192,12 +192,12 @@ fn attack_a_link_at_every_moment() {
                     });
                     // With the link still there, and then without.
                     let _ = recover(&journal);
-                    let _ = undo(&journal);
+                    let _ = undo(&journal, &UndoOptions::default());
                     tried += 1;
                     let untouched = state(&victim) == before;
                     std::fs::remove_file(&folder).unwrap();
                     std::fs::rename(&away, &folder).unwrap();
-                    undo(&journal).unwrap();
+                    undo(&journal, &UndoOptions::default()).unwrap();
                     let back = ["sub", "kept"].iter().all(|one| {
                         std::fs::read(root.join(one).join("file"))
                             .is_ok_and(|one| one == b"content")
@@ -245,7 +245,7 @@ fn attack_journals_of_others() {
         assert_eq!(outcome.done, 1);
         spoil(&journal);
         tried += 1;
-        held += u64::from(undo(&journal).is_err() && recover(&journal).is_err() && !gone.exists());
+        held += u64::from(undo(&journal, &UndoOptions::default()).is_err() && recover(&journal).is_err() && !gone.exists());
     }
     attacked("journals of others", tried, held);
 }
@@ -375,7 +375,7 @@ fn capabilities_and_all_the_rest_are_kept() {
             assert_eq!(adorned(&moved), before);
         }
         assert!(!b.exists());
-        let undone = undo(&journal).unwrap();
+        let undone = undo(&journal, &UndoOptions::default()).unwrap();
         assert_eq!(undone.restored, 1, "{:?}", undone.refused);
         assert_eq!(adorned(&b), before);
     }
@@ -487,11 +487,11 @@ fn undo_after_the_disk_was_mounted_again() {
         let second = attach().unwrap();
         let _ = std::fs::write("/proc/sys/vm/drop_caches", "3");
         // The folder below the mount is another one.
-        assert_eq!(undo(&journal).unwrap().restored, 0, "{name}");
+        assert_eq!(undo(&journal, &UndoOptions::default()).unwrap().restored, 0, "{name}");
         assert!(!root.exists());
         assert!(put_on(&second) && (!over || lay()));
         let moved = std::fs::metadata(&disk).unwrap().dev() != device;
-        let undone = undo(&journal).unwrap();
+        let undone = undo(&journal, &UndoOptions::default()).unwrap();
         assert_eq!(undone.restored, 2, "{name}: {:?}", undone.refused);
         assert_eq!(adorned(&b), before, "{name}");
         assert_eq!(std::fs::read(&c).unwrap(), b"content");

@@ -7,7 +7,7 @@ mod common;
 use assay_dups::act::execute::{Options, execute};
 use assay_dups::act::journal::Journal;
 use assay_dups::act::plan::{Plan, Rules, plan};
-use assay_dups::act::undo::undo;
+use assay_dups::act::undo::{UndoOptions, undo};
 use assay_dups::act::{Action, Step, Subject};
 use assay_dups::{ScanOptions, scan};
 use assay_testing::{attacked, factor, skipped};
@@ -356,6 +356,7 @@ fn subject(path: &Path) -> Subject {
         gid: meta.gid(),
         root: Default::default(),
         mount: 0,
+        links: 1,
     }
 }
 
@@ -389,6 +390,7 @@ fn act(view: &View, dir: &Path, action: &Action, keep: &Path, forced: bool) -> R
                     keep: subject(&path),
                     remove: subject(&twin),
                     gain: 0,
+                    origin: None,
                 });
             }
         }
@@ -412,7 +414,7 @@ fn act(view: &View, dir: &Path, action: &Action, keep: &Path, forced: bool) -> R
     if !view.two_files && forced && outcome.done > 0 {
         return Err(format!("acted on one file as if it were two: {outcome:?}"));
     }
-    let undone = undo(journal.path()).unwrap();
+    let undone = undo(journal.path(), &UndoOptions::default()).unwrap();
     if (seen(&view.a), seen(&view.b)) != as_it_was {
         return Err(format!("not all came back: {undone:?}"));
     }

@@ -13,6 +13,7 @@ mod place;
 mod progress;
 mod samples;
 mod scan;
+mod undo;
 mod upkeep;
 
 use crate::status::Status;
@@ -82,7 +83,7 @@ enum DupsVerb {
     /// Replace, move or delete duplicates; without --apply it only says what it would do
     Act(act::Act),
     /// Take back what `act` did, or what a crash left half done
-    Undo(act::Undo),
+    Undo(undo::Undo),
     /// Draw the bytes to gain as a self-contained HTML page
     Treemap(upkeep::Treemap),
 }
@@ -114,7 +115,7 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
         DupsVerb::Across(args) => across::across(&args, &place),
         DupsVerb::Forget(forget) => upkeep::forget(&forget, &place),
         DupsVerb::Act(act) => act::run(&act, &place),
-        DupsVerb::Undo(undo) => act::undo(&undo, &place),
+        DupsVerb::Undo(undo) => undo::run(&undo, &place),
         DupsVerb::Treemap(treemap) => upkeep::treemap(&treemap, &place),
     }
 }

@@ -39,13 +39,14 @@ impl Content {
 
 /// Makes a copy of an open file under a name that nobody else uses, with the owner, permissions and
 /// times of `like`, these attributes and, where it is known, this content; removed again when
-/// anything fails or differs.
+/// anything fails or differs. With `clone` it shares its blocks with the open file.
 pub(crate) fn make(
     from: &OwnedFd,
     parent: &OwnedFd,
     name: &[u8],
     like: &Subject,
     (attributes, content): (&Attributes, Option<&Content>),
+    clone: bool,
 ) -> Result<(), String> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let create = || rustix::fs::openat(parent, name, flags, Mode::from_raw_mode(0o600));
@@ -57,7 +58,7 @@ pub(crate) fn make(
             errno => Err(errno),
         })
         .map_err(|errno| format!("cannot create the copy: {}", words(errno)))?;
-    fill(from, &to, like, attributes)
+    fill(from, &to, like, attributes, clone)
         .and_then(|()| check(from, &to, like, (attributes, content)))
         .inspect_err(|_| {
             Attributes::default().close(&to);
@@ -70,25 +71,15 @@ fn fill(
     to: &OwnedFd,
     like: &Subject,
     attributes: &Attributes,
+    clone: bool,
 ) -> Result<(), String> {
     let errno =
         |what: &'static str| move |errno| format!("cannot {what} the copy: {}", words(errno));
     attributes.prepare(to);
-    let mut file = std::fs::File::from(to.try_clone().map_err(|error| error.to_string())?);
-    let mut buffer = vec![0; CHUNK];
-    let mut cost = Cost::default();
-    let mut offset = 0;
-    while offset < like.size {
-        let length = CHUNK.min((like.size - offset) as usize);
-        let chunk = &mut buffer[..length];
-        cost.fill(from, chunk, offset).map_err(|one| one.detail)?;
-        // A hole stays a hole.
-        let written = match chunk.iter().all(|byte| *byte == 0) {
-            true => file.seek_relative(length as i64),
-            false => file.write_all(chunk),
-        };
-        written.map_err(|error| format!("cannot write the copy: {error}"))?;
-        offset += length as u64;
+    if clone {
+        rustix::fs::ioctl_ficlone(to, from).map_err(errno("share blocks with"))?;
+    } else {
+        write(from, to, like.size)?;
     }
     rustix::fs::ftruncate(to, like.size).map_err(errno("lengthen"))?;
     let owner = rustix::process::Uid::from_raw(like.uid);
@@ -108,6 +99,27 @@ fn fill(
     rustix::fs::futimens(to, &times).map_err(errno("give its times to"))?;
     attributes.close(to);
     rustix::fs::fsync(to).map_err(errno("bring to disk"))
+}
+
+/// Writes the bytes of one open file to another; what is zero becomes a hole.
+fn write(from: &OwnedFd, to: &OwnedFd, size: u64) -> Result<(), String> {
+    let mut file = std::fs::File::from(to.try_clone().map_err(|error| error.to_string())?);
+    let mut buffer = vec![0; CHUNK];
+    let mut cost = Cost::default();
+    let mut offset = 0;
+    while offset < size {
+        let length = CHUNK.min((size - offset) as usize);
+        let chunk = &mut buffer[..length];
+        cost.fill(from, chunk, offset).map_err(|one| one.detail)?;
+        // A hole stays a hole.
+        let written = match chunk.iter().all(|byte| *byte == 0) {
+            true => file.seek_relative(length as i64),
+            false => file.write_all(chunk),
+        };
+        written.map_err(|error| format!("cannot write the copy: {error}"))?;
+        offset += length as u64;
+    }
+    Ok(())
 }
 
 /// Whether a copy is what it was to be, in everything.

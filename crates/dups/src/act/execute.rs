@@ -112,6 +112,7 @@ pub fn execute(
         anchors: Anchors::default(),
         targets: HashMap::new(),
         grounds: Grounds::default(),
+        promised: HashMap::new(),
     };
     let mut rest = &plan.steps[..];
     let mut number = 0_u64;
@@ -169,6 +170,8 @@ pub(super) struct Run<'a> {
     pub anchors: Anchors,
     targets: HashMap<Vec<u8>, Result<Rc<Standing>, String>>,
     grounds: Grounds,
+    /// Bytes that files free when their last name goes, by device and inode.
+    promised: HashMap<(u64, u64), u64>,
 }
 
 /// A step whose name is changed and whose old file is still there.
@@ -196,11 +199,13 @@ impl Run<'_> {
                 break;
             }
             (self.options.interfere)(Moment::Intended, step);
+            let file = (step.remove.device, step.remove.ino);
+            *self.promised.entry(file).or_default() += step.gain;
             match mounts.clone().and_then(|()| self.begin(step, aside)) {
                 Ok(Some(open)) => pending.push((at, open)),
                 Ok(None) => {
                     states[at] = State::Done;
-                    self.done(step);
+                    self.done(step, true);
                 }
                 Err(why) => self.refuse(step, why),
             }
@@ -223,7 +228,10 @@ impl Run<'_> {
             match self.finish(step, aside, &open, noted) {
                 Ok(()) => {
                     states[at] = State::Done;
-                    self.done(step);
+                    // What was moved is gone from here, whatever other names it has.
+                    let moved = matches!(step.action, Action::Move(_));
+                    let gone = rustix::fs::fstat(&open.remove).is_ok_and(|now| now.st_nlink == 0);
+                    self.done(step, moved || gone);
                 }
                 Err(why) => self.refuse(step, why),
             }
@@ -256,10 +264,14 @@ impl Run<'_> {
         });
     }
 
-    fn done(&mut self, step: &Step) {
+    /// Books a step as done; `freed` says whether the file gave its bytes free with it.
+    fn done(&mut self, step: &Step, freed: bool) {
         (self.options.interfere)(Moment::Done, step);
         self.outcome.done += 1;
-        self.outcome.gain += step.gain;
+        let file = (step.remove.device, step.remove.ino);
+        if freed && let Some(bytes) = self.promised.get_mut(&file) {
+            self.outcome.gain += std::mem::take(bytes);
+        }
         for subject in [&step.keep, &step.remove] {
             let now = self.folder(subject).ok().and_then(|(parent, name)| {
                 let flags = AtFlags::SYMLINK_NOFOLLOW;
@@ -412,6 +424,10 @@ pub(super) fn cannot(verb: &str, path: &[u8], errno: Errno) -> String {
 
 /// Shares all blocks, as far as the kernel finds them equal.
 fn reflink(keep: &OwnedFd, remove: &OwnedFd, step: &Step) -> Result<(), String> {
+    let place = |fd: &OwnedFd| crate::sharing::fingerprint(fd);
+    if place(keep).is_some() && place(keep) == place(remove) {
+        return Err("it shares its blocks with the copy that stays already".into());
+    }
     let mut offset = 0;
     while offset < step.remove.size {
         let length = DEDUPE.min(step.remove.size - offset);
@@ -421,13 +437,23 @@ fn reflink(keep: &OwnedFd, remove: &OwnedFd, step: &Step) -> Result<(), String> 
             Ok(Deduped::Differs) => {
                 return Err("it no longer has the content of the copy that stays".into());
             }
-            Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) => {
+            Err(Errno::OPNOTSUPP | Errno::NOTTY) => {
                 return Err("this file system cannot share blocks between files".into());
+            }
+            Err(Errno::INVAL) => {
+                return Err(
+                    "the kernel cannot share blocks between these two (chattr +C, encryption or compression \
+                     of one of them, or a file system without shared blocks)"
+                        .into(),
+                );
             }
             Err(errno) => return Err(cannot("share blocks with", &step.keep.path, errno)),
         }
     }
-    Ok(())
+    match sys::is_inline(remove) {
+        true => Err("its content lies in the metadata of the file system, which cannot be shared".into()),
+        false => Ok(()),
+    }
 }
 
 /// Journals of runs that ended in the middle, or were damaged since; [`super::undo::recover`] sets them right.

@@ -101,6 +101,10 @@ impl Run<'_> {
                     true => self.settle_across(step, aside, open, to),
                     false => Err(why.into()),
                 };
+                if let Ok(now) = sys::identity_now(&open.remove) {
+                    self.touched
+                        .insert((step.remove.device, step.remove.ino), now);
+                }
                 done.inspect_err(|_| {
                     let _ = rustix::fs::unlinkat(to, aside, AtFlags::empty());
                 })

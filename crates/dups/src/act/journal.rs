@@ -52,6 +52,8 @@ enum Line {
         /// See [`State`].
         state: State,
     },
+    /// Undo of the run begins.
+    Undoing {},
     /// The run is over, or what a crash left of it is set right.
     End {
         /// So many damaged lines were told of.
@@ -242,6 +244,14 @@ impl Journal {
             lines.map(|(number, state)| Line::Outcome { number, state }),
             false,
         )
+    }
+
+    /// Writes down that undo begins, and forces it to disk.
+    ///
+    /// # Errors
+    /// When it cannot be written; nothing may be undone then.
+    pub fn begin_undo(&mut self) -> Result<(), Error> {
+        self.write([Line::Undoing {}], true)
     }
 
     /// Writes down that nothing more is to come, and how many damaged lines were told of.

@@ -123,6 +123,7 @@ impl Run<'_> {
                     aside,
                     &step.remove,
                     (attributes, Some(content)),
+                    false,
                 )?;
                 Ok(Some(to))
             }

@@ -1,6 +1,7 @@
 //! Which copy stays and what happens to the others, as data.
 
-use super::{Action, Refusal, Step, Subject};
+use super::obstacles::{Obstacle, SwapFiles, find_obstacle, most_links};
+use super::{Action, KnownName, Origin, Refusal, Step, Subject};
 use crate::ground::{Grounds, tangled};
 use crate::group::{Group, Groups};
 use crate::table::{FileId, Files};
@@ -8,6 +9,7 @@ use crate::{Error, sys};
 use ignore::overrides::{Override, OverrideBuilder};
 use rustix::fs::AtFlags;
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Which of several copies is kept when nothing stronger decides.
@@ -81,6 +83,7 @@ pub fn plan(files: &Files, groups: &Groups, action: &Action, rules: &Rules) -> R
         rules,
         matching: &matching,
         grounds: grounds.as_ref(),
+        swaps: SwapFiles::now(),
     };
     for group in groups.iter() {
         how.one_group(group, &mut plan);
@@ -88,9 +91,15 @@ pub fn plan(files: &Files, groups: &Groups, action: &Action, rules: &Rules) -> R
     Ok(plan)
 }
 
+/// A name of a copy, and what stands against acting on it.
+struct Name {
+    subject: Subject,
+    obstacle: Obstacle,
+}
+
 /// A copy with all its names on this machine.
 struct Copy {
-    names: Vec<Subject>,
+    names: Vec<Name>,
     share: Option<u64>,
     /// What it takes on disk.
     bytes: u64,
@@ -105,21 +114,22 @@ struct How<'a> {
     rules: &'a Rules,
     matching: &'a Override,
     grounds: Result<&'a Grounds, &'a String>,
+    swaps: SwapFiles,
 }
 
 impl How<'_> {
     fn one_group(&self, group: Group<'_>, plan: &mut Plan) {
-        let (files, rules) = (self.files, self.rules);
+        let files = self.files;
         let mut copies: Vec<Copy> = Vec::new();
         for first in group.files {
             let links = group.links.iter().filter(|(_, of)| of == first);
             let names: Vec<FileId> = std::iter::once(*first)
                 .chain(links.map(|one| one.0))
                 .collect();
-            let names: Vec<Subject> = names
+            let names: Vec<Name> = names
                 .into_iter()
                 .filter(|id| files.machine(*id).is_empty())
-                .filter_map(|id| look(files, id, &mut plan.refused))
+                .filter_map(|id| self.look(id, &mut plan.refused))
                 .collect();
             if !names.is_empty() {
                 copies.push(Copy {
@@ -132,57 +142,178 @@ impl How<'_> {
         }
         // What is no file of its own gives nothing free, and goes when the other goes.
         self.doubt(&mut copies);
-        let linking = matches!(self.action, Action::Hardlink | Action::Reflink);
-        copies.sort_by_cached_key(|copy| {
-            let names = copy.names.iter();
-            let best = names.map(|name| rank(name, rules, self.matching)).min();
-            // Links do not reach across file systems: each keeps a copy of its own.
-            (linking.then_some(copy.names[0].device), best)
-        });
-        let by_device = |a: &Copy, b: &Copy| !linking || a.names[0].device == b.names[0].device;
-        for alike in copies.chunk_by(by_device) {
+        copies.sort_by_cached_key(|copy| (self.reach(copy), self.best(copy)));
+        // The group's best copy stays whatever the reach; the first of each other reach stays too.
+        let best = copies.iter().map(|copy| self.best(copy)).min();
+        for alike in copies.chunk_by(|a, b| self.reach(a) == self.reach(b)) {
+            let [keep, ..] = alike else { continue };
+            if Some(self.best(keep)) != best {
+                self.refuse_alone(keep, plan);
+            }
             self.alike(alike, plan);
         }
     }
 
-    /// The first copy stays.
+    /// Where the links of a copy reach: each place keeps a copy of its own. Device and mount for hard
+    /// links; the whole file system with all subvolumes for shared blocks.
+    fn reach(&self, copy: &Copy) -> (u64, u64) {
+        let Some(first) = copy.names.first() else {
+            return (0, 0);
+        };
+        let (device, mount) = (first.subject.device, first.subject.mount);
+        match self.action {
+            Action::Hardlink => (device, mount),
+            Action::Reflink => {
+                let found = self.grounds.ok().and_then(|grounds| grounds.mount(mount));
+                let whole = found.map(|found| rustix::fs::makedev(found.dev.major, found.dev.minor));
+                (whole.unwrap_or(device), 0)
+            }
+            Action::Delete | Action::Move(_) => (0, 0),
+        }
+    }
+
+    /// The rank of the name that is kept first.
+    fn best(&self, copy: &Copy) -> Option<Rank> {
+        let names = copy.names.iter();
+        names
+            .map(|name| rank(&name.subject, self.rules, self.matching))
+            .min()
+    }
+
+    /// Names a copy that stays because no link reaches it from the copy that is to stay.
+    fn refuse_alone(&self, copy: &Copy, plan: &mut Plan) {
+        let why = match self.action {
+            Action::Hardlink => {
+                "hard links do not reach from one file system, subvolume or mount to another: no copy that \
+                 stays lies on its own"
+            }
+            _ => "blocks cannot be shared between file systems: no copy that stays lies on its own",
+        };
+        let names = copy.names.iter().map(|name| &name.subject);
+        for name in names.filter(|name| acted_on(&name.path, self.rules)) {
+            plan.refused.push(Refusal {
+                path: name.path.clone(),
+                why: why.into(),
+            });
+        }
+    }
+
+    /// The first copy stays, and the next one when that has as many names as a file can have.
     fn alike(&self, alike: &[Copy], plan: &mut Plan) {
         let [keep, rest @ ..] = alike else { return };
-        let keeper = keep
-            .names
-            .iter()
-            .min_by_key(|name| rank(name, self.rules, self.matching))
-            .unwrap_or(&keep.names[0]);
+        let mut keep = keep;
+        let mut keeper = self.keeper(keep);
+        let mut links = keeper.subject.links;
+        // What several copies share is freed once, and never where the copy that stays has it.
+        let mut counted: HashSet<u64> = keep.share.into_iter().collect();
+        let most = match self.action {
+            Action::Hardlink => most_links(self.grounds.ok(), keeper.subject.mount),
+            _ => u64::MAX,
+        };
         for copy in rest {
+            if links.saturating_add(copy.names.len() as u64) > most {
+                keep = copy;
+                keeper = self.keeper(copy);
+                links = keeper.subject.links;
+                counted.extend(keep.share);
+                continue;
+            }
             let shared = copy.share.is_some() && copy.share == keep.share;
             if shared && *self.action == Action::Reflink {
                 continue;
             }
-            let mut gain = if shared { 0 } else { copy.bytes };
-            for name in &copy.names {
-                if !acted_on(&name.path, self.rules) {
-                    gain = 0;
-                    continue;
-                }
-                let why = copy.doubt.clone();
-                match why.or_else(|| forbidden(self.action, keeper, name)) {
-                    Some(why) => plan.refused.push(Refusal {
-                        path: name.path.clone(),
-                        why,
-                    }),
-                    None => plan.steps.push(Step {
-                        action: self.action.clone(),
-                        keep: keeper.clone(),
-                        remove: name.clone(),
-                        gain: std::mem::take(&mut gain),
-                    }),
-                }
-                if *self.action == Action::Reflink {
-                    // All names have the same blocks.
-                    break;
-                }
+            let mut chosen = self.choose_names(keeper, copy, plan);
+            if *self.action == Action::Reflink {
+                // All names have the same blocks.
+                chosen.truncate(1);
+            }
+            links += chosen.len() as u64;
+            let origin = describe_origin(copy, &chosen, shared);
+            // A file goes with its last name; what is moved takes its bytes along with the first.
+            let goes = matches!(self.action, Action::Move(_) | Action::Reflink)
+                || !origin.has_other_names();
+            let alone = copy.share.is_none_or(|share| counted.insert(share));
+            let mut gain = if alone && goes { copy.bytes } else { 0 };
+            let undoable = *self.action != Action::Reflink;
+            let mut origin = undoable.then(|| Box::new(origin));
+            plan.steps.extend(chosen.into_iter().map(|name| Step {
+                action: self.action.clone(),
+                keep: keeper.subject.clone(),
+                remove: name.clone(),
+                gain: std::mem::take(&mut gain),
+                origin: origin.take(),
+            }));
+        }
+    }
+
+    /// The name of a copy that is kept first.
+    fn keeper<'c>(&self, copy: &'c Copy) -> &'c Name {
+        let names = copy.names.iter();
+        names
+            .min_by_key(|name| rank(&name.subject, self.rules, self.matching))
+            .unwrap_or(&copy.names[0])
+    }
+
+    /// Returns the names of a copy that may be acted on.
+    fn choose_names<'c>(
+        &self,
+        keeper: &Name,
+        copy: &'c Copy,
+        plan: &mut Plan,
+    ) -> Vec<&'c Subject> {
+        let mut chosen = Vec::new();
+        for name in &copy.names {
+            if !acted_on(&name.subject.path, self.rules) {
+                continue;
+            }
+            let why = copy.doubt.clone();
+            match why.or_else(|| forbidden(self.action, keeper, name)) {
+                Some(why) => plan.refused.push(Refusal {
+                    path: name.subject.path.clone(),
+                    why,
+                }),
+                None => chosen.push(&name.subject),
             }
         }
+        chosen
+    }
+
+    /// Looks at a file again; `None` when it is not what was scanned.
+    fn look(&self, id: FileId, refused: &mut Vec<Refusal>) -> Option<Name> {
+        let files = self.files;
+        let path = files.path(id);
+        let mut refuse = |why: String| {
+            refused.push(Refusal {
+                path: files.path(id),
+                why,
+            });
+        };
+        let found = files.roots.of(&path).and_then(|root| {
+            let (parent, name) = root.parent(&path)?;
+            let flags = AtFlags::SYMLINK_NOFOLLOW;
+            let stat = rustix::fs::statx(&parent, name, flags, sys::WANTED)?;
+            let mut subject = Subject::from_stat(path.clone(), &root.anchor, &stat);
+            if subject.mount == 0 {
+                // Kernels before 5.8 tell only of what is open.
+                let fd = sys::open_file_at(&parent, name)?;
+                subject.mount = sys::mount_id(fd).unwrap_or(0);
+            }
+            let mount = self
+                .grounds
+                .ok()
+                .and_then(|grounds| grounds.mount(subject.mount));
+            let place = (&parent, name);
+            let obstacle = find_obstacle(self.action, place, &stat, mount, &self.swaps);
+            Ok(Name { subject, obstacle })
+        });
+        match found {
+            Ok(name) if name.subject.identity() == files.file(id).id => return Some(name),
+            Ok(_) => {
+                refuse("changed since it was scanned; `assay dups refresh` looks again".into());
+            }
+            Err(errno) => refuse(sys::words(errno)),
+        }
+        None
     }
 
     /// Notes which copies may be one file with another copy of the group.
@@ -205,10 +336,11 @@ impl How<'_> {
         let mut numbers = Vec::new();
         for (at, copy) in copies.iter().enumerate() {
             for name in &copy.names {
-                let known = mounts.iter().position(|one| *one == name.mount);
+                let mount = name.subject.mount;
+                let known = mounts.iter().position(|one| *one == mount);
                 owners.push(at);
                 numbers.push(Some(known.unwrap_or_else(|| {
-                    mounts.push(name.mount);
+                    mounts.push(mount);
                     mounts.len() - 1
                 })));
             }
@@ -228,33 +360,25 @@ impl How<'_> {
     }
 }
 
-/// Looks at a file again; `None` when it is not what was scanned.
-fn look(files: &Files, id: FileId, refused: &mut Vec<Refusal>) -> Option<Subject> {
-    let path = files.path(id);
-    let mut refuse = |why: String| {
-        refused.push(Refusal {
-            path: files.path(id),
-            why,
-        });
-    };
-    let found = files.roots.of(&path).and_then(|root| {
-        let (parent, name) = root.parent(&path)?;
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        let stat = rustix::fs::statx(&parent, name, flags, sys::WANTED)?;
-        let mut subject = Subject::from_stat(path.clone(), &root.anchor, &stat);
-        if subject.mount == 0 {
-            // Kernels before 5.8 tell only of what is open.
-            let fd = sys::open_file_at(&parent, name)?;
-            subject.mount = sys::mount_id(fd).unwrap_or(0);
-        }
-        Ok(subject)
-    });
-    match found {
-        Ok(subject) if subject.identity() == files.file(id).id => return Some(subject),
-        Ok(_) => refuse("changed since it was scanned; `assay dups refresh` looks again".into()),
-        Err(errno) => refuse(sys::words(errno)),
+/// Describes a copy of which some names are acted on.
+fn describe_origin(copy: &Copy, chosen: &[&Subject], shared: bool) -> Origin {
+    let own = chosen.first().map(|name| name.root.clone());
+    let paths: HashSet<&[u8]> = chosen.iter().map(|name| &*name.path).collect();
+    let names = || copy.names.iter().map(|name| &name.subject);
+    let others = names().filter(|name| !paths.contains(&*name.path));
+    let counted = names().map(|name| name.links).max();
+    Origin {
+        // One name may be known by several paths.
+        links: counted.filter(|links| *links > 0).unwrap_or(copy.names.len() as u64),
+        acted: chosen.len() as u64,
+        others: others
+            .map(|name| {
+                let own = own.as_ref().unwrap_or(&name.root);
+                KnownName::new(&name.path, &name.root, own)
+            })
+            .collect(),
+        shared,
     }
-    None
 }
 
 fn below(path: &[u8], folders: &[PathBuf]) -> Option<usize> {
@@ -287,7 +411,17 @@ fn rank(name: &Subject, rules: &Rules, matching: &Override) -> Rank {
 }
 
 /// Why a step would change more than where bytes are kept.
-fn forbidden(action: &Action, keep: &Subject, remove: &Subject) -> Option<String> {
+fn forbidden(action: &Action, keep: &Name, remove: &Name) -> Option<String> {
+    if let Some(why) = &remove.obstacle.acted {
+        return Some(why.clone());
+    }
+    if let Some(why) = &keep.obstacle.kept {
+        return Some(format!("the copy that stays: {why}"));
+    }
+    if keep.obstacle.in_place != remove.obstacle.in_place {
+        return Some("only one of the two is written in place (chattr +C), so they cannot share blocks".into());
+    }
+    let (keep, remove) = (&keep.subject, &remove.subject);
     let in_snapshot = [&keep.path, &remove.path].into_iter().any(|path| {
         path.split(|byte| *byte == b'/')
             .any(|part| crate::walk::SNAPSHOT_FOLDERS.contains(&part))

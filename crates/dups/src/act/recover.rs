@@ -29,9 +29,20 @@ pub fn recover(journal: &Path) -> Result<Undone, Error> {
     let mut states = Vec::new();
     let mut anchors = Anchors::default();
     let Loaded {
-        entries, damaged, ..
+        entries,
+        damaged,
+        undoing,
+        ..
     } = Journal::load(journal)?;
+    undone.interrupted = undoing;
+    let mut finder = undo::Finder::default();
     for (number, entry) in entries {
+        if undoing && entry.state == State::Done {
+            if let Err(why) = finder.tidy(&entry) {
+                let path = entry.step.remove.path.clone();
+                undone.refused.push(Refusal { path, why });
+            }
+        }
         if entry.state != State::Open {
             continue;
         }

@@ -1,21 +1,21 @@
-//! `assay dups act` and `undo`.
+//! `assay dups act`.
 
-use super::documents::{ActRuns, Acted, Planned, Refused, TakenBack};
+use super::documents::{Acted, Planned, Refused};
 use super::explore::print_json;
 use super::place::{Place, absolute};
-use super::{age, explore, progress};
+use super::undo::finish_crashed;
+use super::{explore, progress};
 use crate::context::print;
 use crate::status::Status;
 use assay_dups::Index;
 use assay_dups::act::execute::{Options, execute, unfinished};
-use assay_dups::act::journal::{Journal, Loaded, State};
+use assay_dups::act::journal::Journal;
 use assay_dups::act::plan::{Plan, Prefer, Rules, plan};
-use assay_dups::act::undo::{recover, undo as take_back};
 use assay_dups::act::{Action, Refusal};
 use assay_dups::name::readable;
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
-use assay_page::units::{grouped, plural};
+use assay_page::units::plural;
 use clap::{Args, ValueEnum};
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -85,21 +85,6 @@ enum PreferArg {
     First,
 }
 
-/// Arguments of `assay dups undo`.
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  assay dups undo                        lists the runs of `act`
-  assay dups undo 1795263600000000000    takes that run back: moved files return, linked and
-                                         deleted ones become files of their own again")]
-pub struct Undo {
-    /// The run, as listed
-    run: Option<String>,
-    /// Set right what a crash left half done
-    #[arg(long, conflicts_with = "run")]
-    recover: bool,
-}
-
 /// Runs `assay dups act`.
 pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
     let path = place.path()?;
@@ -154,7 +139,10 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
     };
     if plan.steps.is_empty() {
         print_plan(&plan, place.json)?;
-        return Ok(Status::Ok);
+        return Ok(match plan.refused.is_empty() {
+            true => Status::Ok,
+            false => Status::Findings,
+        });
     }
     let mut journal = Journal::begin(&path)?;
     let options = Options {
@@ -204,7 +192,7 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
     })
 }
 
-fn refusals(refused: &[Refusal]) {
+pub(super) fn refusals(refused: &[Refusal]) {
     for one in refused {
         eprintln!("assay: left alone: {}: {}", readable(&one.path), one.why);
     }
@@ -246,145 +234,4 @@ fn print_plan(plan: &Plan, json: bool) -> anyhow::Result<()> {
     out.flush()?;
     refusals(&plan.refused);
     Ok(())
-}
-
-/// Sets right what crashed runs left, and says so. Whether all of it could be.
-fn finish_crashed(index: &std::path::Path) -> anyhow::Result<bool> {
-    let mut all = true;
-    for journal in unfinished(index)? {
-        let undone = recover(&journal)?;
-        eprintln!(
-            "assay: an earlier run ended in the middle: {} finished, {} as before",
-            plural(undone.finished, "step was", "steps were"),
-            plural(undone.restored, "file is", "files are"),
-        );
-        refusals(&undone.refused);
-        all &= undone.refused.is_empty();
-    }
-    Ok(all)
-}
-
-/// Runs `assay dups undo`.
-pub fn undo(args: &Undo, place: &Place) -> anyhow::Result<Status> {
-    let path = place.path()?;
-    if args.recover {
-        let _held = Index::open(&path)?;
-        if unfinished(&path)?.is_empty() {
-            eprintln!("assay: nothing is half done");
-        }
-        return Ok(match finish_crashed(&path)? {
-            true => Status::Ok,
-            false => Status::Findings,
-        });
-    }
-    let journals = Journal::all(&path)?;
-    let Some(run) = &args.run else {
-        if journals.is_empty() {
-            eprintln!("assay: `assay dups act` has not run with this index");
-        }
-        let runs = journals.iter().map(|journal| Run::of(journal));
-        let runs = runs.collect::<anyhow::Result<Vec<Run>>>()?;
-        match place.json {
-            true => print_json(&ActRuns {
-                schema: SCHEMA_VERSION,
-                runs,
-            })?,
-            false => print(&runs.iter().map(Run::to_string).collect::<String>())?,
-        }
-        return Ok(Status::Ok);
-    };
-    let journal = journals
-        .iter()
-        .find(|journal| journal.file_stem().is_some_and(|stem| stem == run.as_str()))
-        .ok_or_else(|| anyhow::anyhow!("no run {run}; `assay dups undo` lists them"))?;
-    let _held = Index::open(&path)?;
-    finish_crashed(&path)?;
-    let undone = take_back(journal)?;
-    match place.json {
-        true => print_json(&TakenBack {
-            schema: SCHEMA_VERSION,
-            restored: undone.restored,
-            refused: Refused::all(&undone.refused),
-        })?,
-        false => {
-            print(&format!(
-                "restored {}\n",
-                plural(undone.restored, "file", "files")
-            ))?;
-            if undone.restored > 0 {
-                eprintln!("assay: the index learns of it by `assay dups refresh`");
-            }
-            refusals(&undone.refused);
-        }
-    }
-    Ok(match undone.refused.is_empty() {
-        true => Status::Ok,
-        false => Status::Findings,
-    })
-}
-
-/// A run of `assay dups act`, as lists show it.
-#[derive(serde::Serialize, schemars::JsonSchema)]
-pub(in crate::verbs) struct Run {
-    run: String,
-    action: &'static str,
-    done: u64,
-    untouched: u64,
-    undone: u64,
-    half_done: u64,
-    /// Lines of its journal that cannot be read.
-    damaged: u64,
-}
-
-impl Run {
-    fn of(journal: &std::path::Path) -> anyhow::Result<Self> {
-        let Loaded {
-            entries, damaged, ..
-        } = Journal::load(journal)?;
-        let count = |state: State| {
-            let those = entries.values().filter(|entry| entry.state == state);
-            those.count() as u64
-        };
-        let name = journal.file_stem().unwrap_or_default();
-        let first = entries.values().next();
-        Ok(Self {
-            run: name.to_string_lossy().into_owned(),
-            action: first.map_or("nothing", |entry| entry.step.action.word()),
-            done: count(State::Done),
-            untouched: count(State::Untouched),
-            undone: count(State::Undone),
-            half_done: count(State::Open),
-            damaged: damaged.len() as u64,
-        })
-    }
-}
-
-impl std::fmt::Display for Run {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // A run is named by the time at which it began.
-        let age = self.run.parse().map_or_else(
-            |_| String::new(),
-            |begun: i64| format!("{} ago, ", age::show(assay_dups::now() - begun)),
-        );
-        let half_done = match self.half_done {
-            0 => String::new(),
-            open => format!(", {} half done (--recover)", grouped(open)),
-        };
-        let damaged = match self.damaged {
-            0 => String::new(),
-            lines => format!(
-                ", {} of its journal damaged",
-                plural(lines, "line", "lines")
-            ),
-        };
-        writeln!(
-            f,
-            "{}  {age}{}: {} done, {} left alone, {} taken back{half_done}{damaged}",
-            self.run,
-            self.action,
-            grouped(self.done),
-            grouped(self.untouched),
-            grouped(self.undone),
-        )
-    }
 }

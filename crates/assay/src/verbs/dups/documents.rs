@@ -1,8 +1,9 @@
 //! What the verbs of `assay dups` print with `--json`, apart from the groups of a scan (`assay_dups::format`).
 
-use super::act::Run;
+use super::undo::Run;
 #[cfg(feature = "schemas")]
 use crate::verbs::dev::form::{Form, form};
+use assay_dups::act::undo::{Shortage, UndoPlan};
 use assay_dups::act::{Action, Refusal, Step, plan::Plan};
 use assay_dups::name::{for_json, hex, lossless};
 use assay_dups::{FileId, Files, Reason, Skip};
@@ -355,6 +356,53 @@ pub struct TakenBack {
     /// Files.
     pub restored: u64,
     pub refused: Vec<Refused>,
+    /// What undo takes.
+    pub cost: UndoCost,
+    /// Whether undo was carried out; `false` with `--dry-run`, and where it costs too much.
+    pub carried_out: bool,
+}
+
+/// What undo of a run takes, worked out before anything is changed.
+#[derive(Serialize, JsonSchema)]
+pub struct UndoCost {
+    /// Names that get their files back.
+    names: u64,
+    /// Copies that are made for them; the other names are links, or moved back.
+    copies: u64,
+    /// Bytes that the copies take.
+    bytes: u64,
+    /// Bytes that the run has freed with these names.
+    freed_bytes: u64,
+    /// File systems with less room than the copies need.
+    short: Vec<Short>,
+    /// Names that would get a copy although they were names of a file that had others, and why.
+    apart: Vec<Refused>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Short {
+    /// A folder on the file system.
+    folder: Name,
+    needed_bytes: u64,
+    free_bytes: u64,
+}
+
+impl UndoCost {
+    pub fn of(plan: &UndoPlan) -> Self {
+        let short = |one: &Shortage| Short {
+            folder: Name::of(&one.folder),
+            needed_bytes: one.needed,
+            free_bytes: one.free,
+        };
+        Self {
+            names: plan.names,
+            copies: plan.copies,
+            bytes: plan.bytes,
+            freed_bytes: plan.freed,
+            short: plan.short.iter().map(short).collect(),
+            apart: Refused::all(&plan.apart),
+        }
+    }
 }
 
 /// The forms of all of them.

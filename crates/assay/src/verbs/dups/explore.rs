@@ -149,6 +149,14 @@ pub fn groups_text(
         plural(copies, "redundant file", "redundant files"),
         Binary.show(gain)
     )?;
+    let across: u64 = groups.iter().map(|group| group.gain_across(files)).sum();
+    if across > 0 {
+        writeln!(
+            out,
+            "{} of it by deleting or moving alone: hard links do not reach from one file system or subvolume to another",
+            Binary.show(across)
+        )?;
+    }
     if doubtful > 0 {
         writeln!(
             out,

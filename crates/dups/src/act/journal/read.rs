@@ -18,6 +18,8 @@ pub struct Loaded {
     pub told: u64,
     /// Whether the run came to its end, or was set right.
     pub ended: bool,
+    /// Whether an undo began and did not come to its end.
+    pub undoing: bool,
     /// Lines have numbers and checksums.
     pub(super) sealed: bool,
     /// Number of the next line.
@@ -65,8 +67,13 @@ impl Loaded {
                     entry.state = state;
                 }
             }
+            Line::Undoing {} => {
+                self.ended = false;
+                self.undoing = true;
+            }
             Line::End { told } => {
                 self.ended = true;
+                self.undoing = false;
                 self.told = self.told.max(told);
             }
         }

@@ -22,6 +22,7 @@ fn subject(name: &str) -> Subject {
         gid: 0,
         root: Arc::default(),
         mount: 0,
+        links: 1,
     }
 }
 
@@ -31,6 +32,7 @@ fn step(name: &str) -> Step {
         keep: subject("/a"),
         remove: subject(name),
         gain: 9,
+        origin: None,
     }
 }
 

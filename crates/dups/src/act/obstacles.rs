@@ -1,0 +1,141 @@
+//! What would stop a step that the kernel refuses anyway, so that a plan promises nothing of it.
+
+use super::Action;
+use crate::ground::Grounds;
+use crate::sys;
+use rustix::fs::{Access, AtFlags, IFlags, Statx, StatxAttributes};
+use rustix::io::Errno;
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+
+/// Files up to this size may lie in the metadata of btrfs: one sector, with pages of 64 KiB.
+const LARGEST_INLINE: u64 = 64 * 1024;
+/// File systems of which the kernel shares no blocks between two files (FIDEDUPERANGE).
+const UNSHARED: [&str; 14] = [
+    "ext2", "ext3", "ext4", "tmpfs", "ramfs", "vfat", "msdos", "exfat", "ntfs", "ntfs3", "jfs", "nilfs2",
+    "zfs", "f2fs",
+];
+
+/// What is known of a name beside its identity.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Obstacle {
+    /// Why it cannot be acted on.
+    pub acted: Option<String>,
+    /// Why it cannot be the copy that stays.
+    pub kept: Option<String>,
+    /// Whether its blocks are written in place (`chattr +C`); looked at for sharing only.
+    pub in_place: bool,
+}
+
+/// Swap files in use, by device and inode.
+#[derive(Debug, Default)]
+pub(super) struct SwapFiles(HashSet<(u64, u64)>);
+
+impl SwapFiles {
+    /// Reads which files the kernel swaps to; none where it does not say.
+    pub fn now() -> Self {
+        let text = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+        let names = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+        let files = names.filter_map(|name| {
+            let path = name.replace("\\040", " ").replace("\\134", "\\");
+            let flags = AtFlags::SYMLINK_NOFOLLOW;
+            let stat = rustix::fs::statx(rustix::fs::CWD, path, flags, sys::WANTED).ok()?;
+            Some((sys::device(&stat), stat.stx_ino))
+        });
+        Self(files.collect())
+    }
+}
+
+/// Finds out what stands against a step with this name.
+pub(super) fn find_obstacle(
+    action: &Action,
+    (folder, name): (&OwnedFd, &[u8]),
+    stat: &Statx,
+    mount: Option<&assay_facts::mountinfo::Mount>,
+    swaps: &SwapFiles,
+) -> Obstacle {
+    let sealed = |attributes: StatxAttributes| {
+        if attributes.contains(StatxAttributes::IMMUTABLE) {
+            Some("immutable (`chattr -i` ends that)")
+        } else if attributes.contains(StatxAttributes::APPEND) {
+            Some("append-only (`chattr -a` ends that)")
+        } else {
+            None
+        }
+    };
+    let own = sealed(stat.stx_attributes).map(|what| format!("it is {what}"));
+    let swap = swaps.0.contains(&(sys::device(stat), stat.stx_ino));
+    let swap = swap.then(|| "it is a swap file in use".to_owned());
+    match action {
+        Action::Reflink => {
+            let flags = sys::open_file_at(folder, name).and_then(rustix::fs::ioctl_getflags);
+            let apart = mount.filter(|mount| UNSHARED.contains(&mount.fs_type.as_str()));
+            let apart = apart.map(|mount| format!("{} cannot share blocks between files", mount.fs_type));
+            let inline = inline(folder, name, stat);
+            Obstacle {
+                acted: swap
+                    .clone()
+                    .or_else(|| apart.clone())
+                    .or_else(|| inline.clone())
+                    .or(own)
+                    .or_else(|| read_only(folder, name)),
+                kept: swap.or(apart).or(inline),
+                in_place: flags.is_ok_and(|flags| flags.contains(IFlags::NOCOW)),
+            }
+        }
+        _ => {
+            let around = rustix::fs::statx(folder, c"", AtFlags::EMPTY_PATH, sys::WANTED);
+            let around = around.ok().and_then(|stat| sealed(stat.stx_attributes));
+            let around = around.map(|what| format!("its folder is {what}"));
+            Obstacle {
+                acted: swap.or(own.clone()).or(around).or_else(|| closed(folder)),
+                // The copy that stays gets one more name, or keeps what it has.
+                kept: own.filter(|_| *action == Action::Hardlink),
+                in_place: false,
+            }
+        }
+    }
+}
+
+/// Whether a file's data lies in the metadata, where no two files can share it.
+fn inline(folder: &OwnedFd, name: &[u8], stat: &Statx) -> Option<String> {
+    if stat.stx_size > LARGEST_INLINE {
+        return None;
+    }
+    let fd = sys::open_file_at(folder, name).ok()?;
+    sys::is_inline(&fd).then(|| {
+        "its content is so short that it lies in the metadata of the file system, which cannot be shared; \
+         --hardlink can free it"
+            .to_owned()
+    })
+}
+
+/// Whether a file cannot be written to because its file system, snapshot or mount is read-only.
+fn read_only(folder: &OwnedFd, name: &[u8]) -> Option<String> {
+    let access = rustix::fs::accessat(folder, name, Access::WRITE_OK, AtFlags::EACCESS);
+    (access == Err(Errno::ROFS)).then(|| READ_ONLY.to_owned())
+}
+
+const READ_ONLY: &str = "it lies on a read-only mount, or in a read-only subvolume or snapshot";
+
+/// Whether names in a folder cannot be changed.
+fn closed(folder: &OwnedFd) -> Option<String> {
+    let wanted = Access::WRITE_OK | Access::EXEC_OK;
+    match rustix::fs::accessat(folder, ".", wanted, AtFlags::EACCESS) {
+        Err(Errno::ROFS) => Some(READ_ONLY.to_owned()),
+        Err(Errno::ACCESS) => Some("you may not change names in its folder".to_owned()),
+        _ => None,
+    }
+}
+
+/// Returns how many names a file can have there at most.
+pub(super) fn most_links(grounds: Option<&Grounds>, mount: u64) -> u64 {
+    let found = grounds.and_then(|grounds| grounds.mount(mount));
+    match found.map(|mount| mount.fs_type.as_str()) {
+        // EXT4_LINK_MAX, BTRFS_LINK_MAX, JFS_LINK_MAX.
+        Some("ext2" | "ext3") => 32_000,
+        Some("ext4") => 65_000,
+        Some("btrfs" | "jfs") => 65_535,
+        _ => u64::MAX,
+    }
+}

@@ -1,0 +1,83 @@
+//! Which names of a journal were one file before the run.
+
+use crate::act::Action;
+use crate::act::journal::{Entry, State};
+use crate::roots::Anchor;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// A file that had the names of some steps.
+#[derive(Debug, Default)]
+pub(super) struct Inode<'j> {
+    /// The steps to take back, with their numbers.
+    pub done: Vec<(u64, &'j Entry)>,
+    /// Names that no step changed, or that are as before already.
+    pub others: Vec<Other<'j>>,
+    /// Whether the file had names that no step was to change, known or not.
+    pub has_other_names: bool,
+    /// Whether it shared its blocks with the copy that stayed.
+    pub shared: bool,
+}
+
+/// A name that may stand for the file.
+#[derive(Debug)]
+pub(super) struct Other<'j> {
+    pub path: &'j [u8],
+    pub root: Arc<Anchor>,
+    /// The step that was taken back; nothing where the name was never changed.
+    pub undone: Option<&'j Entry>,
+}
+
+/// What all names of one file have in common when a plan is made: device, inode, size, mtime, ctime.
+type Key = (u64, u64, u64, i64, i64);
+
+impl<'j> Inode<'j> {
+    /// Groups the steps of a journal; files of which no step is to be taken back are left out.
+    pub fn group(entries: &'j BTreeMap<u64, Entry>) -> Vec<Self> {
+        let mut found: Vec<Self> = Vec::new();
+        let mut places: HashMap<Key, usize> = HashMap::new();
+        for (number, entry) in entries {
+            if entry.step.action == Action::Reflink {
+                continue;
+            }
+            let file = &entry.step.remove;
+            let key = (file.device, file.ino, file.size, file.mtime, file.ctime);
+            let place = *places.entry(key).or_insert_with(|| {
+                found.push(Self::default());
+                found.len() - 1
+            });
+            found[place].take(*number, entry);
+        }
+        found.retain(|inode| !inode.done.is_empty());
+        found
+    }
+
+    fn take(&mut self, number: u64, entry: &'j Entry) {
+        let own = &entry.step.remove;
+        if let Some(origin) = &entry.step.origin {
+            self.has_other_names = origin.has_other_names();
+            self.shared = origin.shared;
+            self.others.extend(origin.others.iter().map(|name| Other {
+                path: &name.path,
+                root: match &name.root {
+                    Some(root) => Arc::new(root.as_ref().clone()),
+                    None => own.root.clone(),
+                },
+                undone: None,
+            }));
+        }
+        match entry.state {
+            State::Done => self.done.push((number, entry)),
+            State::Undone | State::Untouched | State::Open => self.others.push(Other {
+                path: &own.path,
+                root: own.root.clone(),
+                undone: (entry.state == State::Undone).then_some(entry),
+            }),
+        }
+    }
+
+    /// Returns the bytes that acting on its names has freed.
+    pub fn freed(&self) -> u64 {
+        self.done.iter().map(|(_, entry)| entry.step.gain).sum()
+    }
+}

@@ -1,0 +1,163 @@
+//! What undo would cost, before anything is changed.
+
+use super::inode::Inode;
+use super::look::{Finder, Living, Need};
+use super::restore::is_beside;
+use crate::act::journal::{Entry, Journal, Loaded};
+use crate::act::{Refusal, Step};
+use crate::{Error, sys};
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// What undo of a run would do and take.
+#[derive(Debug, Default)]
+pub struct UndoPlan {
+    /// Names that get their files back.
+    pub names: u64,
+    /// Copies that are made for them; the other names are links or renamed.
+    pub copies: u64,
+    /// Bytes that the copies take.
+    pub bytes: u64,
+    /// Bytes that the run has freed with these names.
+    pub freed: u64,
+    /// File systems with less room than their copies need.
+    pub short: Vec<Shortage>,
+    /// Names that would get a copy although they were names of a file that has others, and why.
+    pub apart: Vec<Refusal>,
+    /// Names that cannot be as before again, and why.
+    pub refused: Vec<Refusal>,
+}
+
+/// A file system that is too full.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortage {
+    /// A folder on it.
+    pub folder: Vec<u8>,
+    /// Bytes that copies there take.
+    pub needed: u64,
+    /// Bytes that are free.
+    pub free: u64,
+}
+
+impl UndoPlan {
+    /// Returns whether undo would take more than the run has freed, or than there is. Copies may
+    /// take an eighth more than the files that were removed: blocks are laid out anew.
+    #[must_use]
+    pub fn is_costly(&self) -> bool {
+        let allowed = self.freed + self.freed / 8 + 64 * 1024;
+        !self.short.is_empty() || !self.apart.is_empty() || self.bytes > allowed
+    }
+}
+
+/// Works out what undo of a run would do; changes nothing.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub fn plan_undo(journal: &Path) -> Result<UndoPlan, Error> {
+    let Loaded { entries, .. } = Journal::load(journal)?;
+    let mut planner = Planner::default();
+    for inode in Inode::group(&entries).iter().rev() {
+        planner.add(inode);
+    }
+    Ok(planner.finish())
+}
+
+#[derive(Default)]
+struct Planner {
+    plan: UndoPlan,
+    finder: Finder,
+    /// Bytes needed on each file system, by device, with a folder on it and what is free there.
+    devices: BTreeMap<u64, Shortage>,
+}
+
+impl Planner {
+    fn add(&mut self, inode: &Inode<'_>) {
+        let living = self.finder.find_living(inode);
+        let lost = living.is_none() && inode.has_other_names;
+        // The mount of the file that further names are linked to.
+        let mut mount = living.map(|living| living.mount);
+        self.plan.freed += inode.freed();
+        for (_, entry) in inode.done.iter().rev() {
+            let from = match self.finder.look(entry) {
+                Ok(Need::Nothing(fd)) => {
+                    mount.get_or_insert_with(|| Living::new(fd).mount);
+                    continue;
+                }
+                Ok(Need::Moved(moved)) if moved.itself => {
+                    self.plan.names += 1;
+                    continue;
+                }
+                Ok(Need::Moved(moved)) if inode.shared => {
+                    self.finder.open_keep(entry).unwrap_or(moved.fd)
+                }
+                Ok(Need::Moved(moved)) => moved.fd,
+                Ok(Need::Content { from, .. }) => from,
+                Err(why) => {
+                    self.plan.refused.push(refuse(&entry.step, why));
+                    continue;
+                }
+            };
+            self.plan.names += 1;
+            let home = self.home(entry);
+            let here = home.as_ref().and_then(sys::mount_id);
+            let why = match mount {
+                Some(living) if living.is_none() || here.is_none() || living == here => continue,
+                Some(_) => Some("links do not reach from one mount to another"),
+                None if lost => Some("no other name of its file can be found"),
+                None => None,
+            };
+            let why = why.map(str::to_owned);
+            self.plan.apart.extend(why.map(|why| refuse(&entry.step, why)));
+            let clone = inode.shared && home.as_ref().is_some_and(|home| is_beside(&from, home));
+            if !clone {
+                self.charge(entry, &from, home.as_ref());
+            }
+            mount.get_or_insert(here);
+        }
+    }
+
+    /// Books a copy.
+    fn charge(&mut self, entry: &Entry, from: &OwnedFd, home: Option<&OwnedFd>) {
+        let blocks = rustix::fs::fstat(from).map_or(0, |stat| stat.st_blocks);
+        let bytes = u64::try_from(blocks).unwrap_or(0) * 512;
+        self.plan.copies += 1;
+        self.plan.bytes += bytes;
+        let Some(home) = home else { return };
+        let (Ok(stat), Ok(fs)) = (rustix::fs::fstat(home), rustix::fs::fstatvfs(home)) else {
+            return;
+        };
+        let known = self.devices.entry(stat.st_dev).or_insert_with(|| Shortage {
+            folder: crate::name::split(&entry.step.remove.path).0.to_vec(),
+            needed: 0,
+            // What is reserved counts as taken, for root too: ext4 keeps a part even from root.
+            free: fs.f_bavail.saturating_mul(fs.f_frsize),
+        });
+        known.needed += bytes;
+    }
+
+    /// Opens the folder of a name, or the nearest above it that is there.
+    fn home(&mut self, entry: &Entry) -> Option<OwnedFd> {
+        let like = &entry.step.remove;
+        match self.finder.folder(like) {
+            Ok(Some((folder, _))) => Some(folder),
+            _ => {
+                let root = self.finder.anchors.stand(&like.root).ok()?;
+                root.fd.try_clone().ok()
+            }
+        }
+    }
+
+    fn finish(mut self) -> UndoPlan {
+        let short = self.devices.into_values();
+        self.plan.short = short.filter(|one| one.needed > one.free).collect();
+        self.plan
+    }
+}
+
+fn refuse(step: &Step, why: String) -> Refusal {
+    Refusal {
+        path: step.remove.path.clone(),
+        why,
+    }
+}
