@@ -42,7 +42,12 @@ fn text(path: &Path) -> &str {
 fn refused_whole(found: &Scan, action: &Action, refused: usize) -> Plan {
     let plan = planned(found, action);
     assert!(plan.steps.is_empty(), "{action:?}: {:?}", plan.steps);
-    assert_eq!((plan.gain(), plan.refused.len()), (0, refused), "{:?}", plan.refused);
+    assert_eq!(
+        (plan.gain(), plan.refused.len()),
+        (0, refused),
+        "{:?}",
+        plan.refused
+    );
     plan
 }
 
@@ -61,7 +66,10 @@ fn copies_on_two_file_systems() {
     }
     let found = look(&[&near, far.path()]);
     let group = found.groups.at(0);
-    assert_eq!((group.gain(), group.gain_across(&found.files)), (60_000, 60_000));
+    assert_eq!(
+        (group.gain(), group.gain_across(&found.files)),
+        (60_000, 60_000)
+    );
     refused_whole(&found, &Action::Hardlink, 1);
     refused_whole(&found, &Action::Reflink, 1);
     assert_eq!(planned(&found, &Action::Delete).gain(), 60_000);
@@ -69,9 +77,15 @@ fn copies_on_two_file_systems() {
     put(far.path().join("c"), &noise(1, 60_000));
     let found = look(&[&near, far.path()]);
     let group = found.groups.at(0);
-    assert_eq!((group.gain(), group.gain_across(&found.files)), (120_000, 60_000));
+    assert_eq!(
+        (group.gain(), group.gain_across(&found.files)),
+        (120_000, 60_000)
+    );
     let plan = planned(&found, &Action::Hardlink);
-    assert_eq!((plan.steps.len(), plan.gain(), plan.refused.len()), (1, 60_000, 1));
+    assert_eq!(
+        (plan.steps.len(), plan.gain(), plan.refused.len()),
+        (1, 60_000, 1)
+    );
 }
 
 #[test]
@@ -80,7 +94,11 @@ fn content_in_the_metadata_is_not_shared() {
     let Some(mount) = Mount::new(place.dir.path(), "btrfs", &["-q"]) else {
         return;
     };
-    for (name, content) in [("short", noise(1, 7)), ("longer", noise(2, 1900)), ("zero", vec![0; 1500])] {
+    for (name, content) in [
+        ("short", noise(1, 7)),
+        ("longer", noise(2, 1900)),
+        ("zero", vec![0; 1500]),
+    ] {
         let root = mount.0.join(name);
         for copy in ["a", "b", "c"] {
             put(root.join(copy), &content);
@@ -118,12 +136,20 @@ fn subvolumes_share_blocks_but_no_links() {
     refused_whole(&found, &Action::Hardlink, 1);
     let plan = planned(&found, &Action::Reflink);
     let outcome = act(&place, &plan);
-    assert_eq!((outcome.done, outcome.gain), (1, 200_000), "{:?}", outcome.refused);
+    assert_eq!(
+        (outcome.done, outcome.gain),
+        (1, 200_000),
+        "{:?}",
+        outcome.refused
+    );
     let again = look(&[&mount.0]);
     assert_eq!(again.groups.at(0).gain(), 0, "shared across subvolumes");
     // A snapshot shares all of it from the start, and cannot be changed.
     let shot = mount.0.join("shot");
-    assert!(ran("btrfs", &["-q", "subvolume", "snapshot", "-r", text(&one), text(&shot)]));
+    assert!(ran(
+        "btrfs",
+        &["-q", "subvolume", "snapshot", "-r", text(&one), text(&shot)]
+    ));
     let found = look(&[&one, &shot]);
     assert_eq!(found.groups.at(0).gain(), 0);
     for action in [Action::Hardlink, Action::Delete] {
@@ -132,12 +158,29 @@ fn subvolumes_share_blocks_but_no_links() {
     assert!(planned(&found, &Action::Reflink).steps.is_empty());
     // One that shares nothing with it, and lies in a read-only snapshot.
     put(two.join("c"), &noise(9, 200_000));
-    assert!(ran("btrfs", &["-q", "subvolume", "snapshot", "-r", text(&two), text(&mount.0.join("shot2"))]));
-    put(one.join("c of its own, with a longer name"), &noise(9, 200_000));
+    assert!(ran(
+        "btrfs",
+        &[
+            "-q",
+            "subvolume",
+            "snapshot",
+            "-r",
+            text(&two),
+            text(&mount.0.join("shot2"))
+        ]
+    ));
+    put(
+        one.join("c of its own, with a longer name"),
+        &noise(9, 200_000),
+    );
     rustix::fs::sync();
     let found = look(&[&one, &mount.0.join("shot2")]);
     let plan = planned(&found, &Action::Delete);
-    assert!(plan.steps.iter().all(|step| !step.remove.path.windows(5).any(|part| part == b"shot2")));
+    assert!(
+        plan.steps
+            .iter()
+            .all(|step| !step.remove.path.windows(5).any(|part| part == b"shot2"))
+    );
 }
 
 #[test]
@@ -162,8 +205,15 @@ fn no_copy_on_write_and_already_shared() {
     let plan = planned(&look(&[&root]), &Action::Reflink);
     assert_eq!(plan.gain(), 100_000);
     assert_eq!(act(&place, &plan).gain, 100_000);
-    assert_eq!(act(&place, &plan).gain, 0, "a second time nothing is gained");
-    assert_ne!(std::fs::metadata(a).unwrap().ino(), std::fs::metadata(b).unwrap().ino());
+    assert_eq!(
+        act(&place, &plan).gain,
+        0,
+        "a second time nothing is gained"
+    );
+    assert_ne!(
+        std::fs::metadata(a).unwrap().ino(),
+        std::fs::metadata(b).unwrap().ino()
+    );
 }
 
 #[test]
@@ -173,7 +223,10 @@ fn what_chattr_seals_is_left_alone() {
         return;
     };
     let free_again = |path: &Path| ran("chattr", &["-i", "-a", text(path)]);
-    for (number, (flag, sealed)) in [("+i", "bb"), ("+a", "bb"), ("+i", "."), ("+a", ".")].into_iter().enumerate() {
+    for (number, (flag, sealed)) in [("+i", "bb"), ("+a", "bb"), ("+i", "."), ("+a", ".")]
+        .into_iter()
+        .enumerate()
+    {
         let root = mount.0.join(format!("sealed{number}"));
         put(root.join("a"), &noise(1, 5000));
         put(root.join("sub/bb"), &noise(1, 5000));
@@ -182,7 +235,11 @@ fn what_chattr_seals_is_left_alone() {
             return assay_testing::skipped("chattr", "no flags can be set");
         }
         let found = look(&[&root]);
-        for action in [Action::Hardlink, Action::Delete, Action::Move(b"/nowhere".to_vec())] {
+        for action in [
+            Action::Hardlink,
+            Action::Delete,
+            Action::Move(b"/nowhere".to_vec()),
+        ] {
             refused_whole(&found, &action, 1);
         }
         assert!(free_again(&target));

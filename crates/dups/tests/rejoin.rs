@@ -36,7 +36,10 @@ fn partition(root: &Path) -> Partition {
     let mut inodes: BTreeMap<(u64, u64), BTreeSet<PathBuf>> = BTreeMap::new();
     for path in files_below(root) {
         let meta = std::fs::symlink_metadata(&path).unwrap();
-        inodes.entry((meta.dev(), meta.ino())).or_default().insert(path);
+        inodes
+            .entry((meta.dev(), meta.ino()))
+            .or_default()
+            .insert(path);
     }
     let sets = inodes.into_values().map(|names| {
         let first = names.first().unwrap().clone();
@@ -197,7 +200,11 @@ fn attack_a_kill_at_any_moment_of_undo() {
                 tried += 1;
                 let whole = undone.refused.is_empty() && partition(&place.root()) == before;
                 held += u64::from(whole);
-                assert!(whole, "{action:?} {moment:?} {victims:?}: {:?}", undone.refused);
+                assert!(
+                    whole,
+                    "{action:?} {moment:?} {victims:?}: {:?}",
+                    undone.refused
+                );
                 no_asides(place.dir.path());
                 assert!(dir.is_none_or(|dir| files_below(dir.path()).is_empty()));
                 let entries = Journal::load(&journal).unwrap().entries;
@@ -216,13 +223,21 @@ fn names_that_were_left_alone_are_joined_again() {
         rotate(&place.root(), 4, 3, 8192);
         let before = partition(&place.root());
         let rules = Rules {
-            scope: vec![place.root().join("daily.1/alpha"), place.root().join("daily.2/alpha")],
+            scope: vec![
+                place.root().join("daily.1/alpha"),
+                place.root().join("daily.2/alpha"),
+            ],
             ..Rules::default()
         };
         let plan = place.plan(&action, &rules);
         assert_eq!((plan.steps.len(), plan.gain()), (8, 0));
         let (outcome, journal) = place.act(&plan, &|_, _| {});
-        assert_eq!((outcome.done, outcome.gain), (8, 0), "{:?}", outcome.refused);
+        assert_eq!(
+            (outcome.done, outcome.gain),
+            (8, 0),
+            "{:?}",
+            outcome.refused
+        );
         let cost = plan_undo(&journal).unwrap();
         assert_eq!((cost.names, cost.copies, cost.bytes), (8, 0, 0));
         assert!(!cost.is_costly());
@@ -240,7 +255,11 @@ fn a_file_with_unknown_names_costs_a_copy() {
     std::fs::hard_link(place.root().join("daily.0/alpha/etc/f1"), &outside).unwrap();
     let plan = place.plan(&Action::Hardlink, &Rules::default());
     let size = std::fs::metadata(&outside).unwrap().blocks() * 512;
-    assert_eq!(plan.gain(), size, "the file with a name outside frees nothing");
+    assert_eq!(
+        plan.gain(),
+        size,
+        "the file with a name outside frees nothing"
+    );
     let (outcome, journal) = place.act(&plan, &|_, _| {});
     assert_eq!((outcome.done, outcome.gain), (4, size));
     let cost = plan_undo(&journal).unwrap();
@@ -263,7 +282,10 @@ fn names_that_changed_meanwhile_are_left_alone() {
     let place = Place::new();
     rotate(&place.root(), 5, 4, 8192);
     let before = partition(&place.root());
-    let (_, journal) = place.act(&place.plan(&Action::Hardlink, &Rules::default()), &|_, _| {});
+    let (_, journal) = place.act(
+        &place.plan(&Action::Hardlink, &Rules::default()),
+        &|_, _| {},
+    );
     let acted: Vec<PathBuf> = Journal::load(&journal)
         .unwrap()
         .entries
@@ -293,10 +315,14 @@ fn names_that_changed_meanwhile_are_left_alone() {
     let changed = [of(0, 1), of(1, 2), of(2, 0), one, other];
     let after = partition(&place.root());
     for (names, time, mode, content) in before {
-        let left: BTreeSet<PathBuf> = names.iter().filter(|one| !changed.contains(one)).cloned().collect();
-        let same = after.iter().any(|now| {
-            left.is_subset(&now.0) && (now.1, now.2, &now.3) == (time, mode, &content)
-        });
+        let left: BTreeSet<PathBuf> = names
+            .iter()
+            .filter(|one| !changed.contains(one))
+            .cloned()
+            .collect();
+        let same = after
+            .iter()
+            .any(|now| left.is_subset(&now.0) && (now.1, now.2, &now.3) == (time, mode, &content));
         assert!(same, "{left:?}");
     }
 }
@@ -307,10 +333,16 @@ fn journals_without_this_knowledge_are_read() {
     let place = Place::new();
     rotate(&place.root(), 4, 3, 8192);
     let before = partition(&place.root());
-    let (_, journal) = place.act(&place.plan(&Action::Hardlink, &Rules::default()), &|_, _| {});
+    let (_, journal) = place.act(
+        &place.plan(&Action::Hardlink, &Rules::default()),
+        &|_, _| {},
+    );
     let text = std::fs::read(&journal).unwrap();
     let mut old = Vec::new();
-    for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+    for line in text
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+    {
         let (_, body) = assay_host::seal::unseal(line).unwrap();
         let mut body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         if let Some(step) = body.pointer_mut("/intent/step") {
@@ -409,7 +441,10 @@ fn what_shared_its_blocks_shares_them_again() {
         let root = mount.0.join("tree");
         let a = put(root.join("a"), &noise(3, 1 << 20));
         let b = root.join("bb");
-        let done = std::process::Command::new("cp").arg("--reflink=always").args([&a, &b]).status();
+        let done = std::process::Command::new("cp")
+            .arg("--reflink=always")
+            .args([&a, &b])
+            .status();
         assert!(done.unwrap().success());
         std::fs::hard_link(&b, root.join("b2")).unwrap();
         set_time(&b, 77_777);
@@ -430,7 +465,11 @@ fn what_shared_its_blocks_shares_them_again() {
         assert_eq!(partition(&root), before, "{kind}");
         rustix::fs::sync();
         let again = scan_tree(&root, &ScanOptions::default(), None);
-        assert_eq!(again.groups.at(0).gain(), 0, "{kind}: the blocks are shared");
+        assert_eq!(
+            again.groups.at(0).gain(),
+            0,
+            "{kind}: the blocks are shared"
+        );
     }
 }
 
@@ -449,7 +488,13 @@ fn names_below_two_mounts() {
     let roots = [first.clone(), second.clone()];
     let options = ScanOptions::default();
     let found = free(|control| scan(&roots, &options, None, control)).unwrap();
-    let plan = plan(&found.files, &found.groups, &Action::Delete, &Rules::default()).unwrap();
+    let plan = plan(
+        &found.files,
+        &found.groups,
+        &Action::Delete,
+        &Rules::default(),
+    )
+    .unwrap();
     let (outcome, journal) = place.act(&plan, &|_, _| {});
     assert_eq!(outcome.done, 4, "{:?}", outcome.refused);
     let cost = plan_undo(&journal).unwrap();

@@ -245,7 +245,11 @@ fn attack_journals_of_others() {
         assert_eq!(outcome.done, 1);
         spoil(&journal);
         tried += 1;
-        held += u64::from(undo(&journal, &UndoOptions::default()).is_err() && recover(&journal).is_err() && !gone.exists());
+        held += u64::from(
+            undo(&journal, &UndoOptions::default()).is_err()
+                && recover(&journal).is_err()
+                && !gone.exists(),
+        );
     }
     attacked("journals of others", tried, held);
 }
@@ -487,7 +491,11 @@ fn undo_after_the_disk_was_mounted_again() {
         let second = attach().unwrap();
         let _ = std::fs::write("/proc/sys/vm/drop_caches", "3");
         // The folder below the mount is another one.
-        assert_eq!(undo(&journal, &UndoOptions::default()).unwrap().restored, 0, "{name}");
+        assert_eq!(
+            undo(&journal, &UndoOptions::default()).unwrap().restored,
+            0,
+            "{name}"
+        );
         assert!(!root.exists());
         assert!(put_on(&second) && (!over || lay()));
         let moved = std::fs::metadata(&disk).unwrap().dev() != device;

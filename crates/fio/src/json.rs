@@ -33,6 +33,8 @@ pub struct Document {
     pub fio_version: String,
     /// `timestamp_ms`, else `timestamp` × 1000: milliseconds since 1970, when it was printed.
     pub timestamp_ms: Option<i64>,
+    /// The longest `elapsed` of a job, seconds since fio began, stages before it included; 0 when missing.
+    pub elapsed_s: u64,
     /// `global options`.
     pub global_options: BTreeMap<String, String>,
     /// One entry per job, or per group when group_reporting was on.

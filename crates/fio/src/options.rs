@@ -7,20 +7,22 @@ mod engines;
 mod harmless;
 mod job_file;
 mod quantity;
+mod runner;
 mod shell;
 mod text;
 
-pub use command_line::{Invocation, command_line, command_words, commands};
+pub use command_line::{Commands, Invocation, command_line, command_words, read_commands};
 pub use engines::{Kind, engine, nearest_engine};
 pub use harmless::harmless;
 pub(crate) use harmless::name as plain_name;
-pub use job_file::{job_file, job_file_with};
+pub use job_file::{Surroundings, job_file, job_file_in};
 pub use quantity::{bytes, unit_trap};
+pub use shell::UNKNOWN;
 pub use text::decode;
 
 use assay_model::sample::Worker;
 use assay_model::{Bytes, Nanos};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Options that stand without a value (`empty or boolean value` in `--cmdhelp`). fio does not echo
 /// them in the `job options` of a result unless a value was given.
@@ -182,6 +184,12 @@ pub struct JobOptions {
     pub runtime: Option<Nanos>,
     /// `ramp_time`.
     pub ramp: Option<Nanos>,
+    /// Options that were given a value that is not known, by fio's first name; they are not in `given`.
+    pub unknown: BTreeSet<String>,
+    /// Whether options may have been given that nobody knows of.
+    pub open: bool,
+    /// What was chosen for it of loops and branches of a script: `NAME=VALUE …`.
+    pub chosen: String,
 }
 
 impl JobOptions {
@@ -194,10 +202,22 @@ impl JobOptions {
         given: impl IntoIterator<Item = (String, String)>,
         source: Source,
     ) -> Result<Self, OptionsError> {
-        let given: BTreeMap<String, String> = given
-            .into_iter()
-            .map(|(key, value)| (canonical(&key), harmless(&key, value.trim())))
-            .collect();
+        let mut all: BTreeMap<String, String> = BTreeMap::new();
+        for (key, value) in given {
+            let key = canonical(&key);
+            // Both write one field of fio (`odirect`, options.c): the last counts. An echo has no order.
+            let other = match key.as_str() {
+                "direct" => "buffered",
+                "buffered" => "direct",
+                _ => "",
+            };
+            if source == Source::Complete {
+                all.remove(other);
+            }
+            let value = harmless(&key, value.trim());
+            all.insert(key, value);
+        }
+        let given = all;
         let mut options = Self {
             name: given.get("name").map_or(name, String::as_str).to_owned(),
             given,
@@ -213,10 +233,10 @@ impl JobOptions {
     #[must_use]
     pub fn from_result(job: &Worker) -> Self {
         let mut given = job.fio.options.clone();
-        loop {
+        let mut options = loop {
             let pairs = given.iter().map(|(k, v)| (k.clone(), v.clone()));
             match Self::from_given(&job.name, pairs, Source::Echo) {
-                Ok(options) => return options,
+                Ok(options) => break options,
                 // The message begins with the option.
                 Err(error) => {
                     let key = error.message.split('=').next().unwrap_or_default();
@@ -227,7 +247,22 @@ impl JobOptions {
                     }
                 }
             }
+        };
+        if options.given("ioengine").is_none() && (options.is_of_windows() || reached_depth(job)) {
+            // The default of Windows (os/os-windows.h); everywhere else it is synchronous.
+            options.engine = "windowsaio".to_owned();
         }
+        options
+    }
+
+    /// Whether files are named as on Windows: `C\:\x`, `.\x`, `\\.\PhysicalDrive0`.
+    fn is_of_windows(&self) -> bool {
+        let names = ["filename", "directory"]
+            .into_iter()
+            .filter_map(|key| self.given(key));
+        names
+            .into_iter()
+            .any(|name| name.replace("\\:", ":").contains('\\'))
     }
 
     fn settle(&mut self) -> Result<(), OptionsError> {
@@ -412,24 +447,54 @@ impl JobOptions {
     }
 }
 
+/// Whether fio counted several I/Os in flight, which no synchronous engine has.
+#[must_use]
+pub fn reached_depth(job: &Worker) -> bool {
+    const ALONE: f64 = 50.0;
+    let levels = &job.fio.iodepth_level;
+    !levels.is_empty()
+        && levels.values().sum::<f64>() > ALONE
+        && levels.get("1").copied().unwrap_or(0.0) < ALONE
+}
+
+/// What a text is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Text {
+    /// A job file: its jobs, and notes on what is not known in it.
+    JobFile(Vec<JobOptions>, Vec<String>),
+    /// Commands.
+    Commands(Commands),
+}
+
 /// Reads a job file, or text with calls of fio in it such as a script; `file` is only named in
 /// errors.
 ///
 /// # Errors
 /// As [`job_file`] and [`command_line`].
 pub fn read_text(text: &str, file: &str) -> Result<Vec<Invocation>, OptionsError> {
-    read_text_with(text, file, &mut job_file::not_followed)
+    let place = |error: OptionsError| OptionsError {
+        place: format!("{}: ", file.escape_debug()),
+        ..error
+    };
+    match read_text_in(text, file, &mut Surroundings::default())? {
+        Text::JobFile(jobs, mended) => Ok(vec![Invocation {
+            jobs,
+            mended,
+            ..Invocation::default()
+        }]),
+        Text::Commands(_) => command_line(text).map_err(place),
+    }
 }
 
-/// The same; `included` gives the text of a file that a job file includes, or says why not.
+/// The same, with what is around the text: files that it includes, values of its variables.
 ///
 /// # Errors
 /// As [`read_text`], or an included file cannot be read.
-pub fn read_text_with(
+pub fn read_text_in(
     text: &str,
     file: &str,
-    included: &mut dyn FnMut(&str) -> Result<String, String>,
-) -> Result<Vec<Invocation>, OptionsError> {
+    around: &mut Surroundings<'_>,
+) -> Result<Text, OptionsError> {
     let place = |error: OptionsError| OptionsError {
         place: format!("{}: ", file.escape_debug()),
         ..error
@@ -438,19 +503,45 @@ pub fn read_text_with(
         .lines()
         .map(str::trim)
         .find(|line| !line.is_empty() && !line.starts_with(['#', ';']));
+    // A prompt of root looks like a comment.
+    let prompted = || {
+        text.lines()
+            .any(|line| line.trim_start().starts_with("# ") && line.contains("fio "))
+    };
     match first {
+        None if prompted() => {
+            let known = &around.set;
+            read_commands(text, known)
+                .map(Text::Commands)
+                .map_err(place)
+        }
         None => Err(place(OptionsError::new(
             "it is empty: expected a job file of fio or a command line",
         ))),
         Some(line) if line.starts_with('{') => Err(place(OptionsError::new(
             "this looks like a result of fio: `assay import` reads those",
         ))),
-        Some(line) if line.starts_with('[') => Ok(vec![Invocation {
-            jobs: job_file_with(text, file, included)?,
-            ..Invocation::default()
-        }]),
-        Some(_) => command_line(text).map_err(place),
+        Some(line) if is_section(line) => {
+            let mut notes = Vec::new();
+            let jobs = job_file_in(text, file, around, &mut notes)?;
+            Ok(Text::JobFile(jobs, notes))
+        }
+        Some(_) => {
+            let known = &around.set;
+            read_commands(text, known)
+                .map(Text::Commands)
+                .map_err(place)
+        }
     }
+}
+
+/// Whether a line begins a section of a job file, and no test or prompt of a shell.
+fn is_section(line: &str) -> bool {
+    line.starts_with('[')
+        && !line.starts_with("[[ ")
+        && !line.starts_with("[ ")
+        && !line.contains("]#")
+        && !line.contains("]$")
 }
 
 /// Every option that fio 3.33 knows (`--cmdhelp=all`, `--enghelp`), one a line, with some of newer

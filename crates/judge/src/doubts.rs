@@ -51,6 +51,7 @@ mod unflushed_write;
 mod unified_directions;
 mod unit_trap;
 mod unknown_option;
+mod worlds;
 mod wrong_mount;
 
 pub(crate) use evidence::{ENOUGH, HALF};
@@ -180,15 +181,21 @@ pub fn judge(evidence: &Evidence) -> Vec<Doubt> {
 /// What each job of one call of fio would not measure, by its options alone.
 #[must_use]
 pub fn judge_options(jobs: &[JobOptions]) -> Vec<Vec<Doubt>> {
-    let beside = jobs_together::beside(jobs);
+    let stages = jobs_together::stages(jobs);
+    let beside = jobs_together::beside(jobs, &stages);
+    let grouped = grouped_jobs::sections(jobs, &stages);
     jobs.iter()
         .zip(&beside)
-        .map(|(options, beside)| {
-            judge(&Evidence {
-                options: Some(options),
-                beside,
-                source: Origin::CommandLine,
-                ..Evidence::default()
+        .zip(&grouped)
+        .map(|((options, beside), grouped)| {
+            worlds::certain(options, |options| {
+                judge(&Evidence {
+                    options: Some(options),
+                    beside,
+                    grouped,
+                    source: Origin::CommandLine,
+                    ..Evidence::default()
+                })
             })
         })
         .collect()
@@ -206,7 +213,8 @@ pub fn judge_result(document: &Document) -> Vec<JudgedJobs> {
             first.and_then(options_of).unwrap_or_default()
         })
         .collect();
-    let beside = jobs_together::beside(&options);
+    let stages = jobs_together::stages_of_result(document, &groups, &options);
+    let beside = jobs_together::beside(&options, &stages);
     groups
         .into_iter()
         .zip(&beside)

@@ -14,11 +14,18 @@ pub const L2_HEADER: u64 = 96;
 /// `zfs_txg_timeout`: seconds between transaction groups.
 const TXG_SECONDS: f64 = 5.0;
 
+/// Memory put aside for the kernel and the host's own programs, as OpenZFS 2.3 does.
+const SYSTEM: u64 = 1 << 30;
+/// `zfs_arc_max` below this is ignored (`arc_init`: 64 MiB).
+const SMALLEST_ARC: u64 = 64 << 20;
+
 /// What is known of the load and the machine. Sizes in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CacheQuestion {
     /// Memory of the machine.
     pub memory: Option<u64>,
+    /// Memory that guests and other programs take.
+    pub guests: Option<u64>,
     /// OpenZFS that runs or will run; none: it is not known.
     pub zfs: Option<Version>,
     /// Data that is read again and again.
@@ -63,6 +70,12 @@ pub struct CacheAnswer {
     /// Bytes that the ARC takes at most where nobody set `zfs_arc_max`; none when counters tell it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arc_default: Option<u64>,
+    /// What guests and other programs leave of the memory, 1 GiB for the system put aside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<u64>,
+    /// `zfs_arc_max` that keeps the ARC within what is left; none where it stays there by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arc_limit: Option<u64>,
     /// Part of the working set that fits the ARC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_set_in_arc: Option<f64>,
@@ -82,17 +95,12 @@ pub struct CacheAnswer {
 /// Sizes the caches.
 ///
 /// # Errors
-/// A block size that is not 512 bytes to 16 MiB.
+/// A block size that is no power of two from 512 bytes to 16 MiB, or guests that take all memory.
 pub fn caches(
     question: &CacheQuestion,
     counters: Option<ArcCounters>,
 ) -> Result<CacheAnswer, PlanError> {
-    if !(512..=16 << 20).contains(&question.block) {
-        return Err(PlanError::value(
-            format!("block size {}", question.block),
-            "must be 512 bytes to 16 MiB",
-        ));
-    }
+    crate::size::check_block(question.block, &question.block.to_string())?;
     let mut answer = CacheAnswer {
         arc: counters,
         ..CacheAnswer::default()
@@ -117,7 +125,34 @@ pub fn caches(
             }
         ));
     }
-    let arc = counters.map(|c| c.max).or(answer.arc_default);
+    let mut arc = counters.map(|c| c.max).or(answer.arc_default);
+    if let (Some(memory), Some(guests)) = (question.memory, question.guests) {
+        let left = memory
+            .checked_sub(guests)
+            .and_then(|left| left.checked_sub(SYSTEM));
+        let left = left.filter(|left| *left >= SMALLEST_ARC).ok_or_else(|| {
+            PlanError::value(
+                format!("guests of {}", Binary.show(guests)),
+                format!(
+                    "leave less than {} of {} beside 1 GiB for the system; give the guests less",
+                    Binary.show(SMALLEST_ARC),
+                    Binary.show(memory)
+                ),
+            )
+        })?;
+        answer.left = Some(left);
+        if let Some(most) = arc.filter(|most| *most > left) {
+            answer.arc_limit = Some(left);
+            answer.advice.push(format!(
+                "the ARC may grow to {} and the guests take {} of {}: it gives memory back slowly, so guests \
+                 swap or are killed; set zfs_arc_max={left}",
+                Binary.show(most),
+                Binary.show(guests),
+                Binary.show(memory)
+            ));
+            arc = Some(left);
+        }
+    }
     let headers = question.l2arc.map(|size| size / question.block * L2_HEADER);
     answer.l2_header_bytes = headers;
     if let (Some(headers), Some(memory)) = (headers, question.memory) {
@@ -223,6 +258,43 @@ pub fn parse_arcstats(source: &str, text: &str) -> Result<ArcCounters, PlanError
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn guests_have_their_place_in_memory() {
+        const GIB: u64 = 1 << 30;
+        let ask = |memory: u64, guests: u64, zfs: &str, set: u64| {
+            let question = CacheQuestion {
+                memory: Some(memory * GIB),
+                guests: Some(guests * GIB),
+                zfs: Some(zfs.parse().unwrap()),
+                working_set: Some(set * GIB),
+                block: 16 << 10,
+                ..CacheQuestion::default()
+            };
+            caches(&question, None)
+        };
+        // Memory, guests, version: what is left, the limit, the part of 32 GiB that fits.
+        for (memory, guests, zfs, left, limit, part) in [
+            (64, 48, "2.1", 15, Some(15), 15.0 / 32.0),
+            (64, 48, "2.3", 15, Some(15), 15.0 / 32.0),
+            (64, 16, "2.1", 47, None, 1.0),
+            (64, 16, "2.3", 47, Some(47), 1.0),
+            (128, 8, "2.2", 119, None, 1.0),
+            (8, 6, "2.4", 1, Some(1), 1.0 / 32.0),
+        ] {
+            let answer = ask(memory, guests, zfs, 32).unwrap();
+            assert_eq!(answer.left, Some(left * GIB), "{memory} {guests} {zfs}");
+            assert_eq!(
+                answer.arc_limit,
+                limit.map(|limit: u64| limit * GIB),
+                "{memory} {guests} {zfs}"
+            );
+            assert!((answer.working_set_in_arc.unwrap() - part).abs() < 1e-9);
+        }
+        for (memory, guests) in [(64, 64), (64, 63), (8, 16)] {
+            assert!(ask(memory, guests, "2.1", 1).is_err(), "{memory} {guests}");
+        }
+    }
 
     #[test]
     fn the_header_bill_of_120_gib() {

@@ -39,8 +39,79 @@ pub fn parse(text: &str) -> Result<(u64, Unit), PlanError> {
     }
 }
 
+/// Smallest and largest block of ZFS (`SPA_MINBLOCKSIZE`, `SPA_MAXBLOCKSIZE`).
+const BLOCKS: std::ops::RangeInclusive<u64> = 512..=16 << 20;
+
+/// Reads a recordsize or volblocksize: a power of two. `8k` is 8000 bytes, as everywhere here, which no
+/// block of ZFS has, so it is refused with the sizes next to it.
+///
+/// # Errors
+/// As [`parse`], or no size that a block can have.
+pub fn parse_block(text: &str) -> Result<u64, PlanError> {
+    let (bytes, _) = parse(text)?;
+    check_block(bytes, text)?;
+    Ok(bytes)
+}
+
+/// Checks a recordsize or volblocksize; `shown` stands in the error.
+///
+/// # Errors
+/// No power of two from 512 bytes to 16 MiB.
+pub fn check_block(bytes: u64, shown: &str) -> Result<(), PlanError> {
+    use assay_model::size::Convention::Binary;
+    let what = || format!("block size {}", shown.escape_debug());
+    if !BLOCKS.contains(&bytes) {
+        return Err(PlanError::value(what(), "must be 512 bytes to 16 MiB"));
+    }
+    if bytes.is_power_of_two() {
+        return Ok(());
+    }
+    let above = bytes.next_power_of_two();
+    let (near, far) = match above - bytes < bytes - above / 2 {
+        true => (above, above / 2),
+        false => (above / 2, above),
+    };
+    let write = |bytes: u64| Binary.show(bytes).replace(' ', "");
+    Err(PlanError::value(
+        what(),
+        format!(
+            "{bytes} bytes is no power of two, so no recordsize or volblocksize: write {} or {}",
+            write(near),
+            write(far)
+        ),
+    ))
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_block_is_a_power_of_two_or_refused_with_both_candidates() {
+        for (good, bytes) in [
+            ("8KiB", 8192),
+            ("512", 512),
+            ("16MiB", 16 << 20),
+            ("4096", 4096),
+            ("131072", 131_072),
+        ] {
+            assert_eq!(parse_block(good), Ok(bytes), "{good}");
+        }
+        for (bad, wanted) in [
+            ("8k", "write 8KiB or 4KiB"),
+            ("16K", "write 16KiB or 8KiB"),
+            ("128k", "write 128KiB or 64KiB"),
+            ("12KiB", "write 8KiB or 16KiB"),
+            ("1M", "write 1MiB or 512KiB"),
+            ("20KiB", "write 16KiB or 32KiB"),
+            ("4kB", "write 4KiB or 2KiB"),
+            ("1000", "write 1KiB or 512B"),
+            ("1", "must be 512 bytes to 16 MiB"),
+            ("32MiB", "must be 512 bytes to 16 MiB"),
+        ] {
+            let error = parse_block(bad).unwrap_err().to_string();
+            assert!(error.contains(wanted), "{bad}: {error}");
+        }
+    }
+
     use super::*;
 
     #[test]

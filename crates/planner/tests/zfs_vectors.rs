@@ -107,7 +107,7 @@ fn allocated_bytes_of_blocks_to_the_byte() {
             "{row}"
         );
         if let Some(reserved) = row["refreservation"].as_str() {
-            let ours = refreservation(&[kind], ashift, number("volsize"), block);
+            let ours = refreservation(&[kind], ashift, number("volsize"), block, Version::CHECKED);
             assert_eq!(ours, reserved.parse::<u64>().unwrap(), "{row}");
         }
     }

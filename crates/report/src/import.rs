@@ -95,6 +95,8 @@ struct FileSeen<'a> {
     file: &'a str,
     /// Number in the store; null when it was not kept.
     run: Option<i64>,
+    /// When it was measured, as far as the file says; when a result was printed.
+    time: Option<jiff::Timestamp>,
     #[serde(flatten)]
     what: What<'a>,
 }
@@ -154,7 +156,7 @@ pub fn to_json(sources: &[Source]) -> serde_json::Value {
 
 impl<'a> Answer<'a> {
     fn add(&mut self, source: &'a Source) {
-        let (file, run, what) = match source {
+        let (file, run, time, what) = match source {
             Source::Own(own) => {
                 for result in &own.judged.results {
                     for counted in &result.doubts {
@@ -162,7 +164,12 @@ impl<'a> Answer<'a> {
                     }
                 }
                 let report = json::document(&own.run, &own.judged, &own.samples);
-                (&own.file, &own.run, What::Own { report })
+                (
+                    &own.file,
+                    &own.run,
+                    Some(own.run.started),
+                    What::Own { report },
+                )
             }
             Source::Fio(result) => {
                 let jobs = result.judged.iter().map(|group| {
@@ -184,12 +191,13 @@ impl<'a> Answer<'a> {
                     tool: &result.document.fio_version,
                     documents: result.documents,
                 };
-                (&result.file, &result.run, what)
+                (&result.file, &result.run, printed(&result.document), what)
             }
         };
         self.files.push(FileSeen {
             file,
             run: number(run.id),
+            time,
             what,
         });
     }
@@ -200,6 +208,11 @@ impl<'a> Answer<'a> {
             file,
         });
     }
+}
+
+/// When a result was printed, where it says so.
+fn printed(document: &Document) -> Option<jiff::Timestamp> {
+    jiff::Timestamp::from_millisecond(document.timestamp_ms?).ok()
 }
 
 /// Number in the store, none when it was not kept.
@@ -301,10 +314,10 @@ fn fio_text(result: &Imported, columns: usize) -> String {
     if !document.fio_version.is_empty() {
         out.push_str(&format!(": {}", document.fio_version.escape_debug()));
     }
-    out.push_str(&format!(
-        ", {}",
-        result.run.started.strftime("%Y-%m-%d %H:%M UTC")
-    ));
+    out.push_str(&match printed(document) {
+        Some(_) => format!(", {}", result.run.started.strftime("%Y-%m-%d %H:%M UTC")),
+        None => ", when is not known".to_owned(),
+    });
     if document.kind == Kind::Client {
         out.push_str(", run by fio --client on other machines");
     }

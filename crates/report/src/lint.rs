@@ -32,6 +32,15 @@ struct Other<'a> {
 #[derive(Serialize, JsonSchema)]
 struct JobSeen<'a> {
     name: &'a str,
+    /// What was chosen of loops and branches of a script: `NAME=VALUE …`.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    chosen: &'a str,
+    /// Options whose values are not known; what depends on them is not judged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unknown: Vec<&'a str>,
+    /// Whether further options may be given that are not known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    open: bool,
     /// Codes.
     doubts: Vec<&'a str>,
 }
@@ -54,7 +63,7 @@ pub fn to_json(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) -> ser
             job: other.name,
         })
     });
-    let of_jobs = judged.iter().flat_map(|(job, doubts)| {
+    let of_jobs = alike(judged).into_iter().flat_map(|(job, doubts, _)| {
         let job = &job.name;
         doubts.iter().map(move |doubt| DoubtOf { doubt, job })
     });
@@ -64,6 +73,9 @@ pub fn to_json(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) -> ser
     });
     let jobs = judged.iter().map(|(job, doubts)| JobSeen {
         name: &job.name,
+        chosen: &job.chosen,
+        unknown: job.unknown.iter().map(String::as_str).collect(),
+        open: job.open,
         doubts: doubts.iter().map(|doubt| doubt.code.as_str()).collect(),
     });
     json!(Document {
@@ -125,18 +137,55 @@ pub fn to_text(
             out.push_str(&doubt_text(doubt, 2, columns));
         }
     }
-    for (job, doubts) in judged {
+    for (job, doubts, chosen) in alike(judged) {
         if doubts.is_empty() {
             continue;
         }
         if judged.len() > 1 {
-            out.push_str(&format!("job {}\n", job.name.escape_debug()));
+            let when = match chosen.is_empty() {
+                true => String::new(),
+                false => format!(" ({})", shorten(&chosen)),
+            };
+            let name = format!("job {}{when}", job.name.escape_debug());
+            out.push_str(&paragraph(&name, 0, columns));
         }
         for doubt in doubts {
             out.push_str(&doubt_text(doubt, 0, columns));
         }
     }
     out
+}
+
+/// A job, its doubts, and what was chosen where it is so.
+type Alike<'a> = (&'a JobOptions, &'a Vec<Doubt>, Vec<&'a str>);
+
+/// Jobs of one name with the same doubts, which a loop of a script has, once.
+fn alike(judged: &[(JobOptions, Vec<Doubt>)]) -> Vec<Alike<'_>> {
+    let mut found: Vec<Alike<'_>> = Vec::new();
+    for (job, doubts) in judged {
+        let chosen = Some(job.chosen.as_str()).filter(|text| !text.is_empty());
+        let same = |one: &&mut Alike<'_>| {
+            chosen.is_some() && !one.2.is_empty() && one.0.name == job.name && one.1 == doubts
+        };
+        match found.iter_mut().find(same) {
+            Some(known) => known.2.extend(chosen),
+            None => found.push((job, doubts, chosen.into_iter().collect())),
+        }
+    }
+    found
+}
+
+/// The first of a long list, and how many more there are.
+fn shorten(list: &[&str]) -> String {
+    const MOST: usize = 4;
+    match list.len() > MOST {
+        true => format!(
+            "{}, and {} more",
+            list[..MOST].join(", "),
+            list.len() - MOST
+        ),
+        false => list.join(", "),
+    }
 }
 
 /// A doubt for people: code and severity, evidence, remedy, indented.

@@ -4,11 +4,12 @@ use crate::context::{columns, print};
 use crate::input;
 use crate::status::Status;
 use anyhow::{Context as _, bail};
-use assay_fio::options::{self, Invocation, JobOptions};
+use assay_fio::options::{self, Commands, Invocation, JobOptions, Surroundings, Text};
 use assay_judge::doubts::other_tools::OtherTool;
 use assay_judge::doubts::{self, other_tools};
 use assay_model::Doubt;
 use assay_report::lint::{overwritten, to_json, to_text};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -18,6 +19,7 @@ Examples:
   assay lint fio --name=t --rw=randread --bs=4k --iodepth=32
   assay lint bench.fio                      a job file, or a script that calls fio
   xclip -o | assay lint -                   a command copied from a page
+  assay lint --set ncpus=8 bench.fio        with a value for $ncpus, or ${NAME}
   assay lint 'fio --name=t --rw=write' --json
   assay lint 'dd if=/dev/zero of=t bs=1M'   also sysbench fileio, bonnie++, hdparm, iozone, diskspd
                                             and results of CrystalDiskMark: what they
@@ -33,6 +35,9 @@ pub struct Args {
     /// Print one JSON object with the list `doubts`
     #[arg(long)]
     json: bool,
+    /// Value of a variable in a job file or script; job files also see the environment
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
     /// A command of fio in quotes or as it is, a job file, or - for standard input
     #[arg(
         value_name = "COMMAND|FILE|-",
@@ -58,26 +63,38 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         .filter(|word| *word != own)
         .collect();
     let mut judged: Vec<(JobOptions, Vec<Doubt>)> = Vec::new();
-    let read = read(&words)?;
+    let set: BTreeMap<String, String> = args.set.iter().cloned().collect();
+    let read = read(&words, &set)?;
+    let mut missing = Vec::new();
     for call in read.calls {
         for note in &call.mended {
             eprintln!("note: {note}");
         }
         // A job file begins when the one before it has ended.
-        let mut together = vec![call.jobs];
+        let mut together = vec![call.jobs.clone()];
         for file in &call.job_files {
-            together.extend(
-                from_file(OsStr::new(file))?
-                    .calls
-                    .into_iter()
-                    .map(|inner| inner.jobs),
-            );
+            match job_file(&call, file, &read.place, &set) {
+                Ok(inner) => together.extend(inner),
+                Err(error) => missing.push((file.clone(), error)),
+            }
         }
         for jobs in together {
             let doubts = doubts::judge_options(&jobs);
             judged.extend(jobs.into_iter().zip(doubts));
         }
     }
+    let nothing = judged.is_empty() && read.others.is_empty();
+    for (file, error) in missing {
+        // Who names a call of fio means its job file; a script may make it.
+        if nothing || read.place.is_empty() {
+            return Err(error);
+        }
+        eprintln!(
+            "note: the job file {} is not judged: {error:#}",
+            file.escape_debug()
+        );
+    }
+    tell_unknown(&judged);
     let others = &read.others;
     let found = judged.iter().any(|(_, doubts)| !doubts.is_empty())
         || others.iter().any(|other| !other.doubts.is_empty())
@@ -90,14 +107,84 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     Ok(if found { Status::Findings } else { Status::Ok })
 }
 
+/// Splits `NAME=VALUE`.
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => {
+            let name = name.trim_start_matches('$').trim_matches(['{', '}']);
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+/// Names the options whose values nobody knows, on stderr.
+fn tell_unknown(judged: &[(JobOptions, Vec<Doubt>)]) {
+    let mut told = std::collections::BTreeSet::new();
+    for (job, _) in judged {
+        for key in &job.unknown {
+            if told.insert((&job.name, key)) {
+                eprintln!(
+                    "note: job {}: the value of {} is not known; what depends on it is not judged",
+                    job.name.escape_debug(),
+                    key.escape_debug()
+                );
+            }
+        }
+    }
+}
+
+/// The jobs of a job file that a call names: one that the script writes, its standard input, or a file.
+fn job_file(
+    call: &Invocation,
+    file: &str,
+    script: &str,
+    set: &BTreeMap<String, String>,
+) -> anyhow::Result<Vec<Vec<JobOptions>>> {
+    let mut known = call.environment.clone();
+    known.extend(set.clone());
+    let written = match file {
+        "-" => call.input.as_ref(),
+        name => call.files.get(name),
+    };
+    // Of `$DIR/name.fio` the name is known.
+    let file = match file.rsplit_once(options::UNKNOWN) {
+        Some((_, rest)) => rest.trim_start_matches('/'),
+        None => file,
+    };
+    let inner = match written {
+        Some(text) => from_text(text.clone(), file, &known)?,
+        None => {
+            let beside = Path::new(script).with_file_name(file);
+            let path = match Path::new(file).exists() || !beside.exists() {
+                true => Path::new(file),
+                false => &beside,
+            };
+            from_file(path.as_os_str(), &known)?
+        }
+    };
+    for note in inner.calls.iter().flat_map(|inner| &inner.mended) {
+        eprintln!("note: {}: {note}", file.escape_debug());
+    }
+    let jobs = inner.calls.into_iter().map(|inner| {
+        let mut jobs = inner.jobs;
+        jobs.iter_mut()
+            .for_each(|job| job.chosen.clone_from(&call.chosen));
+        jobs
+    });
+    Ok(jobs.collect())
+}
+
 /// What was understood of the words or the text.
 #[derive(Default)]
 struct Read {
     calls: Vec<Invocation>,
     others: Vec<OtherTool>,
+    /// The file that the calls stand in.
+    place: String,
 }
 
-fn read(words: &[&OsStr]) -> anyhow::Result<Read> {
+fn read(words: &[&OsStr], set: &BTreeMap<String, String>) -> anyhow::Result<Read> {
     let utf8 = |word: &OsStr| {
         let text = word.to_str().map(str::to_owned);
         text.with_context(|| format!("`{}` is not UTF-8", word.to_string_lossy().escape_debug()))
@@ -107,6 +194,7 @@ fn read(words: &[&OsStr]) -> anyhow::Result<Read> {
         [one] if *one == "-" => from_text(
             input::text(Path::new("-"), LARGEST, EXPECTED)?,
             "standard input",
+            set,
         ),
         [first, rest @ ..] => {
             let text = utf8(first)?;
@@ -137,11 +225,14 @@ fn read(words: &[&OsStr]) -> anyhow::Result<Read> {
                 let text = utf8(word)?;
                 let a_path = Path::new(word).exists() || !is_command(&text);
                 let one = match a_path {
-                    true => from_file(word)?,
-                    false => understood(&text, options::command_line(&text).map_err(Into::into))?,
+                    true => from_file(word, set)?,
+                    false => {
+                        understood(options::read_commands(&text, set)?, text.trim().is_empty())?
+                    }
                 };
                 found.calls.extend(one.calls);
                 found.others.extend(one.others);
+                found.place = one.place;
             }
             Ok(found)
         }
@@ -159,15 +250,56 @@ fn is_command(text: &str) -> bool {
 /// What is expected of a file.
 const EXPECTED: &str = "a job file, or a command in quotes";
 
-fn from_file(path: &OsStr) -> anyhow::Result<Read> {
+fn from_file(path: &OsStr, set: &BTreeMap<String, String>) -> anyhow::Result<Read> {
     let shown = path.to_string_lossy().escape_debug().to_string();
     let text = input::text(Path::new(path), LARGEST, EXPECTED)?;
-    from_text(text, &shown)
+    from_text(text, &shown, set)
 }
 
-fn from_text(text: String, name: &str) -> anyhow::Result<Read> {
-    let calls = options::read_text_with(&text, name, &mut |file| included(name, file));
-    understood(&text, calls.map_err(Into::into))
+fn from_text(text: String, name: &str, set: &BTreeMap<String, String>) -> anyhow::Result<Read> {
+    let mut include = |file: &str| included(name, file);
+    // A script sets its own variables; a job file is filled in from the environment.
+    let is_job_file = text.trim_start().starts_with(['[', ';', '#']);
+    let mut known = match is_job_file {
+        true => std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect(),
+        false => BTreeMap::new(),
+    };
+    known.extend(set.clone());
+    if text.trim_start().starts_with("#!") {
+        known.clone_from(set);
+    }
+    let mut around = Surroundings {
+        included: Some(&mut include),
+        set: known,
+    };
+    let read = match options::read_text_in(&text, name, &mut around) {
+        Ok(Text::JobFile(jobs, mended)) => Ok(Read {
+            calls: vec![Invocation {
+                jobs,
+                mended,
+                ..Invocation::default()
+            }],
+            ..Read::default()
+        }),
+        Ok(Text::Commands(commands)) => {
+            understood(commands, false).with_context(|| name.to_owned())
+        }
+        Err(error) => Err(error.into()),
+    };
+    // Results of it are pasted as text, and job files that copy its patterns name it, too.
+    match (read, other_tools::crystal_disk_mark(&text)) {
+        (Ok(read), _) => Ok(Read {
+            place: name.to_owned(),
+            ..read
+        }),
+        (Err(_), Some(other)) => Ok(Read {
+            others: vec![other],
+            ..Read::default()
+        }),
+        (Err(error), None) => Err(error),
+    }
 }
 
 fn is_fio(word: &str) -> bool {
@@ -175,25 +307,44 @@ fn is_fio(word: &str) -> bool {
 }
 
 /// Calls of fio in a text, and commands of other tools. Without any call of fio the others are the answer.
-fn understood(text: &str, calls: anyhow::Result<Vec<Invocation>>) -> anyhow::Result<Read> {
-    let commands = options::commands(text);
-    let of_fio = |words: &Vec<String>| words.iter().any(|word| is_fio(word));
-    let others = commands.iter().filter(|words| !of_fio(words));
-    let mut others: Vec<OtherTool> = others
+fn understood(commands: Commands, empty: bool) -> anyhow::Result<Read> {
+    let mut calls = commands.calls;
+    let tools = commands.others.iter();
+    let tools = tools.filter(|words| {
+        words
+            .first()
+            .is_some_and(|first| other_tools::is_tool(first))
+    });
+    let others: Vec<OtherTool> = tools
         .filter_map(|words| other_tools::other_tool(words))
         .collect();
-    // Job files that copy its patterns name it, too.
-    if calls.is_err() {
-        others.extend(other_tools::crystal_disk_mark(text));
+    let mut unread = commands.unread.into_iter();
+    if calls.is_empty()
+        && let Some(error) = unread.next()
+    {
+        return Err(error.into());
     }
-    match calls {
-        Ok(calls) => Ok(Read { calls, others }),
-        Err(_) if !others.is_empty() && !commands.iter().any(of_fio) => Ok(Read {
-            calls: Vec::new(),
-            others,
-        }),
-        Err(error) => Err(error),
+    if calls.is_empty() && others.is_empty() {
+        if empty {
+            bail!("nothing to read: expected `fio --name=… --rw=…` or the path of a job file");
+        }
+        bail!(match commands.without_job {
+            true => "no job in it: fio needs --name=… for a job on the command line, or a job file",
+            false =>
+                "no call of fio in it: expected `fio --name=… --rw=…` or the path of a job file",
+        });
     }
+    let mut notes = commands.notes;
+    notes.extend(unread.map(|error| format!("a call of fio is not judged: {error}")));
+    match calls.first_mut() {
+        Some(first) => first.mended.splice(0..0, notes).for_each(drop),
+        None => notes.iter().for_each(|note| eprintln!("note: {note}")),
+    }
+    Ok(Read {
+        calls,
+        others,
+        place: String::new(),
+    })
 }
 
 /// The text of a file that a job file includes: as it is named, else beside the one that names it

@@ -71,6 +71,64 @@ fn volume_rows(text: &str) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
+/// Sizes that no block of ZFS has are refused, and what only a bound meets is met by no file system.
+#[test]
+fn what_nobody_can_have_is_said() {
+    let ask = |words: &[&str]| {
+        let out = assay(words);
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (out.status.code(), text(out.stdout), text(out.stderr))
+    };
+    for block in ["8k", "16K", "128k", "12KiB", "1M"] {
+        let question = [
+            "layout",
+            "--only",
+            "raidz1",
+            "5x7361610440704",
+            "--volume",
+            "15TiB",
+            "--block",
+            block,
+        ];
+        let (code, out, error) = ask(&question);
+        assert_eq!(code, Some(2), "{block}: {out}");
+        assert!(error.contains("KiB") || error.contains("MiB"), "{error}");
+        let (code, out, _) = ask(&["cache", "--memory", "64GiB", "--block", block]);
+        assert_eq!(code, Some(2), "{block}: {out}");
+    }
+    for (version, wanted) in [("0.7", 15.47), ("0.8.1", 15.47), ("2.0.2", 24.47)] {
+        let answer = json(&[
+            "layout",
+            "--only",
+            "raidz1",
+            "5x7361610440704",
+            "--volume",
+            "15TiB",
+            "--block",
+            "8KiB",
+            "--zfs",
+            version,
+        ]);
+        let reserved = answer["layouts"][0]["blocks"][0]["refreservation"]
+            .as_f64()
+            .unwrap()
+            / (1u64 << 40) as f64;
+        assert!((reserved - wanted).abs() < 0.02, "{version}: {reserved}");
+    }
+    for (disks, want, nobody) in [
+        ("5x4T", "efficiency>=80%", true),
+        ("4x4T", "efficiency>=75%", true),
+        ("8x4T", "efficiency>=87.5%", true),
+        ("6x4T", "efficiency>=80%", false),
+        ("6x4T", "efficiency>=70%", false),
+    ] {
+        let (code, out, _) = ask(&["layout", "--json", disks, "--survive", "1", "--want", want]);
+        let answer: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(answer["nobody_builds"] == true, nobody, "{disks} {want}");
+        assert_eq!(code, Some(i32::from(nobody)), "{disks} {want}");
+    }
+}
+
 /// The Proxmox question in a terminal, not in JSON alone.
 #[test]
 fn what_a_volume_reserves_stands_in_a_table() {

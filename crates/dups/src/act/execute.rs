@@ -451,7 +451,9 @@ fn reflink(keep: &OwnedFd, remove: &OwnedFd, step: &Step) -> Result<(), String> 
         }
     }
     match sys::is_inline(remove) {
-        true => Err("its content lies in the metadata of the file system, which cannot be shared".into()),
+        true => Err(
+            "its content lies in the metadata of the file system, which cannot be shared".into(),
+        ),
         false => Ok(()),
     }
 }

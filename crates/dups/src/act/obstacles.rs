@@ -12,8 +12,8 @@ use std::os::fd::OwnedFd;
 const LARGEST_INLINE: u64 = 64 * 1024;
 /// File systems of which the kernel shares no blocks between two files (FIDEDUPERANGE).
 const UNSHARED: [&str; 14] = [
-    "ext2", "ext3", "ext4", "tmpfs", "ramfs", "vfat", "msdos", "exfat", "ntfs", "ntfs3", "jfs", "nilfs2",
-    "zfs", "f2fs",
+    "ext2", "ext3", "ext4", "tmpfs", "ramfs", "vfat", "msdos", "exfat", "ntfs", "ntfs3", "jfs",
+    "nilfs2", "zfs", "f2fs",
 ];
 
 /// What is known of a name beside its identity.
@@ -35,7 +35,10 @@ impl SwapFiles {
     /// Reads which files the kernel swaps to; none where it does not say.
     pub fn now() -> Self {
         let text = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
-        let names = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+        let names = text
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_whitespace().next());
         let files = names.filter_map(|name| {
             let path = name.replace("\\040", " ").replace("\\134", "\\");
             let flags = AtFlags::SYMLINK_NOFOLLOW;
@@ -70,7 +73,8 @@ pub(super) fn find_obstacle(
         Action::Reflink => {
             let flags = sys::open_file_at(folder, name).and_then(rustix::fs::ioctl_getflags);
             let apart = mount.filter(|mount| UNSHARED.contains(&mount.fs_type.as_str()));
-            let apart = apart.map(|mount| format!("{} cannot share blocks between files", mount.fs_type));
+            let apart =
+                apart.map(|mount| format!("{} cannot share blocks between files", mount.fs_type));
             let inline = inline(folder, name, stat);
             Obstacle {
                 acted: swap

@@ -165,7 +165,8 @@ impl How<'_> {
             Action::Hardlink => (device, mount),
             Action::Reflink => {
                 let found = self.grounds.ok().and_then(|grounds| grounds.mount(mount));
-                let whole = found.map(|found| rustix::fs::makedev(found.dev.major, found.dev.minor));
+                let whole =
+                    found.map(|found| rustix::fs::makedev(found.dev.major, found.dev.minor));
                 (whole.unwrap_or(device), 0)
             }
             Action::Delete | Action::Move(_) => (0, 0),
@@ -255,12 +256,7 @@ impl How<'_> {
     }
 
     /// Returns the names of a copy that may be acted on.
-    fn choose_names<'c>(
-        &self,
-        keeper: &Name,
-        copy: &'c Copy,
-        plan: &mut Plan,
-    ) -> Vec<&'c Subject> {
+    fn choose_names<'c>(&self, keeper: &Name, copy: &'c Copy, plan: &mut Plan) -> Vec<&'c Subject> {
         let mut chosen = Vec::new();
         for name in &copy.names {
             if !acted_on(&name.subject.path, self.rules) {
@@ -369,7 +365,9 @@ fn describe_origin(copy: &Copy, chosen: &[&Subject], shared: bool) -> Origin {
     let counted = names().map(|name| name.links).max();
     Origin {
         // One name may be known by several paths.
-        links: counted.filter(|links| *links > 0).unwrap_or(copy.names.len() as u64),
+        links: counted
+            .filter(|links| *links > 0)
+            .unwrap_or(copy.names.len() as u64),
         acted: chosen.len() as u64,
         others: others
             .map(|name| {
@@ -419,7 +417,10 @@ fn forbidden(action: &Action, keep: &Name, remove: &Name) -> Option<String> {
         return Some(format!("the copy that stays: {why}"));
     }
     if keep.obstacle.in_place != remove.obstacle.in_place {
-        return Some("only one of the two is written in place (chattr +C), so they cannot share blocks".into());
+        return Some(
+            "only one of the two is written in place (chattr +C), so they cannot share blocks"
+                .into(),
+        );
     }
     let (keep, remove) = (&keep.subject, &remove.subject);
     let in_snapshot = [&keep.path, &remove.path].into_iter().any(|path| {

@@ -117,6 +117,7 @@ struct State {
 
 #[derive(Clone, Copy, Default)]
 struct Notes {
+    elapsed_s: u64,
     /// `io_bytes` may count KiB: no `io_kbytes` or `bw_bytes` beside it.
     maybe_kib: [bool; 3],
     unified: bool,
@@ -133,6 +134,7 @@ impl State {
         let kib = document.version().is_some_and(|version| version < (2, 21));
         // Without other entries the sum over all clients is all there is (fio 2.x).
         let only_sum = notes.iter().all(|note| note.all_clients);
+        document.elapsed_s = notes.iter().map(|note| note.elapsed_s).max().unwrap_or(0);
         let mut jobs = Vec::with_capacity(document.jobs.len());
         for (mut job, note) in std::mem::take(&mut document.jobs).into_iter().zip(notes) {
             if note.all_clients && !only_sum {
@@ -328,6 +330,7 @@ object_seed!(
                 job.fio.group =
                     u32::try_from(map.next_value::<Number>()?.whole()).unwrap_or(u32::MAX);
             }
+            "elapsed" => notes.elapsed_s = map.next_value::<Number>()?.whole(),
             "error" => {
                 job.fio.error =
                     i32::try_from(map.next_value::<Number>()?.whole()).unwrap_or(i32::MAX);

@@ -1,8 +1,10 @@
 //! Command lines, as a person types them or copies them from a page.
 
+use super::runner::{Runs, is_fio, is_no_job, looks_like_a_job, looks_like_fio, resolve};
 use super::shell::UNKNOWN;
 use super::{JobOptions, OptionsError, Source, canonical, is_flag};
 use assay_model::secrets;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Options of fio itself that take a value in the next word (`fio --help`, 3.33).
 const OWN_WITH_VALUE: [&str; 22] = [
@@ -53,7 +55,36 @@ pub struct Invocation {
     pub job_files: Vec<String>,
     /// What had to be mended before it could be read, such as a dash that a web page changed.
     pub mended: Vec<String>,
+    /// Variables that are set for it, which its job files may name.
+    pub environment: BTreeMap<String, String>,
+    /// Files that the text around it writes, by name: its job files may be among them.
+    pub files: BTreeMap<String, String>,
+    /// Its standard input, which is a job file where it is named `-`.
+    pub input: Option<String>,
+    /// What was chosen for it of loops and branches: `NAME=VALUE …`.
+    pub chosen: String,
 }
+
+/// Everything that a text runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Commands {
+    /// Calls of fio, those of loops once for each value.
+    pub calls: Vec<Invocation>,
+    /// Commands of other programs, from the name of the program on; what the text does not say is `$…`.
+    pub others: Vec<Vec<String>>,
+    /// Calls of fio that could not be read, and why.
+    pub unread: Vec<OptionsError>,
+    /// What had to be mended, and what could not be followed.
+    pub notes: Vec<String>,
+    /// Whether fio is called without any job, as in `fio --version`.
+    pub without_job: bool,
+}
+
+const NO_JOB: &str =
+    "no job in it: fio needs --name=… for a job on the command line, or a job file";
+
+/// Texts within texts (`ssh host "sh -c '…'"`) go no deeper than this.
+const DEEPEST: usize = 6;
 
 /// Reads every call of fio in `text`: with or without the first word, a prompt before it, line
 /// continuations, other commands before and after, redirections.
@@ -61,25 +92,20 @@ pub struct Invocation {
 /// # Errors
 /// Unbalanced quotes, no call of fio, no job, a value that fio would refuse.
 pub fn command_line(text: &str) -> Result<Vec<Invocation>, OptionsError> {
-    let mut mended = Vec::new();
-    let text = mend(text, &mut mended);
-    let text = super::shell::fill(&text, &mut mended);
-    let mut found = Vec::new();
-    for segment in segments(&text) {
-        let words = shell_words::split(&segment).map_err(|_| {
-            OptionsError::new("a quotation mark is not closed: add the missing ' or \"")
-        })?;
-        // A continuation that lost its line break leaves an escaped blank before the next word.
-        let words: Vec<String> = words
-            .iter()
-            .map(|word| word.trim().to_owned())
-            .filter(|word| !word.is_empty() && word != "\\")
-            .collect();
-        if let Some(arguments) = arguments(&words) {
-            found.push(invocation(arguments, &mut mended)?);
-        }
+    let mut found = read_commands(text, &BTreeMap::new())?;
+    if let Some(error) = found
+        .unread
+        .into_iter()
+        .next()
+        .filter(|_| found.calls.is_empty())
+    {
+        return Err(error);
     }
-    let Some(first) = found.first_mut() else {
+    let without_job = found.without_job;
+    let Some(first) = found.calls.first_mut() else {
+        if without_job {
+            return Err(OptionsError::new(NO_JOB));
+        }
         let what = if text.trim().is_empty() {
             "nothing to read"
         } else {
@@ -89,19 +115,134 @@ pub fn command_line(text: &str) -> Result<Vec<Invocation>, OptionsError> {
             "{what}: expected `fio --name=… --rw=…` or the path of a job file"
         )));
     };
-    first.mended = mended;
+    found.notes.append(&mut first.mended);
+    first.mended = found.notes;
+    Ok(found.calls)
+}
+
+/// Reads every command in `text`; `known` are variables that are set from outside.
+///
+/// # Errors
+/// A quotation mark that is not closed.
+pub fn read_commands(
+    text: &str,
+    known: &BTreeMap<String, String>,
+) -> Result<Commands, OptionsError> {
+    let mut found = Commands::default();
+    let text = mend(text, &mut found.notes);
+    let read = |text: &str, found: &mut Commands| {
+        collect(text, known, found, &Given::default(), 0).map_err(|_| {
+            OptionsError::new("a quotation mark is not closed: add the missing ' or \"")
+        })
+    };
+    // A line that begins with an option is the rest of a command.
+    let bare = text.trim_start();
+    let text = match dash(bare.split_whitespace().next().unwrap_or_default()) {
+        Some(_) => format!("fio {bare}"),
+        None => text,
+    };
+    read(&text, &mut found)?;
+    if found.calls.is_empty() && found.unread.is_empty() && !text.starts_with("#!") {
+        // The prompt of root looks like a comment.
+        let prompted: Vec<&str> = text
+            .lines()
+            .map(|line| line.trim_start().strip_prefix("# ").unwrap_or(line))
+            .collect();
+        let mut again = Commands::default();
+        if read(&prompted.join("\n"), &mut again).is_ok()
+            && !(again.calls.is_empty() && again.unread.is_empty())
+        {
+            again.notes.splice(0..0, found.notes);
+            found = again;
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    found.notes.retain(|note| seen.insert(note.clone()));
     Ok(found)
 }
 
-/// The words of every command in `text`, of whatever program; what cannot be split is left out.
-#[must_use]
-pub fn commands(text: &str) -> Vec<Vec<String>> {
-    let mut mended = Vec::new();
-    let text = mend(text, &mut mended);
-    let text = super::shell::fill(&text, &mut mended);
-    let words = |segment: &String| shell_words::split(segment).ok();
-    let told = |words: Vec<String>| words.iter().map(|word| told(word)).collect();
-    segments(&text).iter().filter_map(words).map(told).collect()
+/// What the commands around a text give it.
+#[derive(Clone, Default)]
+struct Given {
+    chosen: Vec<(String, String)>,
+    files: BTreeMap<String, String>,
+}
+
+fn collect(
+    text: &str,
+    known: &BTreeMap<String, String>,
+    found: &mut Commands,
+    given: &Given,
+    depth: usize,
+) -> Result<(), super::shell::Unclosed> {
+    let script = super::shell::read(text, known)?;
+    found.notes.extend(script.notes);
+    for command in script.commands {
+        let mut chosen = given.chosen.clone();
+        chosen.extend(command.chosen);
+        let mut files = given.files.clone();
+        files.extend(script.files.clone());
+        match resolve(&command.words) {
+            Runs::Nothing => {}
+            Runs::Text(text) if depth < DEEPEST => {
+                let given = Given { chosen, files };
+                // The quotes of another shell need not be closed for this one.
+                let _ = collect(&text, &BTreeMap::new(), found, &given, depth + 1);
+            }
+            Runs::Text(_) => {}
+            Runs::Program(words, environment) => {
+                let at = words.iter().position(|word| is_fio(word));
+                // A variable that holds the program.
+                let named = words.first().is_some_and(|first| first.contains(UNKNOWN));
+                let at = at.or_else(|| (named && looks_like_fio(&words[1..])).then_some(0));
+                let is_call = match at {
+                    Some(0) => !is_no_job(&words[1..]),
+                    Some(at) => looks_like_a_job(&words[at + 1..]),
+                    None => false,
+                };
+                found.without_job |= at == Some(0) && !is_call;
+                let Some(at) = at.filter(|_| is_call) else {
+                    if at.is_none() {
+                        let shown: Vec<String> = words.iter().map(|word| told(word)).collect();
+                        if !found.others.contains(&shown) {
+                            found.others.push(shown);
+                        }
+                    }
+                    continue;
+                };
+                let mut mended = Vec::new();
+                // A continuation that lost its line break leaves an escaped blank before the next word.
+                let arguments = words[at + 1..].iter().map(|word| word.trim().to_owned());
+                let arguments: Vec<String> = arguments
+                    .filter(|word| !word.is_empty() && word != "\\")
+                    .collect();
+                match invocation(&arguments, &mut mended) {
+                    Ok(mut call) => {
+                        let all = command.environment.into_iter().chain(environment);
+                        call.environment = all.collect();
+                        call.files = files;
+                        call.input = command.input;
+                        let chosen: Vec<String> = chosen
+                            .iter()
+                            .map(|(name, value)| format!("{}={}", name.escape_debug(), told(value)))
+                            .collect();
+                        for job in &mut call.jobs {
+                            job.chosen = chosen.join(" ");
+                        }
+                        call.chosen = chosen.join(" ");
+                        found.notes.append(&mut mended);
+                        found.calls.push(call);
+                    }
+                    Err(error) => {
+                        if !found.unread.contains(&error) {
+                            found.unread.push(error);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Reads one call of fio that a shell has already split into words.
@@ -110,8 +251,17 @@ pub fn commands(text: &str) -> Vec<Vec<String>> {
 /// As [`command_line`].
 pub fn command_words(words: &[String]) -> Result<Invocation, OptionsError> {
     let mut mended = Vec::new();
-    let arguments = arguments(words)
-        .ok_or_else(|| OptionsError::new("no call of fio in it: expected `fio --name=… --rw=…`"))?;
+    let none = || OptionsError::new("no call of fio in it: expected `fio --name=… --rw=…`");
+    let arguments = match words.first() {
+        Some(first) if dash(first).is_some() => words,
+        _ => {
+            let at = words
+                .iter()
+                .position(|word| is_fio(word))
+                .ok_or_else(none)?;
+            &words[at + 1..]
+        }
+    };
     let mut call = invocation(arguments, &mut mended)?;
     call.mended = mended;
     Ok(call)
@@ -147,72 +297,6 @@ fn mend(text: &str, mended: &mut Vec<String>) -> String {
     joined
 }
 
-/// The commands of a shell line, redirections left out. Operators inside quotes do not count.
-fn segments(text: &str) -> Vec<String> {
-    let mut out = vec![String::new()];
-    let mut quote: Option<char> = None;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        let current = out.last_mut().expect("never empty");
-        match (quote, c) {
-            (_, '\\') if quote != Some('\'') => {
-                current.push(c);
-                current.extend(chars.next());
-            }
-            (Some(open), c) => {
-                current.push(c);
-                if c == open {
-                    quote = None;
-                }
-            }
-            (None, '\'' | '"') => {
-                quote = Some(c);
-                current.push(c);
-            }
-            (None, '>' | '<') => {
-                redirection(current, &mut chars);
-            }
-            (None, '&') if chars.peek() == Some(&'>') => {
-                chars.next();
-                redirection(current, &mut chars);
-            }
-            (None, ';' | '|' | '&' | '\n') => out.push(String::new()),
-            (None, c) => current.push(c),
-        }
-    }
-    out
-}
-
-/// Drops a redirection: the descriptor before it, the operator, the word behind it.
-fn redirection(current: &mut String, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-    let kept = current.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-    if current[..kept].ends_with(char::is_whitespace) {
-        current.truncate(kept);
-    }
-    while chars
-        .next_if(|c| matches!(c, '>' | '<' | '&' | '|'))
-        .is_some()
-    {}
-    while chars.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
-    while chars
-        .next_if(|c| !c.is_whitespace() && !matches!(c, ';' | '|' | '&'))
-        .is_some()
-    {}
-    current.push(' ');
-}
-
-/// What follows the word `fio`, when this is a call of fio; everything when it begins with an
-/// option.
-fn arguments(words: &[String]) -> Option<&[String]> {
-    if words.first().is_some_and(|word| dash(word).is_some()) {
-        return Some(words);
-    }
-    let is_fio = |word: &String| word.rsplit('/').next() == Some("fio");
-    // `sudo fio`, `# fio`, `user@host:~$ fio`, `taskset -c 1 fio`.
-    let at = words.iter().position(is_fio)?;
-    Some(&words[at + 1..])
-}
-
 /// The name behind the dashes of an option, also behind typographic ones.
 fn dash(word: &str) -> Option<(&str, bool)> {
     let dashes = ['-', '–', '—', '−', '‐', '‑'];
@@ -226,14 +310,20 @@ fn invocation(words: &[String], mended: &mut Vec<String>) -> Result<Invocation, 
     let mut result = Invocation::default();
     let mut global: Vec<(String, String)> = Vec::new();
     let mut job: Option<(String, Vec<(String, String)>)> = None;
+    // A word of which nothing is known may be any option.
+    let mut open = false;
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
         let Some((rest, pasted)) = dash(word) else {
-            match word.contains(UNKNOWN) {
-                true => mended.push(format!(
-                    "`{}` is not told by the text and left out",
-                    told(word)
-                )),
+            match word.contains(UNKNOWN) && !is_job_file(word) {
+                true => {
+                    open = true;
+                    mended.push(format!(
+                        "`{}` may be any option: the text does not say what it is, so what is not given \
+                         counts as unknown",
+                        told(word)
+                    ));
+                }
                 false => result.job_files.push(word.clone()),
             }
             continue;
@@ -269,20 +359,13 @@ fn invocation(words: &[String], mended: &mut Vec<String>) -> Result<Invocation, 
                     OptionsError::new(format!("--{} has no value", key.escape_debug()))
                 })?,
         };
-        let value = match value.contains(UNKNOWN) {
+        // Names are only shown.
+        let value = match key == "name" {
+            true => told(&value),
             false => value,
-            // Names are only shown.
-            true if key == "name" => told(&value),
-            true => {
-                mended.push(format!(
-                    "the value of {} is not told by the text; judged without it",
-                    key.escape_debug()
-                ));
-                continue;
-            }
         };
         if key == "name" {
-            finish(job.take(), &mut global, &mut result)?;
+            finish(job.take(), open, &mut global, &mut result)?;
             job = Some((value, Vec::new()));
         } else if let Some((_, options)) = job.as_mut() {
             options.push((key, value));
@@ -291,17 +374,30 @@ fn invocation(words: &[String], mended: &mut Vec<String>) -> Result<Invocation, 
             global.push((key, value));
         }
     }
-    finish(job, &mut global, &mut result)?;
-    if result.jobs.is_empty() && result.job_files.is_empty() {
+    finish(job, open, &mut global, &mut result)?;
+    if result.jobs.is_empty() && result.job_files.is_empty() && open {
         return Err(OptionsError::new(
-            "no job in it: fio needs --name=… for a job on the command line, or a job file",
+            "the text does not say which job fio runs: it stands in a variable that is set elsewhere",
         ));
+    }
+    if result.jobs.is_empty() && result.job_files.is_empty() {
+        return Err(OptionsError::new(NO_JOB));
     }
     Ok(result)
 }
 
+/// Whether a word of which a part is not known is the path of a job file.
+fn is_job_file(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    !name.contains(UNKNOWN)
+        && [".fio", ".job", ".ini"]
+            .iter()
+            .any(|end| name.ends_with(end))
+}
+
 fn finish(
     job: Option<(String, Vec<(String, String)>)>,
+    open: bool,
     global: &mut Vec<(String, String)>,
     result: &mut Invocation,
 ) -> Result<(), OptionsError> {
@@ -313,7 +409,33 @@ fn finish(
         return Ok(());
     }
     let all = global.iter().cloned().chain(options);
-    let job = JobOptions::from_given(&name, all, Source::Complete)?;
+    let mut job = with_unknown(&name, all)?;
+    job.open = open;
     result.jobs.push(job);
     Ok(())
+}
+
+/// A job of options of which some values are not known.
+pub(super) fn with_unknown(
+    name: &str,
+    given: impl IntoIterator<Item = (String, String)>,
+) -> Result<JobOptions, OptionsError> {
+    let mut unknown = BTreeSet::new();
+    let mut known: Vec<(String, String)> = Vec::new();
+    for (key, value) in given {
+        let key = canonical(&key);
+        match value.contains(UNKNOWN) {
+            true => {
+                known.retain(|(one, _)| *one != key);
+                unknown.insert(key);
+            }
+            false => {
+                unknown.remove(&key);
+                known.push((key, value));
+            }
+        }
+    }
+    let mut job = JobOptions::from_given(name, known, Source::Complete)?;
+    job.unknown = unknown;
+    Ok(job)
 }

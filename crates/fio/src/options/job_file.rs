@@ -1,16 +1,27 @@
 //! Job files (ini).
 
-use super::{JobOptions, OptionsError, Source, canonical};
+use super::command_line::with_unknown;
+use super::shell::UNKNOWN;
+use super::{JobOptions, OptionsError, canonical};
 use assay_model::secrets;
+use std::collections::BTreeMap;
 
 /// Files that include one another go no deeper than this.
 const DEEPEST: usize = 8;
 /// Lines that includes make at most: a file that includes another one twice doubles with each level.
 const MOST_LINES: usize = 1 << 20;
 
-/// For text that has no place among files.
-pub(super) fn not_followed(_: &str) -> Result<String, String> {
-    Err("`include` is not followed here: give the included file as well, or paste it in".to_owned())
+/// Gives the text of a file that is included, or says why not.
+pub type Include<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
+
+/// What is around a job file.
+#[derive(Default)]
+pub struct Surroundings<'a> {
+    /// Gives the text of a file that `include` names; without it nothing is followed.
+    pub included: Option<&'a mut Include<'a>>,
+    /// Variables by name, without `$`: those of the environment, and fio's own `ncpus`, `mb_memory` and
+    /// `pagesize`.
+    pub set: BTreeMap<String, String>,
 }
 
 /// The jobs of a job file; `file` is only named in errors.
@@ -19,14 +30,57 @@ pub(super) fn not_followed(_: &str) -> Result<String, String> {
 /// Names the line: an option outside a section, `include`, a value that fio would refuse; or the
 /// file when it has no job.
 pub fn job_file(text: &str, file: &str) -> Result<Vec<JobOptions>, OptionsError> {
-    job_file_with(text, file, &mut not_followed)
+    job_file_in(text, file, &mut Surroundings::default(), &mut Vec::new())
+}
+
+/// Values that fio fills in itself (`fio_keywords`, options.c); `$jobname` stays.
+const KEYWORDS: [&str; 3] = ["pagesize", "mb_memory", "ncpus"];
+
+/// Fills in the variables of a value as fio does: `${NAME}` from the environment, keywords, and a sum
+/// where a keyword was filled in (`fio_keyword_replace`, options.c).
+fn fill(value: &str, set: &BTreeMap<String, String>, missing: &mut Vec<String>) -> String {
+    let mut out = String::new();
+    let mut rest = value;
+    let mut look_up = |name: &str, out: &mut String| match set.get(name) {
+        Some(value) => out.push_str(value),
+        None => {
+            missing.push(name.to_owned());
+            out.push(UNKNOWN);
+        }
+    };
+    while let Some(at) = rest.find("${") {
+        let Some(end) = rest[at..].find('}') else {
+            break;
+        };
+        out.push_str(&rest[..at]);
+        look_up(&rest[at + 2..at + end], &mut out);
+        rest = &rest[at + end + 1..];
+    }
+    out.push_str(rest);
+    let keyword = KEYWORDS
+        .iter()
+        .find(|name| out.contains(&format!("${name}")));
+    if let Some(keyword) = keyword {
+        let mut filled = String::new();
+        look_up(keyword, &mut filled);
+        out = out.replace(&format!("${keyword}"), &filled);
+        match out.contains(UNKNOWN) {
+            true => out = UNKNOWN.to_string(),
+            false => {
+                if let Some(sum) = super::quantity::sum(&out) {
+                    out = sum.to_string();
+                }
+            }
+        }
+    }
+    out
 }
 
 /// Lines with their numbers in the file that was given, and includes put in their place.
 fn lines(
     text: &str,
     at: &dyn Fn(usize, String) -> OptionsError,
-    included: &mut dyn FnMut(&str) -> Result<String, String>,
+    around: &mut Surroundings<'_>,
     depth: usize,
     number: Option<usize>,
     out: &mut Vec<(usize, String)>,
@@ -46,21 +100,31 @@ fn lines(
             ));
         }
         let name = name.trim();
-        let inner = included(name)
-            .map_err(|why| at(number, format!("include {}: {why}", name.escape_debug())))?;
-        lines(&inner, at, included, depth + 1, Some(number), out)?;
+        let inner = match around.included.as_mut() {
+            Some(included) => included(name),
+            None => Err(NOT_FOLLOWED.to_owned()),
+        };
+        let inner =
+            inner.map_err(|why| at(number, format!("include {}: {why}", name.escape_debug())))?;
+        lines(&inner, at, around, depth + 1, Some(number), out)?;
     }
     Ok(())
 }
 
-/// The same; `included` gives the text of a file that `include` names.
+/// For text that has no place among files.
+const NOT_FOLLOWED: &str =
+    "`include` is not followed here: give the included file as well, or paste it in";
+
+/// The same, with what is around the file. What is not known in it is an unknown value of its option,
+/// and stands in `notes`.
 ///
 /// # Errors
-/// As [`job_file`], or what `included` says.
-pub fn job_file_with(
+/// As [`job_file`], or an included file cannot be read.
+pub fn job_file_in(
     text: &str,
     file: &str,
-    included: &mut dyn FnMut(&str) -> Result<String, String>,
+    around: &mut Surroundings<'_>,
+    notes: &mut Vec<String>,
 ) -> Result<Vec<JobOptions>, OptionsError> {
     let mut global = Lines::new();
     let mut jobs = Vec::new();
@@ -70,7 +134,8 @@ pub fn job_file_with(
         message,
     };
     let mut all = Vec::new();
-    lines(text, &at, included, 0, None, &mut all)?;
+    lines(text, &at, around, 0, None, &mut all)?;
+    let mut missing = Vec::new();
     for (number, line) in &all {
         let (number, line) = (*number, line.as_str());
         if line.is_empty() {
@@ -101,9 +166,25 @@ pub fn job_file_with(
             ));
         };
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
-        section
-            .options
-            .push((key.trim().to_owned(), value.trim().to_owned(), number));
+        let (key, before) = (key.trim(), missing.len());
+        let value = fill(value.trim(), &around.set, &mut missing);
+        for name in &missing[before..] {
+            let note = format!(
+                "{} is not known: `{}` is not set (give it with --set {}=VALUE{})",
+                key.escape_debug(),
+                name.escape_debug(),
+                name.escape_debug(),
+                if KEYWORDS.contains(&name.as_str()) {
+                    ""
+                } else {
+                    ", or in the environment"
+                }
+            );
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        section.options.push((key.to_owned(), value, number));
     }
     if let Some(done) = section.take() {
         done.finish(&mut global, &mut jobs, &at)?;
@@ -143,7 +224,7 @@ impl Section {
         let given = all
             .iter()
             .map(|(key, value, _)| (key.clone(), value.clone()));
-        let job = JobOptions::from_given(&self.name, given, Source::Complete).map_err(|error| {
+        let job = with_unknown(&self.name, given).map_err(|error| {
             let refused = error.message.split('=').next().unwrap_or_default();
             let line = all
                 .iter()

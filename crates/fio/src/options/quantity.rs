@@ -81,3 +81,56 @@ pub(super) fn time(text: &str) -> Option<Nanos> {
     let value = number.parse::<f64>().ok()? * unit as f64;
     (value.is_finite() && value < u64::MAX as f64).then_some(Nanos(value as u64))
 }
+
+/// The value of a sum of whole numbers: `+ - * / %` and brackets.
+#[must_use]
+pub(super) fn sum(text: &str) -> Option<u64> {
+    let chars: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let mut at = 0;
+    let value = added(&chars, &mut at, 0)?;
+    (at == chars.len()).then(|| u64::try_from(value).ok())?
+}
+
+/// Brackets within brackets go no deeper than this.
+const DEEPEST: usize = 32;
+
+fn added(chars: &[char], at: &mut usize, depth: usize) -> Option<i128> {
+    let mut value = multiplied(chars, at, depth)?;
+    while let Some(sign @ ('+' | '-')) = chars.get(*at) {
+        *at += 1;
+        let next = multiplied(chars, at, depth)?;
+        value = match sign {
+            '+' => value.checked_add(next)?,
+            _ => value.checked_sub(next)?,
+        };
+    }
+    Some(value)
+}
+
+fn multiplied(chars: &[char], at: &mut usize, depth: usize) -> Option<i128> {
+    let mut value = number(chars, at, depth)?;
+    while let Some(sign @ ('*' | '/' | '%')) = chars.get(*at) {
+        *at += 1;
+        let next = number(chars, at, depth)?;
+        value = match sign {
+            '*' => value.checked_mul(next)?,
+            '/' => value.checked_div(next)?,
+            _ => value.checked_rem(next)?,
+        };
+    }
+    Some(value)
+}
+
+fn number(chars: &[char], at: &mut usize, depth: usize) -> Option<i128> {
+    if chars.get(*at) == Some(&'(') && depth < DEEPEST {
+        *at += 1;
+        let value = added(chars, at, depth + 1)?;
+        let closed = chars.get(*at) == Some(&')');
+        *at += 1;
+        return closed.then_some(value);
+    }
+    let rest = chars.get(*at..)?;
+    let digits: String = rest.iter().take_while(|c| c.is_ascii_digit()).collect();
+    *at += digits.len();
+    digits.parse().ok()
+}

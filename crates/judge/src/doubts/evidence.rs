@@ -25,6 +25,8 @@ pub struct Evidence<'a> {
     pub options: Option<&'a JobOptions>,
     /// Other jobs of the same call that run at the same time on the same file, by name.
     pub beside: &'a [&'a str],
+    /// Other sections of the same call whose figures are summed up with this one's, by name.
+    pub grouped: &'a [&'a str],
     /// What was measured: all jobs that ran together on the target.
     pub results: &'a [Worker],
     /// Rate over time.

@@ -1,8 +1,11 @@
 //! `group_reporting` sums jobs up: a straggler disappears (observed: one with 50 IOPS), options and name
-//! come from different jobs, `job_runtime` is a sum.
+//! come from different jobs, `job_runtime` is a sum. Sections are summed up as well, where no `stonewall` or
+//! `new_group` stands between them: the sum has the name of the first and the options of the last.
 
-use crate::doubts::{Evidence, suspect};
+use crate::doubts::{Evidence, Origin, clean, suspect, void};
+use assay_fio::options::JobOptions;
 use assay_model::Doubt;
+use assay_model::sample::Worker;
 
 /// Name of the rule.
 pub const CODE: &str = "grouped-jobs";
@@ -11,18 +14,38 @@ const SUMMED: f64 = 1.5;
 
 pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     let options = evidence.options?;
+    // assay's own jobs have no sections.
+    let entry = match (evidence.results, evidence.source) {
+        ([entry], Origin::Imported) => Some(entry),
+        _ => None,
+    };
+    let jobs = entry.map_or(1, |entry| jobs_in(entry, options.iodepth));
+    // Copies of one section are jobs of one kind; more than that are sections.
+    let sections = jobs > options.numjobs && jobs as f64 >= options.numjobs as f64 * SUMMED;
+    if !evidence.grouped.is_empty() || sections {
+        let seen = match evidence.grouped {
+            [] => format!(
+                "{jobs} jobs of several sections are one figure: it has the name of the first, and the options \
+                 that are echoed are those of the last"
+            ),
+            [one] => format!("`{}` is summed up with it into one figure", clean(one)),
+            [one, rest @ ..] => format!(
+                "`{}` and {} more sections are summed up with it into one figure",
+                clean(one),
+                rest.len()
+            ),
+        };
+        return Some(void(
+            CODE,
+            seen,
+            "Leave group_reporting out, or put stonewall or new_group between sections that differ.",
+        ));
+    }
     if options.numjobs < 2 {
         return None;
     }
     let by_flag = options.is_on("group_reporting", false);
-    let by_runtime = evidence.results.iter().any(|job| {
-        let longest = [job.read(), job.write(), job.trim()]
-            .into_iter()
-            .flatten()
-            .map(|io| io.runtime.0)
-            .max();
-        longest.is_some_and(|longest| longest > 0 && job.runtime.0 as f64 > longest as f64 * SUMMED)
-    });
+    let by_runtime = evidence.results.iter().any(|job| summed(job) > SUMMED);
     (by_flag || by_runtime).then(|| {
         suspect(
             CODE,
@@ -33,4 +56,67 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
             "Leave group_reporting out and sum up the jobs yourself.",
         )
     })
+}
+
+/// For each job of a call, the other sections that are reported together with it.
+pub(super) fn sections<'a>(jobs: &'a [JobOptions], stages: &[usize]) -> Vec<Vec<&'a str>> {
+    let mut group = 0usize;
+    let groups: Vec<(usize, usize)> = jobs
+        .iter()
+        .zip(stages)
+        .map(|(job, stage)| {
+            group +=
+                usize::from(job.is_on("new_group", false) || job.unknown.contains("new_group"));
+            (*stage, group)
+        })
+        .collect();
+    let reported = |at: usize| jobs[at].is_on("group_reporting", false);
+    (0..jobs.len())
+        .map(|a| {
+            let others = (0..jobs.len()).filter(|b| {
+                *b != a
+                    && groups[a] == groups[*b]
+                    && reported(a)
+                    && reported(*b)
+                    && differ(&jobs[a], &jobs[*b])
+            });
+            others.map(|b| jobs[b].name.as_str()).collect()
+        })
+        .collect()
+}
+
+/// Whether two sections ask for different loads.
+fn differ(a: &JobOptions, b: &JobOptions) -> bool {
+    const LOAD: [&str; 8] = [
+        "rw", "bs", "bsrange", "bssplit", "iodepth", "ioengine", "direct", "rate",
+    ];
+    LOAD.iter().any(|key| a.given(key) != b.given(key))
+}
+
+/// How often the longest direction of an entry goes into its `job_runtime`.
+fn summed(job: &Worker) -> f64 {
+    let directions = [job.read(), job.write(), job.trim()];
+    let longest = directions
+        .into_iter()
+        .flatten()
+        .map(|io| io.runtime.0)
+        .max();
+    match longest {
+        Some(longest) if longest > 0 => job.runtime.0 as f64 / longest as f64,
+        _ => 1.0,
+    }
+}
+
+/// How many jobs an entry sums up: by their times, else by more I/Os in flight than one job may have.
+fn jobs_in(job: &Worker, depth: u64) -> u64 {
+    let by_time = summed(job);
+    if job.runtime.0 > 0 {
+        return by_time.round() as u64;
+    }
+    let in_flight: f64 = [job.read(), job.write()]
+        .into_iter()
+        .flatten()
+        .map(|io| io.per_s * io.lat.mean.max(io.slat.mean + io.clat.mean) / 1e9)
+        .sum();
+    (in_flight / depth.max(1) as f64).round() as u64
 }

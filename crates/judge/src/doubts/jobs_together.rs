@@ -2,8 +2,11 @@
 //! two measurements of one file then measure each other.
 
 use crate::doubts::{Evidence, clean, suspect};
+use assay_fio::json::Document;
 use assay_fio::options::JobOptions;
 use assay_model::Doubt;
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Name of the rule.
 pub const CODE: &str = "jobs-together";
@@ -21,17 +24,68 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     ))
 }
 
-/// For each job, the names of those that run at the same time on one of its files.
-#[must_use]
-pub(super) fn beside(jobs: &[JobOptions]) -> Vec<Vec<&str>> {
+/// The stage in which each job of a job file runs: those of one stage run at the same time.
+pub(super) fn stages(jobs: &[JobOptions]) -> Vec<usize> {
     let mut stage = 0usize;
-    let stages: Vec<usize> = jobs
-        .iter()
+    jobs.iter()
         .map(|job| {
-            stage += usize::from(job.is_on("stonewall", false));
+            stage +=
+                usize::from(job.is_on("stonewall", false) || job.unknown.contains("stonewall"));
             stage
         })
+        .collect()
+}
+
+/// Seconds that fio takes beside the stages themselves: it counts whole seconds, and lays files out.
+const BESIDE: f64 = 2.0;
+
+/// The stage in which each group of equal jobs of a result ran. fio does not echo `stonewall` without a
+/// value; it begins a new `groupid`, as `new_group` does, and then `elapsed` is the sum of the stages.
+pub(super) fn stages_of_result(
+    document: &Document,
+    groups: &[Range<usize>],
+    jobs: &[JobOptions],
+) -> Vec<usize> {
+    let by_option = stages(jobs);
+    let first = |range: &Range<usize>| document.jobs.get(range.start);
+    let ids: Vec<u32> = groups
+        .iter()
+        .map(|range| first(range).map_or(0, |job| job.fio.group))
         .collect();
+    // How long each group took, its warm-up included.
+    let mut times: BTreeMap<u32, f64> = BTreeMap::new();
+    for ((range, id), options) in groups.iter().zip(&ids).zip(jobs) {
+        let ramp = options.ramp.map_or(0.0, |ramp| ramp.0 as f64 / 1e9);
+        for job in document.jobs.get(range.clone()).unwrap_or_default() {
+            let directions = [job.read(), job.write(), job.trim()];
+            let longest = directions
+                .into_iter()
+                .flatten()
+                .map(|io| io.runtime.0)
+                .max();
+            let took = longest.unwrap_or(0) as f64 / 1e9 + ramp;
+            let known = times.entry(*id).or_default();
+            *known = known.max(took);
+        }
+    }
+    let sum: f64 = times.values().sum();
+    let longest = times.values().copied().fold(0.0, f64::max);
+    let elapsed = document.elapsed_s as f64;
+    let at_once =
+        elapsed > 0.0 && sum - longest > BESIDE && elapsed < longest + (sum - longest) / 2.0;
+    match at_once {
+        true => by_option,
+        false => ids
+            .iter()
+            .zip(by_option)
+            .map(|(id, stage)| *id as usize * (jobs.len() + 1) + stage)
+            .collect(),
+    }
+}
+
+/// For each job, the names of those that run at the same time on one of its files.
+#[must_use]
+pub(super) fn beside<'a>(jobs: &'a [JobOptions], stages: &[usize]) -> Vec<Vec<&'a str>> {
     let together = |a: usize, b: usize| {
         let waits = |at: usize| jobs[at].given("wait_for").is_some();
         a != b && stages[a] == stages[b] && !waits(a) && !waits(b) && share(&jobs[a], &jobs[b])

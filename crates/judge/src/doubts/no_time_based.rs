@@ -24,6 +24,21 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
             "Give a runtime, such as runtime=60 with time_based=1.",
         ));
     }
+    if evidence.results.is_empty()
+        && options.is_on("time_based", false)
+        && options.runtime.is_none()
+    {
+        return Some(suspect(
+            CODE,
+            "time_based without runtime is refused by fio (\"requires a runtime/timeout setting\"): the job \
+             ends when everything is done once"
+                .to_owned(),
+            "Give a runtime, such as runtime=60 with time_based=1.",
+        ));
+    }
+    if let Some(doubt) = within_ramp(evidence) {
+        return Some(doubt);
+    }
     let asked = options.runtime?;
     if options.is_on("time_based", false) {
         return None;
@@ -54,4 +69,32 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     } else {
         suspect(CODE, seen, REMEDY)
     })
+}
+
+/// A job that ends before its `ramp_time` has passed: fio then counts what it did in that time (3.33).
+fn within_ramp(evidence: &Evidence) -> Option<Doubt> {
+    let options = evidence.options?;
+    let ramp = options.ramp?;
+    if options.is_on("time_based", false) && options.runtime.is_some() {
+        return None;
+    }
+    let seen = match evidence.longest_runtime() {
+        Some(took) if took.0 < ramp.0 => {
+            format!(
+                "the job ended after {took}, within its ramp_time of {ramp}: its figures are of the warm-up"
+            )
+        }
+        Some(_) => return None,
+        None if evidence.results.is_empty() && options.complete() && options.runtime.is_none() => {
+            format!(
+                "ramp_time={ramp} without a time: a job that ends within it is reported with its warm-up"
+            )
+        }
+        None => return None,
+    };
+    Some(suspect(
+        CODE,
+        seen,
+        "Add time_based=1 and a runtime; fio counts it from the end of the ramp_time.",
+    ))
 }

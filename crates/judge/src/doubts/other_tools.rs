@@ -23,16 +23,20 @@ pub struct OtherTool {
 const USE_FIO: &str = "`assay run` measures both, each by itself, with the cache left out.";
 const NO_CACHE: &str = "Leave the page cache out (direct I/O), or give it several times the RAM.";
 
+/// Whether a program is one of those that are explained.
+#[must_use]
+pub fn is_tool(program: &str) -> bool {
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    let name = name.to_ascii_lowercase();
+    TOOLS
+        .iter()
+        .any(|(known, _)| *known == name.trim_end_matches(".exe"))
+}
+
 /// Explains a command that is already split into words; none when it is no known tool.
 #[must_use]
 pub fn other_tool(words: &[String]) -> Option<OtherTool> {
-    let at = words.iter().position(|word| {
-        let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
-        let name = name.to_ascii_lowercase();
-        TOOLS
-            .iter()
-            .any(|(known, _)| *known == name.trim_end_matches(".exe"))
-    })?;
+    let at = words.iter().position(|word| is_tool(word))?;
     let name = words[at].rsplit(['/', '\\']).next()?.to_ascii_lowercase();
     let (_, explain) = TOOLS
         .iter()
@@ -171,14 +175,26 @@ fn sysbench(words: &[String]) -> Option<OtherTool> {
         return None;
     }
     let mode = long(words, "file-test-mode").unwrap_or("none given");
-    let direct = long(words, "file-extra-flags").is_some_and(|flags| flags.contains("direct"));
+    let flags = long(words, "file-extra-flags").unwrap_or_default();
+    let has = |flag: &str| flags.split(',').any(|one| one == flag);
+    let on = |key: &str, default: bool| match long(words, key) {
+        Some(value) => matches!(value, "on" | "true" | "1" | "yes"),
+        None => default,
+    };
+    let (reads, writes) = match mode {
+        "seqrd" | "rndrd" => (true, false),
+        "seqwr" | "seqrewr" | "rndwr" => (false, true),
+        _ => (true, true),
+    };
+    let each = on("file-fsync-all", false);
     let mut doubts = Vec::new();
-    if !direct {
+    if !has("direct") {
         let what = "no --file-extra-flags=direct";
-        if !matches!(mode, "seqwr" | "seqrewr" | "rndwr") {
+        if reads {
             doubts.push(cached_read(what));
         }
-        if !matches!(mode, "seqrd" | "rndrd") {
+        // Each write waits until it is on the disk.
+        if writes && !each && !has("sync") && !has("dsync") {
             doubts.push(cached_write(what));
         }
     }
@@ -198,19 +214,41 @@ fn sysbench(words: &[String]) -> Option<OtherTool> {
     Some(OtherTool {
         name: "sysbench",
         measures: format!(
-            "{mode} in blocks of {} on {} files of {} in all, {} thread(s), with an fsync of all files after \
-             every {} requests that counts as a request of its own",
+            "{mode} in blocks of {} on {} files of {} in all, {} thread(s){}",
             long(words, "file-block-size").unwrap_or("16K"),
             long(words, "file-num").unwrap_or("128"),
             long(words, "file-total-size").unwrap_or("2G"),
             long(words, "threads")
                 .or(long(words, "num-threads"))
                 .unwrap_or("1"),
-            long(words, "file-fsync-freq").unwrap_or("100"),
+            match writes {
+                true => flushes(words, each, on("file-fsync-end", true)),
+                false => String::new(),
+            },
         ),
         doubts,
         overwrites: None,
     })
+}
+
+/// When sysbench flushes, as strace shows of 1.0.20.
+fn flushes(words: &[String], each: bool, at_end: bool) -> String {
+    let call = match long(words, "file-fsync-mode") {
+        Some("fdatasync") => "fdatasync",
+        _ => "fsync",
+    };
+    let freq = long(words, "file-fsync-freq").unwrap_or("100");
+    match (each, freq) {
+        (true, _) => {
+            format!(", with an {call} after every write that counts as a request of its own")
+                .replace("an fdatasync", "a fdatasync")
+        }
+        (false, "0") if at_end => format!(", with {call} of all files at the end only"),
+        (false, "0") => ", without any fsync".to_owned(),
+        (false, freq) => format!(
+            ", with {call} of all files after every {freq} requests that counts as a request of its own"
+        ),
+    }
 }
 
 fn bonnie(words: &[String]) -> Option<OtherTool> {
@@ -275,16 +313,35 @@ fn iozone(words: &[String]) -> Option<OtherTool> {
             doubts.push(cached_write("no -I, -o or -e"));
         }
     }
-    let after = words.iter().position(|word| word == "-f");
-    let file = after.and_then(|at| words.get(at + 1)).map(String::as_str);
+    // `-g 16G` or `-g16G`.
+    let value = |flag: &str| {
+        let at = words.iter().position(|word| word.starts_with(flag))?;
+        match words[at].strip_prefix(flag) {
+            Some("") => words.get(at + 1).map(String::as_str),
+            attached => attached,
+        }
+    };
+    // Letters may stand together: -Rac.
+    let letters = |word: &String| {
+        let letters = word.strip_prefix('-').unwrap_or_default();
+        letters.len() <= 4 && letters.contains('a') && letters.chars().all(char::is_alphabetic)
+    };
+    let auto = words.iter().any(letters);
+    let sizes = match (value("-s"), auto, value("-g")) {
+        (Some(size), _, _) => format!("files of {size}"),
+        (None, true, Some(largest)) => format!("files up to {largest} (-g)"),
+        (None, true, None) => {
+            "-a goes up to 512 MB, which fits into the RAM of most machines".to_owned()
+        }
+        (None, false, _) => "a file of 512 KB, which fits into any RAM".to_owned(),
+    };
     Some(OtherTool {
         name: "iozone",
-        measures:
-            "one stream for each file size and record size, one request at a time; -a goes up to \
-                   512 MB, which fits into the RAM of most machines"
-                .to_owned(),
+        measures: format!(
+            "one stream for each file size and record size, one request at a time; {sizes}"
+        ),
         doubts,
-        overwrites: device(file),
+        overwrites: device(value("-f")),
     })
 }
 
@@ -404,6 +461,35 @@ mod tests {
                 &[page_cache_read::CODE, page_cache_write::CODE],
             ),
             ("iozone -I -s 8g -r 4k", &[]),
+            ("iozone -a -g 16G -o", &[page_cache_read::CODE]),
+            (
+                "sysbench fileio --file-test-mode=rndwr --file-fsync-all=on --time=60 run",
+                &[],
+            ),
+            (
+                "sysbench fileio --file-test-mode=rndwr --file-fsync-all --file-fsync-all=off --time=60 run",
+                &[page_cache_write::CODE],
+            ),
+            (
+                "sysbench fileio --file-test-mode=seqwr --file-extra-flags=sync --time=60 run",
+                &[],
+            ),
+            (
+                "sysbench fileio --file-test-mode=rndrw --file-extra-flags=dsync --time=60 run",
+                &[page_cache_read::CODE],
+            ),
+            (
+                "sysbench fileio --file-test-mode=rndwr --file-fsync-freq=0 --time=60 run",
+                &[page_cache_write::CODE],
+            ),
+            (
+                "sysbench fileio --file-test-mode=rndrd --file-fsync-all=on --time=60 run",
+                &[page_cache_read::CODE],
+            ),
+            (
+                "sysbench fileio --file-test-mode=rndwr --file-extra-flags=sync,direct --time=60 run",
+                &[],
+            ),
             (
                 "diskspd.exe -b4K -w100 -d10 c:\\t.dat",
                 &[
@@ -426,6 +512,49 @@ mod tests {
         };
         for text in ["sysbench cpu run", "hdparm -I /dev/sda", "ls -l", ""] {
             assert_eq!(none(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn options_change_the_sentence() {
+        let sysbench = |rest: &str| {
+            explained(&format!(
+                "sysbench fileio --file-test-mode=rndwr {rest} run"
+            ))
+            .measures
+        };
+        // As strace counts them: 1.0.20, 200 requests on one file.
+        for (rest, wanted) in [
+            ("", "after every 100 requests"),
+            ("--file-fsync-freq=10", "after every 10 requests"),
+            ("--file-fsync-all=on", "after every write"),
+            ("--file-fsync-freq=0", "at the end only"),
+            (
+                "--file-fsync-freq=0 --file-fsync-end=off",
+                "without any fsync",
+            ),
+            (
+                "--file-fsync-mode=fdatasync",
+                "fdatasync of all files after every 100",
+            ),
+        ] {
+            assert!(
+                sysbench(rest).contains(wanted),
+                "{rest}: {}",
+                sysbench(rest)
+            );
+        }
+        let read = explained("sysbench fileio --file-test-mode=rndrd run").measures;
+        assert!(!read.contains("sync"), "{read}");
+        for (text, wanted) in [
+            ("iozone -a", "512 MB"),
+            ("iozone -a -g 16G", "up to 16G"),
+            ("iozone -a -g16G", "up to 16G"),
+            ("iozone -Ra -n 1g -g 64g -b out.xls", "up to 64g"),
+            ("iozone -s 32g -r 1m -i 0", "files of 32g"),
+        ] {
+            let measures = explained(text).measures;
+            assert!(measures.contains(wanted), "{text}: {measures}");
         }
     }
 

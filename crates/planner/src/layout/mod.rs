@@ -13,7 +13,7 @@ pub use describe::{
 };
 pub use enumerate::{Search, search};
 pub use stripes::{Placement, declustered};
-pub use wants::{Io, Want, best, pareto, rank};
+pub use wants::{Io, Want, best, buildable, nearest, pareto, rank};
 
 use crate::btrfs::Profile;
 use crate::durability::Assumptions;

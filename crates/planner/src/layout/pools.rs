@@ -173,9 +173,9 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanErr
             BlockShare {
                 block,
                 allocated: kinds.first().map(|kind| kind.allocated(block, pool.ashift)),
-                refreservation: context
-                    .volume
-                    .map(|size| zfs::refreservation(&kinds, pool.ashift, size, block)),
+                refreservation: context.volume.map(|size| {
+                    zfs::refreservation(&kinds, pool.ashift, size, block, pool.version)
+                }),
                 share: data as f64 / raw.max(1) as f64,
                 fits: pool.data_at(block, &capacity),
                 pointers: Some(zfs::pointers(pool.data_at(block, &capacity), block)),

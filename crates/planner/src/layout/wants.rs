@@ -99,21 +99,32 @@ impl Want {
     /// Whether a layout meets the demand. A layout of unknown cost meets no demand on cost.
     #[must_use]
     pub fn met(&self, plan: &Plan) -> bool {
-        let value = match self.field {
+        match (self.value(plan), self.at_least) {
+            (None, _) => false,
+            (Some(value), true) => value >= self.bound,
+            (Some(value), false) => value <= self.bound,
+        }
+    }
+
+    /// How far a layout misses the demand, as a share of it; 0 when it is met.
+    fn shortfall(&self, plan: &Plan) -> f64 {
+        match (self.met(plan), self.value(plan)) {
+            (true, _) => 0.0,
+            (false, None) => f64::MAX,
+            (false, Some(value)) => (value - self.bound).abs() / self.bound.max(f64::MIN_POSITIVE),
+        }
+    }
+
+    /// The figure that the demand is about.
+    fn value(&self, plan: &Plan) -> Option<f64> {
+        Some(match self.field {
             Field::Usable => plan.usable as f64,
             Field::Efficiency => plan.efficiency,
-            Field::Cost => match plan.cost {
-                Some(cost) => cost,
-                None => return false,
-            },
+            Field::Cost => plan.cost?,
             Field::Rebuild => plan.rebuild_seconds.unwrap_or(0.0),
             Field::Loss => plan.loss_per_year,
             Field::Survive => plan.survives as f64,
-        };
-        match self.at_least {
-            true => value >= self.bound,
-            false => value <= self.bound,
-        }
+        })
     }
 }
 
@@ -141,8 +152,21 @@ pub fn rank(plans: &mut Vec<Plan>, wants: &[Want], io: Option<Io>) {
     });
 }
 
+/// The layout that somebody builds and that misses the demands least.
+#[must_use]
+pub fn nearest<'p>(plans: &'p [Plan], wants: &[Want]) -> Option<&'p Plan> {
+    let missed = |plan: &Plan| wants.iter().map(|want| want.shortfall(plan)).sum::<f64>();
+    let built = plans.iter().filter(|plan| sensible(plan));
+    built.min_by(|a, b| {
+        missed(a)
+            .total_cmp(&missed(b))
+            .then(b.survives.cmp(&a.survives))
+    })
+}
+
 /// Whether a file system or RAID in wide use lays data out like this.
-fn buildable(plan: &Plan) -> bool {
+#[must_use]
+pub fn buildable(plan: &Plan) -> bool {
     plan.family != "declustered"
 }
 

@@ -36,6 +36,13 @@ impl Version {
         self >= Self::new(0, 8, 0)
     }
 
+    /// A volume's reservation counts what its blocks cost on raidz (`volsize_from_vdevs`,
+    /// libzfs_dataset.c, 0.8.2).
+    #[must_use]
+    pub fn reservation_counts_raidz(self) -> bool {
+        self >= Self::new(0, 8, 2)
+    }
+
     /// The slop is at most 128 GiB (`spa_max_slop`, spa_misc.c, 2.0.6).
     #[must_use]
     pub fn slop_is_capped(self) -> bool {

@@ -1,17 +1,26 @@
 //! What a volume reserves, and what the block pointers of data take.
 
 use super::vdev::{DEFLATE_BLOCK, Kind};
+use super::version::Version;
 
 /// `refreservation` that `zfs create -V volsize -b block` sets, in bytes.
 ///
 /// Source: `zvol_volsize_to_reservation`, `volsize_from_vdevs` (libzfs_dataset.c, OpenZFS 2.1.11):
 /// the data blocks, scaled by what they cost on the worst raidz or dRAID vdev against a 128 KiB
-/// block, and an uncompressed 128 KiB indirect block for every 128 blocks of each level, twice.
+/// block, and an uncompressed 128 KiB indirect block for every 1024 blocks of each level, twice. Before
+/// 0.8.2 data counted as its size, whatever it cost on raidz (`zvol_volsize_to_reservation` of 0.8.1).
 #[must_use]
-pub fn refreservation(vdevs: &[Kind], ashift: u32, volsize: u64, block: u64) -> u64 {
+pub fn refreservation(
+    vdevs: &[Kind],
+    ashift: u32,
+    volsize: u64,
+    block: u64,
+    version: Version,
+) -> u64 {
     let mut blocks = volsize / block;
     let scaled = vdevs
         .iter()
+        .filter(|_| version.reservation_counts_raidz())
         .filter_map(|&kind| match kind {
             Kind::Raidz { .. } | Kind::Draid { .. } => Some(
                 u128::from(blocks)
@@ -54,6 +63,37 @@ pub fn pointers(data: u64, block: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// openzfs/zfs#8973: volumes on raidz, before and since.
+    #[test]
+    fn raidz_counts_since_0_8_2() {
+        let raidz = |parity, children| [Kind::Raidz { parity, children }];
+        let tib = 1u64 << 40;
+        let of = |kinds: &[Kind], size, block, version: &str| {
+            refreservation(kinds, 12, size, block, version.parse().unwrap()) as f64 / tib as f64
+        };
+        for (version, wanted) in [
+            ("0.7", 15.47),
+            ("0.7.13", 15.47),
+            ("0.8.0", 15.47),
+            ("0.8.1", 15.47),
+            ("0.8.2", 24.47),
+            ("0.8", 24.47),
+            ("2.0.2", 24.47),
+        ] {
+            let ours = of(&raidz(1, 5), 15 * tib, 8192, version);
+            assert!((ours - wanted).abs() < 0.02, "{version}: {ours}");
+        }
+        // Mirrors cost what they always did.
+        let mirror = [Kind::Mirror { children: 2 }];
+        assert_eq!(of(&mirror, tib, 8192, "0.7"), of(&mirror, tib, 8192, "2.4"));
+        // Blocks as large as what counts as the norm cost nothing more.
+        assert_eq!(
+            of(&raidz(2, 6), tib, 128 << 10, "0.8.1"),
+            of(&raidz(2, 6), tib, 128 << 10, "0.8.2")
+        );
+        assert!(of(&raidz(3, 8), tib, 4096, "0.8.1") < of(&raidz(3, 8), tib, 4096, "0.8.2"));
+    }
 
     #[test]
     fn pointers_take_a_share_that_the_block_size_decides() {

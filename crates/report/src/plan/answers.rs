@@ -130,6 +130,7 @@ pub fn distribution(outcome: &Distribution) -> Section {
 pub fn caches(question: &CacheQuestion, answer: &CacheAnswer) -> Vec<Section> {
     let sizes = [
         ("memory", question.memory, "idle"),
+        ("guests", question.guests, "spare"),
         ("ARC now", answer.arc.map(|arc| arc.size), "data"),
         ("ARC at most", answer.arc.map(|arc| arc.max), "copy"),
         ("headers of the L2ARC", answer.l2_header_bytes, "special"),

@@ -51,7 +51,9 @@ pub(super) fn finish_crashed(index: &std::path::Path) -> anyhow::Result<bool> {
         let undone = recover(&journal)?;
         if undone.interrupted {
             let run = journal.file_stem().unwrap_or_default().to_string_lossy();
-            eprintln!("assay: an undo ended in the middle; `assay dups undo {run}` goes on with it");
+            eprintln!(
+                "assay: an undo ended in the middle; `assay dups undo {run}` goes on with it"
+            );
             refusals(&undone.refused);
             all &= undone.refused.is_empty();
             continue;

@@ -18,6 +18,7 @@ Examples:
   assay plan cache --memory 32GiB --l2arc 120GiB --block 4KiB
   assay plan cache --memory 64GiB --working-set 200GiB --l2arc 480G --block 16KiB
   assay plan cache --memory 64GiB --working-set 200GiB --zfs 2.3
+  assay plan cache --memory 64GiB --guests 40GiB --zfs 2.3
   assay plan cache --sync-writes 200MB/s --memory 64GiB
   assay plan cache --arcstats /proc/spl/kstat/zfs/arcstats --memory 64GiB
 
@@ -32,6 +33,9 @@ pub struct Args {
     /// Memory of the machine
     #[arg(long, value_name = "SIZE", value_parser = read::size)]
     memory: Option<u64>,
+    /// Memory that guests and other programs take, all together
+    #[arg(long, value_name = "SIZE", value_parser = read::size, requires = "memory")]
+    guests: Option<u64>,
     /// Version of OpenZFS, 0.7 to 2.4, for what its ARC takes [default: the one that runs here, else
     /// 2.1.11]
     #[arg(long, value_name = "VERSION")]
@@ -91,6 +95,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     }
     let question = CacheQuestion {
         memory: args.memory,
+        guests: args.guests,
         zfs: args.zfs.or_else(running),
         working_set: args.working_set,
         l2arc: args.l2arc,
@@ -131,6 +136,15 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         if let Some(l2) = arc.l2_hit_ratio {
             line("misses served by L2ARC", format!("{:.1} %", l2 * 100.0));
         }
+    }
+    if let Some(left) = answer.left {
+        line("left beside the guests", Binary.show(left));
+    }
+    if let Some(limit) = answer.arc_limit {
+        line(
+            "zfs_arc_max, at most",
+            format!("{} ({limit})", Binary.show(limit)),
+        );
     }
     if let Some(bytes) = answer.l2_header_bytes {
         let share = answer.l2_header_share.map_or(String::new(), |share| {

@@ -9,7 +9,8 @@ use assay_model::size::Unit;
 use assay_planner::btrfs::Profile;
 use assay_planner::durability::{Assumptions, CANNOT_TELL};
 use assay_planner::layout::{
-    Context, Disk, Io, Layout, Ownership, Plan, Want, best, describe, pareto, rank, search,
+    Context, Disk, Io, Layout, Ownership, Plan, Want, best, buildable, describe, nearest, pareto,
+    rank, search,
 };
 use assay_planner::size;
 use assay_planner::zfs::Version;
@@ -63,8 +64,9 @@ pub struct Args {
     /// Sector size of ZFS as a power of two, 9 to 16
     #[arg(long, default_value_t = 12, value_name = "N", value_parser = clap::value_parser!(u32).range(9..=16))]
     ashift: u32,
-    /// recordsize or volblocksize to show the efficiency of; repeatable [default: 4 KiB to 1 MiB]
-    #[arg(long, value_name = "SIZE", value_parser = read::size)]
+    /// recordsize or volblocksize to show the efficiency of, such as 8KiB; repeatable [default: 4 KiB
+    /// to 1 MiB]
+    #[arg(long, value_name = "SIZE", value_parser = read::block)]
     block: Vec<u64>,
     /// Size of a volume, to show what it reserves by block size
     #[arg(long, value_name = "SIZE", value_parser = read::size)]
@@ -135,6 +137,9 @@ pub(super) struct Answer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     bounded: &'a Option<String>,
     found: usize,
+    /// Whether all that was found are bounds that no file system reaches.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    nobody_builds: bool,
     cannot_tell: &'static str,
     layouts: &'a [Plan],
 }
@@ -225,15 +230,6 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         }
         all
     };
-    if let Some(bad) = args
-        .block
-        .iter()
-        .find(|&&block| !(512..=16 << 20).contains(&block))
-    {
-        return Err(
-            PlanError::value(format!("block size {bad}"), "must be 512 bytes to 16 MiB").into(),
-        );
-    }
     let blocks = match args.block.is_empty() {
         true => Context::default().blocks,
         false => args.block.clone(),
@@ -296,7 +292,10 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         Load::Stream => Io::Stream,
     });
     let considered = plans.len();
+    let near = nearest(&plans, &wants).map(|plan| (plan.layout.clone(), plan.efficiency));
     rank(&mut plans, &wants, io);
+    // Where only a bound meets the demands, no file system does.
+    let nobody = args.only.is_none() && !plans.is_empty() && !plans.iter().any(buildable);
     pareto(&mut plans);
     if args.best {
         best(&mut plans);
@@ -316,6 +315,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
                 assumptions: &context,
                 bounded: &bounded,
                 found,
+                nobody_builds: nobody,
                 cannot_tell: CANNOT_TELL,
                 layouts: &plans,
             },
@@ -329,6 +329,18 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             "{}\n",
             wrap(&format!("{} ({}).", title(&offered), said(&units)), 0)
         );
+        if nobody {
+            let near = near.map_or_else(String::new, |(layout, efficiency)| {
+                format!(
+                    "; the nearest is {layout} with {:.1} % of the disks usable",
+                    efficiency * 100.0
+                )
+            });
+            let said = format!(
+                "No file system meets what is wanted{near}. What follows are bounds: nobody lays stripes out like this."
+            );
+            let _ = writeln!(text, "{}", wrap(&said, 0));
+        }
         let described = match args.only.is_some() {
             true => &plans[0],
             false => {
@@ -354,7 +366,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         let _ = writeln!(text, "{}", wrap(CANNOT_TELL, 0));
         print(&text)?;
     }
-    Ok(if plans.is_empty() {
+    Ok(if plans.is_empty() || nobody {
         Status::Findings
     } else {
         Status::Ok

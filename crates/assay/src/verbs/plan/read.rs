@@ -39,6 +39,11 @@ pub fn size(text: &str) -> Result<u64, PlanError> {
     size::parse(text).map(|(bytes, _)| bytes)
 }
 
+/// A recordsize or volblocksize for clap.
+pub fn block(text: &str) -> Result<u64, PlanError> {
+    size::parse_block(text)
+}
+
 /// A rate for clap: `150MB/s`, `150MB`.
 pub fn rate(text: &str) -> Result<u64, PlanError> {
     size(text.strip_suffix("/s").unwrap_or(text))

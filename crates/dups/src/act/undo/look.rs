@@ -185,7 +185,11 @@ impl Finder {
             }
             (Some((_, fd)), _) if self.is_as_before(&fd, entry) => return Ok(Need::Nothing(fd)),
             (_, true) => return Err(NOT_LINKED.into()),
-            (None, false) if home.as_ref().is_some_and(|(at, name)| inode(at, name).is_some()) => {
+            (None, false)
+                if home
+                    .as_ref()
+                    .is_some_and(|(at, name)| inode(at, name).is_some()) =>
+            {
                 return Err(TAKEN.into());
             }
             (Some(_), false) => return Err(TAKEN.into()),
@@ -255,7 +259,11 @@ impl Finder {
     }
 
     /// Finds a moved file under its name, or under the one that an undo gave it on its way back.
-    pub(super) fn find_moved(&mut self, entry: &Entry, place: &[u8]) -> Result<Option<Moved>, String> {
+    pub(super) fn find_moved(
+        &mut self,
+        entry: &Entry,
+        place: &[u8],
+    ) -> Result<Option<Moved>, String> {
         let anchor = entry.target.clone().unwrap_or_default();
         let root = self.anchors.stand(&anchor)?;
         let Ok((folder, name)) = root.parent(place) else {

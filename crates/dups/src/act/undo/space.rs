@@ -108,7 +108,9 @@ impl Planner {
                 None => None,
             };
             let why = why.map(str::to_owned);
-            self.plan.apart.extend(why.map(|why| refuse(&entry.step, why)));
+            self.plan
+                .apart
+                .extend(why.map(|why| refuse(&entry.step, why)));
             let clone = inode.shared && home.as_ref().is_some_and(|home| is_beside(&from, home));
             if !clone {
                 self.charge(entry, &from, home.as_ref());

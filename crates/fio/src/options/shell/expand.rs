@@ -1,0 +1,274 @@
+//! Variables and what is put in their place.
+
+use super::lexer::{Part, Word, word_of};
+use super::{UNKNOWN, is_name};
+use std::collections::BTreeMap;
+
+/// What a variable holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    /// Text; what the script does not say in it is [`UNKNOWN`].
+    Text(String),
+    /// An array.
+    List(Vec<String>),
+}
+
+impl Value {
+    pub fn unknown() -> Self {
+        Self::Text(UNKNOWN.to_string())
+    }
+
+    fn first(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::List(list) => list.first().cloned().unwrap_or_default(),
+        }
+    }
+}
+
+/// What is known at some place of a script.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scope {
+    /// What each variable may hold: several values where branches differ.
+    pub variables: BTreeMap<String, Vec<Value>>,
+    /// Words of the function that is looked at; nothing where they are not known.
+    pub arguments: Option<Vec<String>>,
+    /// Loops around this place: the variable, and its value this time.
+    pub loops: Vec<(String, String)>,
+}
+
+/// Values of fio's own that look like variables (`fio_keywords`, options.c) and stay as they are.
+const KEYWORDS: [&str; 4] = ["pagesize", "mb_memory", "ncpus", "jobname"];
+
+/// The words of the shell's own substitution that are worked out here.
+pub(super) trait Commands {
+    /// What commands print, as far as that is known.
+    fn output(&mut self, text: &str, scope: &Scope) -> String;
+}
+
+impl Scope {
+    /// The one value of a variable, as branches around it were chosen.
+    fn value(&self, name: &str) -> Option<&Value> {
+        self.variables.get(name).and_then(|values| values.first())
+    }
+
+    /// Replaces the values of a variable.
+    pub fn set(&mut self, name: &str, value: Value) {
+        self.variables.insert(name.to_owned(), vec![value]);
+    }
+
+    /// Adds to a variable, as `NAME+=` does.
+    pub fn add(&mut self, name: &str, value: Value) {
+        let known = self.value(name).cloned();
+        let sum = match (known, value) {
+            (Some(Value::List(mut list)), Value::List(more)) => {
+                list.extend(more);
+                Value::List(list)
+            }
+            (Some(Value::List(mut list)), Value::Text(more)) => {
+                list.push(more);
+                Value::List(list)
+            }
+            (Some(Value::Text(text)), Value::Text(more)) => Value::Text(text + &more),
+            (_, value) => value,
+        };
+        self.set(name, sum);
+    }
+
+    /// Takes over what may hold after branches of which one ran, or none.
+    pub fn merge(&mut self, ends: Vec<Scope>, always: bool) {
+        const MOST: usize = 8;
+        let before = (!always).then(|| self.variables.clone());
+        let mut merged: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        let all = ends.into_iter().map(|end| end.variables).chain(before);
+        let all: Vec<_> = all.collect();
+        for name in all.iter().flat_map(BTreeMap::keys) {
+            if merged.contains_key(name) {
+                continue;
+            }
+            let mut values: Vec<Value> = Vec::new();
+            for variables in &all {
+                let unset = vec![Value::unknown()];
+                for value in variables.get(name).unwrap_or(&unset) {
+                    if !values.contains(value) && values.len() < MOST {
+                        values.push(value.clone());
+                    }
+                }
+            }
+            merged.insert(name.clone(), values);
+        }
+        if !all.is_empty() {
+            self.variables = merged;
+        }
+    }
+}
+
+/// The fields that a word becomes.
+pub(super) fn fields(word: &Word, scope: &Scope, commands: &mut dyn Commands) -> Vec<String> {
+    let mut done: Vec<String> = Vec::new();
+    let mut current: Option<String> = None;
+    for part in word {
+        match part {
+            Part::Text(text, _) => current.get_or_insert_default().push_str(text),
+            Part::Array(_) => {}
+            Part::Variable(name, rest, quoted) => match list_of(name, rest, scope) {
+                Some(list) if *quoted => {
+                    let mut list = list.into_iter();
+                    if let Some(first) = list.next() {
+                        current.get_or_insert_default().push_str(&first);
+                    }
+                    for next in list {
+                        done.extend(current.take());
+                        current = Some(next);
+                    }
+                }
+                Some(list) => split(&list.join(" "), &mut done, &mut current),
+                None => {
+                    let text = variable(name, rest, scope, commands);
+                    put(&text, *quoted, &mut done, &mut current);
+                }
+            },
+            Part::Commands(text, quoted) => {
+                let text = commands.output(text, scope);
+                put(&text, *quoted, &mut done, &mut current);
+            }
+            Part::Arithmetic(text) => {
+                let text = arithmetic(text, scope, commands);
+                current.get_or_insert_default().push_str(&text);
+            }
+        }
+    }
+    done.extend(current);
+    done
+}
+
+/// The text that a word is where nothing is divided.
+pub(super) fn text(word: &Word, scope: &Scope, commands: &mut dyn Commands) -> String {
+    let quoted: Word = word
+        .iter()
+        .map(|part| match part.clone() {
+            Part::Text(text, _) => Part::Text(text, true),
+            Part::Variable(name, rest, _) => Part::Variable(name, rest, true),
+            Part::Commands(text, _) => Part::Commands(text, true),
+            other => other,
+        })
+        .collect();
+    fields(&quoted, scope, commands).join(" ")
+}
+
+/// What an assignment gives a variable.
+pub(super) fn assigned(word: &Word, scope: &Scope, commands: &mut dyn Commands) -> Value {
+    if let [Part::Array(elements)] = word.as_slice() {
+        let all = elements.iter().flat_map(|one| fields(one, scope, commands));
+        return Value::List(all.collect());
+    }
+    Value::Text(text(word, scope, commands))
+}
+
+fn put(text: &str, quoted: bool, done: &mut Vec<String>, current: &mut Option<String>) {
+    match quoted {
+        true => current.get_or_insert_default().push_str(text),
+        false => split(text, done, current),
+    }
+}
+
+fn split(text: &str, done: &mut Vec<String>, current: &mut Option<String>) {
+    if text.starts_with(char::is_whitespace) {
+        done.extend(current.take());
+    }
+    let mut words = text.split_whitespace();
+    if let Some(first) = words.next() {
+        current.get_or_insert_default().push_str(first);
+    }
+    for next in words {
+        done.extend(current.take());
+        *current = Some(next.to_owned());
+    }
+    if text.ends_with(char::is_whitespace) {
+        done.extend(current.take());
+    }
+}
+
+/// The elements of an array, or the words of a function.
+fn list_of(name: &str, rest: &str, scope: &Scope) -> Option<Vec<String>> {
+    if matches!(name, "@" | "*") && rest.is_empty() {
+        let unknown = || vec![UNKNOWN.to_string()];
+        return Some(scope.arguments.clone().unwrap_or_else(unknown));
+    }
+    match (scope.value(name), rest) {
+        (Some(Value::List(list)), "[@]" | "[*]") => Some(list.clone()),
+        _ => None,
+    }
+}
+
+fn variable(name: &str, rest: &str, scope: &Scope, commands: &mut dyn Commands) -> String {
+    let known = match name.parse::<usize>() {
+        Ok(0) => None,
+        Ok(number) => scope
+            .arguments
+            .as_ref()
+            .map(|words| words.get(number - 1).cloned().unwrap_or_default()),
+        Err(_) => scope.value(name).map(Value::first),
+    };
+    if KEYWORDS.contains(&name) && known.is_none() && rest.is_empty() {
+        return format!("${name}");
+    }
+    let unknown = || UNKNOWN.to_string();
+    if !is_name(name) && name.parse::<usize>().is_err() {
+        return unknown();
+    }
+    let mut filled = |default: &str| text(&word_of(default, false), scope, commands);
+    let set = known.clone().filter(|value| !value.is_empty());
+    match rest {
+        "" | "[@]" | "[*]" => known.unwrap_or_else(unknown),
+        "[0]" => known.unwrap_or_else(unknown),
+        ",," => known.map_or_else(unknown, |text| text.to_lowercase()),
+        "^^" => known.map_or_else(unknown, |text| text.to_uppercase()),
+        _ => {
+            let default = [":-", ":=", "-", "="]
+                .into_iter()
+                .find_map(|sign| rest.strip_prefix(sign));
+            if let Some(default) = default {
+                return set.unwrap_or_else(|| filled(default));
+            }
+            if let Some(other) = rest.strip_prefix(":+").or_else(|| rest.strip_prefix('+')) {
+                return match known {
+                    Some(text) if text.is_empty() => String::new(),
+                    Some(_) => filled(other),
+                    None => unknown(),
+                };
+            }
+            if rest.starts_with(":?") || rest.starts_with('?') {
+                return known.unwrap_or_else(unknown);
+            }
+            let list = scope.value(name);
+            let at = rest
+                .strip_prefix('[')
+                .and_then(|rest| rest.strip_suffix(']'));
+            match (list, at.and_then(|at| at.parse::<usize>().ok())) {
+                (Some(Value::List(list)), Some(at)) => list.get(at).cloned().unwrap_or_default(),
+                _ => unknown(),
+            }
+        }
+    }
+}
+
+/// The value of a sum where all of it is known.
+fn arithmetic(sum: &str, scope: &Scope, commands: &mut dyn Commands) -> String {
+    let filled = text(&word_of(sum, false), scope, commands);
+    let mut named = String::new();
+    let mut word = String::new();
+    for c in filled.chars().chain([' ']) {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            word.push(c);
+            continue;
+        }
+        match is_name(&word) {
+            true => named.push_str(&variable(&word, "", scope, commands)),
+            false => named.push_str(&word),
+        }
+        word.clear();
+        named.push(c);
+    }
+    crate::options::quantity::sum(&named).map_or_else(|| UNKNOWN.to_string(), |sum| sum.to_string())
+}

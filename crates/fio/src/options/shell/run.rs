@@ -1,0 +1,526 @@
+//! Goes through a script as a shell would, and notes which commands it runs with which words.
+
+use super::expand::{Commands, Scope, Value, assigned, fields, text};
+use super::lexer::{Part, Unclosed, Word, tokens, word_of};
+use super::parse::{Node, Simple, parse};
+use super::{UNKNOWN, is_name};
+use std::collections::BTreeMap;
+
+/// A command with its words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::options) struct Command {
+    /// The words; [`UNKNOWN`] stands for what the text does not say.
+    pub words: Vec<String>,
+    /// Variables that were chosen for it: of loops, and of branches.
+    pub chosen: Vec<(String, String)>,
+    /// What is assigned for this command alone, or exported.
+    pub environment: BTreeMap<String, String>,
+    /// What it reads from standard input, where the text says so.
+    pub input: Option<String>,
+}
+
+/// What a script runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::options) struct Script {
+    /// In order; those of loops once for each value.
+    pub commands: Vec<Command>,
+    /// Files that the script writes, with their texts.
+    pub files: BTreeMap<String, String>,
+    /// What could not be followed.
+    pub notes: Vec<String>,
+}
+
+/// Most values of one loop, most ways to choose branches, most commands, deepest call.
+const MOST_VALUES: usize = 64;
+const MOST_WAYS: usize = 16;
+const MOST_COMMANDS: usize = 4096;
+const DEEPEST: usize = 12;
+/// Most steps in all: loops within functions within loops multiply.
+const MOST_STEPS: usize = 20_000;
+
+/// Reads a script; `known` are variables that are set from outside.
+///
+/// # Errors
+/// A quotation mark that is not closed.
+pub(in crate::options) fn read(
+    text: &str,
+    known: &BTreeMap<String, String>,
+) -> Result<Script, Unclosed> {
+    let nodes = parse(&tokens(text)?);
+    let mut scope = Scope::default();
+    for (name, value) in known {
+        scope.set(name, Value::Text(value.clone()));
+    }
+    let mut runner = Runner::default();
+    runner.nodes(&nodes, &mut scope);
+    runner.uncalled(&mut scope);
+    Ok(runner.script)
+}
+
+#[derive(Default)]
+struct Runner {
+    script: Script,
+    functions: BTreeMap<String, (Vec<Node>, bool)>,
+    exported: BTreeMap<String, String>,
+    /// What the command before a `|` prints.
+    piped: Option<String>,
+    depth: usize,
+    steps: usize,
+}
+
+impl Commands for Runner {
+    fn output(&mut self, text: &str, scope: &Scope) -> String {
+        let unknown = UNKNOWN.to_string();
+        if self.depth >= DEEPEST {
+            return unknown;
+        }
+        let Ok(tokens) = tokens(text) else {
+            return unknown;
+        };
+        let nodes = parse(&tokens);
+        let mut scope = scope.clone();
+        if let [Node::Simple(simple)] = nodes.as_slice()
+            && let Some(printed) = self.printed(simple, &scope)
+        {
+            return printed.trim_end_matches('\n').to_owned();
+        }
+        self.depth += 1;
+        self.nodes(&nodes, &mut scope);
+        self.depth -= 1;
+        unknown
+    }
+}
+
+impl Runner {
+    fn nodes(&mut self, nodes: &[Node], scope: &mut Scope) {
+        for node in nodes {
+            self.steps += 1;
+            if self.script.commands.len() >= MOST_COMMANDS || self.steps >= MOST_STEPS {
+                let note = "the script goes on for long: only its beginning is looked at";
+                if !self.script.notes.iter().any(|known| known == note) {
+                    self.script.notes.push(note.to_owned());
+                }
+                return;
+            }
+            self.node(node, scope);
+        }
+    }
+
+    fn node(&mut self, node: &Node, scope: &mut Scope) {
+        match node {
+            Node::Simple(simple) => self.simple(simple, scope),
+            Node::Group(body) => self.nodes(body, scope),
+            Node::Repeated(body) => {
+                let mut inner = scope.clone();
+                self.nodes(body, &mut inner);
+                scope.merge(vec![inner], false);
+            }
+            Node::Branches(branches, always) => {
+                let mut ends = Vec::new();
+                for branch in branches {
+                    let mut inner = scope.clone();
+                    self.nodes(branch, &mut inner);
+                    ends.push(inner);
+                }
+                scope.merge(ends, *always);
+            }
+            Node::Function(name, body) => {
+                let known = (body.clone(), false);
+                self.functions.insert(name.clone(), known);
+            }
+            Node::For { name, values, body } => {
+                self.for_loop((name, values.as_deref(), body), scope)
+            }
+        }
+    }
+
+    /// Functions that nothing in the text calls: their words are not known.
+    fn uncalled(&mut self, scope: &mut Scope) {
+        let left = self.functions.values().filter(|one| !one.1);
+        let left: Vec<Vec<Node>> = left.map(|one| one.0.clone()).collect();
+        for body in left {
+            let mut inner = scope.clone();
+            inner.arguments = None;
+            self.nodes(&body, &mut inner);
+        }
+    }
+
+    fn for_loop(
+        &mut self,
+        (name, values, body): (&str, Option<&[Word]>, &[Node]),
+        scope: &mut Scope,
+    ) {
+        let mut list: Vec<String> = Vec::new();
+        match values {
+            Some(words) => {
+                for word in words {
+                    list.extend(
+                        fields(word, scope, self)
+                            .iter()
+                            .flat_map(|one| braces(one, word)),
+                    );
+                }
+            }
+            None => list.extend(scope.arguments.clone().unwrap_or_default()),
+        }
+        if list.is_empty() {
+            list.push(UNKNOWN.to_string());
+        }
+        if list.len() > MOST_VALUES {
+            self.script.notes.push(format!(
+                "`{}` goes through {} values; looked at the first {MOST_VALUES}",
+                name.escape_debug(),
+                list.len()
+            ));
+            list.truncate(MOST_VALUES);
+        }
+        let several = list.len() > 1;
+        let mut end = scope.clone();
+        for value in list {
+            let mut inner = end.clone();
+            inner.set(name, Value::Text(value.clone()));
+            if several && !value.contains(UNKNOWN) {
+                inner.loops.push((name.to_owned(), value));
+            }
+            self.nodes(body, &mut inner);
+            inner.loops.clone_from(&scope.loops);
+            end = inner;
+        }
+        *scope = end;
+    }
+
+    fn simple(&mut self, simple: &Simple, scope: &mut Scope) {
+        let input = self.piped.take();
+        let (assignments, words) = divide(&simple.words);
+        if words.is_empty() {
+            for (name, adds, word) in assignments {
+                let value = assigned(&word, scope, self);
+                match adds {
+                    true => scope.add(&name, value),
+                    false => scope.set(&name, value),
+                }
+            }
+            return;
+        }
+        let mut environment = self.exported.clone();
+        for (name, _, word) in assignments {
+            environment.insert(name, text(&word, scope, self));
+        }
+        if self.builtin(words, scope) {
+            return;
+        }
+        let printed = self.printed(simple, scope);
+        if let Some((file, append)) = &simple.output {
+            let file = text(file, scope, self);
+            let here = self.here(simple, scope);
+            if let Some(printed) = printed.clone().or(here) {
+                let known = self.script.files.entry(file).or_default();
+                if !append {
+                    known.clear();
+                }
+                known.push_str(&printed);
+            }
+        }
+        let input = self.here(simple, scope).or(input);
+        if simple.piped {
+            self.piped = printed;
+        }
+        let all = ways(words, scope);
+        let several = all.len() > 1;
+        for way in all {
+            let command = Command {
+                words: words
+                    .iter()
+                    .flat_map(|word| fields(word, &way, self))
+                    .collect(),
+                chosen: way.loops.clone(),
+                environment: environment.clone(),
+                input: input.clone(),
+            };
+            let mut inner = way.clone();
+            self.command(command, &mut inner);
+            // What a function assigns stays.
+            if !several {
+                scope.variables = inner.variables;
+            }
+        }
+    }
+
+    fn here(&mut self, simple: &Simple, scope: &Scope) -> Option<String> {
+        let (body, expands) = simple.here.as_ref()?;
+        Some(match expands {
+            true => text(&word_of(body, true), scope, self),
+            false => body.clone(),
+        })
+    }
+
+    /// Calls a function of the script, or notes a command.
+    fn command(&mut self, command: Command, scope: &mut Scope) {
+        let Some(first) = command.words.first() else {
+            return;
+        };
+        if let Some(file) = tee(&command)
+            && let Some(input) = &command.input
+        {
+            self.script.files.insert(file, input.clone());
+        }
+        if first == "eval" && self.depth < DEEPEST {
+            let text = command.words.get(1..).unwrap_or_default().join(" ");
+            if let Ok(tokens) = tokens(&text) {
+                self.depth += 1;
+                self.nodes(&parse(&tokens), scope);
+                self.depth -= 1;
+            }
+            return;
+        }
+        if let Some((body, called)) = self.functions.get_mut(first) {
+            if self.depth < DEEPEST {
+                *called = true;
+                let body = body.clone();
+                let mut inner = scope.clone();
+                inner.arguments = Some(command.words.get(1..).unwrap_or_default().to_vec());
+                self.depth += 1;
+                self.nodes(&body, &mut inner);
+                self.depth -= 1;
+                scope.variables = inner.variables;
+            }
+            return;
+        }
+        self.script.commands.push(command);
+    }
+
+    /// Commands of the shell that change what variables hold.
+    fn builtin(&mut self, words: &[Word], scope: &mut Scope) -> bool {
+        let [first, rest @ ..] = words else {
+            return false;
+        };
+        let [Part::Text(name, false)] = first.as_slice() else {
+            return false;
+        };
+        match name.as_str() {
+            "export" | "local" | "readonly" | "declare" | "typeset" => {
+                for word in rest {
+                    if let Some((key, adds, value)) = assignment(word) {
+                        let value = assigned(&value, scope, self);
+                        if name == "export"
+                            && let Value::Text(text) = &value
+                        {
+                            self.exported.insert(key.clone(), text.clone());
+                        }
+                        match adds {
+                            true => scope.add(&key, value),
+                            false => scope.set(&key, value),
+                        }
+                    } else if name == "export" {
+                        let key = text(word, scope, self);
+                        if let Some(Value::Text(value)) =
+                            scope.variables.get(&key).and_then(|all| all.first())
+                        {
+                            self.exported.insert(key, value.clone());
+                        }
+                    }
+                }
+                true
+            }
+            "read" | "mapfile" | "readarray" | "unset" | "getopts" => {
+                for word in rest {
+                    let key = text(word, scope, self);
+                    if is_name(&key) {
+                        scope.set(&key, Value::unknown());
+                    }
+                }
+                scope.set("OPTARG", Value::unknown());
+                true
+            }
+            "shift" => {
+                if let Some(words) = scope.arguments.as_mut().filter(|words| !words.is_empty()) {
+                    words.remove(0);
+                }
+                true
+            }
+            "set" => {
+                let all: Vec<String> = rest
+                    .iter()
+                    .flat_map(|word| fields(word, scope, self))
+                    .collect();
+                if let Some(at) = all.iter().position(|word| word == "--") {
+                    scope.arguments = Some(all[at + 1..].to_vec());
+                }
+                true
+            }
+            ":" | "true" | "false" | "return" | "exit" | "break" | "continue" | "trap" => true,
+            _ => false,
+        }
+    }
+
+    /// What `echo`, `printf`, `cat` with a here-document and `seq` print.
+    fn printed(&mut self, simple: &Simple, scope: &Scope) -> Option<String> {
+        let (_, words) = divide(&simple.words);
+        let [Part::Text(name, false)] = words.first()?.as_slice() else {
+            return None;
+        };
+        let mut rest = || -> Vec<String> {
+            let words = words.get(1..).unwrap_or_default();
+            words
+                .iter()
+                .flat_map(|word| fields(word, scope, self))
+                .collect()
+        };
+        match name.as_str() {
+            "echo" => {
+                let all = rest();
+                let skipped = all
+                    .iter()
+                    .take_while(|word| matches!(word.as_str(), "-e" | "-n" | "-en"))
+                    .count();
+                let text = all[skipped..].join(" ");
+                Some(text.replace("\\n", "\n") + "\n")
+            }
+            "printf" => {
+                let all = rest();
+                let format = all.first()?.replace("\\n", "\n");
+                let mut values = all[1..].iter();
+                let mut out = String::new();
+                loop {
+                    let mut pieces = format.split("%s");
+                    out.push_str(pieces.next().unwrap_or_default());
+                    for piece in pieces {
+                        out.push_str(values.next().map_or("", String::as_str));
+                        out.push_str(piece);
+                    }
+                    if values.len() == 0 || !format.contains("%s") {
+                        return (!format.replace("%s", "").contains('%')).then_some(out);
+                    }
+                }
+            }
+            "cat" if simple.here.is_some() => self.here(simple, scope),
+            "seq" => {
+                let numbers: Option<Vec<u64>> =
+                    rest().iter().map(|word| word.parse().ok()).collect();
+                let numbers = numbers?;
+                let (from, step, to) = match numbers.as_slice() {
+                    [to] => (1, 1, *to),
+                    [from, to] => (*from, 1, *to),
+                    [from, step, to] => (*from, (*step).max(1), *to),
+                    _ => return None,
+                };
+                let step = usize::try_from(step).ok()?;
+                let all = (from..=to).step_by(step).take(MOST_VALUES * 2);
+                Some(
+                    all.map(|number| number.to_string())
+                        .collect::<Vec<_>>()
+                        .join("\n"),
+                )
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The file that `tee` writes.
+fn tee(command: &Command) -> Option<String> {
+    let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
+    let at = words
+        .iter()
+        .position(|word| *word == "tee")
+        .filter(|at| *at <= 1)?;
+    let mut names = words[at + 1..].iter().filter(|word| !word.starts_with('-'));
+    names.next().map(|name| (*name).to_owned())
+}
+
+/// Ways to choose the values of variables that may hold several.
+fn ways(words: &[Word], scope: &Scope) -> Vec<Scope> {
+    let mut all = vec![scope.clone()];
+    let names = words.iter().flatten().filter_map(|part| match part {
+        Part::Variable(name, _, _) => Some(name),
+        _ => None,
+    });
+    let mut seen: Vec<&String> = Vec::new();
+    for name in names {
+        let Some(values) = scope.variables.get(name).filter(|values| values.len() > 1) else {
+            continue;
+        };
+        if seen.contains(&name) {
+            continue;
+        }
+        seen.push(name);
+        if all.len() * values.len() > MOST_WAYS {
+            all.iter_mut()
+                .for_each(|way| way.set(name, Value::unknown()));
+            continue;
+        }
+        all = all
+            .into_iter()
+            .flat_map(|way| {
+                values.iter().map(move |value| {
+                    let mut way = way.clone();
+                    way.set(name, value.clone());
+                    if let Value::Text(text) = value
+                        && !text.contains(UNKNOWN)
+                    {
+                        way.loops.push((name.clone(), text.clone()));
+                    }
+                    way
+                })
+            })
+            .collect();
+    }
+    all
+}
+
+/// `NAME=VALUE` and `NAME+=VALUE`: the name, whether it adds, the value.
+fn assignment(word: &Word) -> Option<(String, bool, Word)> {
+    let [Part::Text(first, false), rest @ ..] = word.as_slice() else {
+        return None;
+    };
+    let (name, value) = first.split_once('=')?;
+    let adds = name.ends_with('+');
+    let name = name.strip_suffix('+').unwrap_or(name);
+    if !is_name(name) {
+        return None;
+    }
+    let mut word: Word = Vec::new();
+    if !value.is_empty() {
+        word.push(Part::Text(value.to_owned(), false));
+    }
+    word.extend(rest.iter().cloned());
+    Some((name.to_owned(), adds, word))
+}
+
+/// The assignments before a command, and its words.
+fn divide(words: &[Word]) -> (Vec<(String, bool, Word)>, &[Word]) {
+    let before: Vec<_> = words.iter().map_while(assignment).collect();
+    let rest = &words[before.len()..];
+    (before, rest)
+}
+
+/// `{1..4}` and `{a,b}` alone in an unquoted word; any other word is itself.
+fn braces(field: &str, word: &Word) -> Vec<String> {
+    let whole = vec![field.to_owned()];
+    let unquoted = matches!(word.as_slice(), [Part::Text(_, false)]);
+    let inner = field
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'));
+    let Some(inner) = inner.filter(|_| unquoted) else {
+        return whole;
+    };
+    if let Some((from, to)) = inner.split_once("..") {
+        let (to, step) = to.split_once("..").unwrap_or((to, "1"));
+        let (Ok(from), Ok(to), Ok(step)) = (
+            from.parse::<u64>(),
+            to.parse::<u64>(),
+            step.parse::<usize>(),
+        ) else {
+            return whole;
+        };
+        let all = (from.min(to)..=from.max(to)).step_by(step.max(1));
+        return all
+            .take(MOST_VALUES * 2)
+            .map(|value| value.to_string())
+            .collect();
+    }
+    match inner.contains(',') {
+        true => inner.split(',').map(str::to_owned).collect(),
+        false => whole,
+    }
+}
