@@ -229,6 +229,13 @@ fn stacked(g: &mut Gather<'_>, key: &str, device: &Device) {
         for name in ["raid_disks", "chunk_size", "degraded", "stripe_cache_size"] {
             g.number(&format!("{key}.md_{name}"), &at(&format!("md/{name}")), 1);
         }
+        let of = |name: &str| g.facts.u64(&format!("{key}.md_{name}"));
+        if let (Some(all), Some(gone)) = (of("raid_disks"), of("degraded")) {
+            let left = all.saturating_sub(gone);
+            let key = format!("{key}.md_working_disks");
+            g.facts
+                .known(key, left, FactKind::Runtime, at("md/degraded"));
+        }
     }
     if start("loop") {
         g.text(&format!("{key}.backing_file"), &at("loop/backing_file"));

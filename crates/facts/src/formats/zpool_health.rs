@@ -25,7 +25,8 @@ impl Leaf {
     /// Whether it does not work, and nothing stands in for it.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        !WORKING.contains(&self.state.as_str()) && !self.replaced
+        // A line without a state is none of a device.
+        !self.state.is_empty() && !WORKING.contains(&self.state.as_str()) && !self.replaced
     }
 
     /// Whether data lie on it: of caches and spares nothing is lost.
