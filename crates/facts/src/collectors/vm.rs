@@ -53,6 +53,7 @@ fn processes(g: &mut Gather<'_>, with_identity: bool) {
         if let Some(name) = machine.name.filter(|_| with_identity) {
             known(g, &key, "name", name, FactKind::Runtime, &path);
         }
+        let guest = machine.id.clone().unwrap_or_else(|| pid.clone());
         if let Some(id) = machine.id {
             known(g, &key, "id", id, FactKind::Runtime, &path);
         }
@@ -61,7 +62,7 @@ fn processes(g: &mut Gather<'_>, with_identity: bool) {
         }
         disks(
             g,
-            (&key, &pid),
+            (&key, &guest),
             &machine.disks,
             FactKind::Runtime,
             &|_| Place::from(&path),

@@ -32,7 +32,8 @@ pub(crate) const ATTRIBUTES: [(u32, &str, &str); 4] = [
 
 /// Attributes of which the column VALUE goes from 100 to 0 while flash wears out, by number and names of drivedb.h.
 /// Under other numbers the same names count the other way, or count something else.
-pub(crate) const WEAR: [(u32, &str); 5] = [
+pub(crate) const WEAR: [(u32, &str); 7] = [
+    (173, "Wear_Leveling_Count"),
     (177, "Wear_Leveling_Count"),
     (
         202,
@@ -44,6 +45,7 @@ pub(crate) const WEAR: [(u32, &str); 5] = [
          Lifetime_Left",
     ),
     (233, "Media_Wearout_Indicator Remaining_Lifetime_Perc"),
+    (245, "Percent_Life_Remaining"),
     (
         248,
         "Remaining_Life Percent_Lifetime_Remain SSD_Remaining_Life_Perc Perc_Rated_Life_Remain PCT_Life_Remaining",
