@@ -32,6 +32,7 @@ const MACHINES: [(&str, &[&str]); 17] = [
             "sysctl-suid-dumpable",
             "sysctl-tcp-syncookies-off",
             "sysctl-tcp-timestamps-off",
+            "sysctl-unprivileged-bpf",
         ],
     ),
     ("trim-stopped-by-dm-crypt", &[]),
@@ -111,7 +112,7 @@ fn titles_name_the_fault() {
             "zfs-pool-not-whole",
             &["tank", "/dev/sdc1", "FAULTED"],
         ),
-        ("md-degraded", "md-degraded", &["md0", "raid5"]),
+        ("md-degraded", "md-degraded", &["md0", "raid5", "2 of 3"]),
         (
             "fstab-xfs-nobarrier",
             "fstab-option-refused",

@@ -5,6 +5,7 @@ pub mod image;
 pub mod libvirt;
 pub mod limits;
 pub mod lvm;
+pub mod mdstat;
 pub mod module_parameter;
 pub mod proxmox;
 pub mod qemu;

@@ -23,7 +23,8 @@ mod target;
 mod unredacted;
 
 pub use formats::{
-    crypt, image, libvirt, limits, lvm, module_parameter, proxmox, qemu, zpool, zpool_health,
+    crypt, image, libvirt, limits, lvm, mdstat, module_parameter, proxmox, qemu, zpool,
+    zpool_health,
 };
 
 pub use device_use::{DeviceInUse, device_use, device_use_held};

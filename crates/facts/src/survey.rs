@@ -59,16 +59,21 @@ fn relevant(mut facts: Facts, targets: &[TargetInfo]) -> Facts {
         .iter()
         .filter_map(|target| target.fs_type.as_deref())
         .collect();
-    let mounts: BTreeSet<String> = facts
-        .under("mount.")
-        .filter(|(key, _)| key.ends_with(".point"))
-        .filter(|(key, _)| facts.str(key).is_some_and(|point| points.contains(point)))
-        .map(|(key, _)| key.trim_end_matches(".point").to_owned())
-        .collect();
+    let at_points = |kind: &str| -> BTreeSet<String> {
+        let points_of_kind = facts
+            .under(kind)
+            .filter(|(key, _)| key.ends_with(".point"))
+            .filter(|(key, _)| facts.str(key).is_some_and(|point| points.contains(point)));
+        points_of_kind
+            .map(|(key, _)| key.trim_end_matches(".point").to_owned())
+            .collect()
+    };
+    let (mounts, lines) = (at_points("mount."), at_points("fstab."));
     facts.map.retain(|key, _| {
         let mut parts = key.split('.');
         match (parts.next(), parts.next()) {
             (Some("mount"), Some(number)) => mounts.contains(&format!("mount.{number}")),
+            (Some("fstab"), Some(number)) => lines.contains(&format!("fstab.{number}")),
             (Some("disk"), Some(name)) => devices.contains(name) || !attached(name),
             (Some(kind @ ("btrfs" | "xfs")), _) => kinds.contains(kind),
             (Some("ext4"), Some(name)) => devices.contains(name),
@@ -100,6 +105,9 @@ mod tests {
             ("mount.0.point", "/"),
             ("mount.0.fstype", "ext4"),
             ("mount.1.point", "/secret"),
+            ("fstab.0.point", "/secret"),
+            ("fstab.0.fstype", "xfs"),
+            ("fstab.1.point", "/srv"),
             ("mount.10.point", "/srv"),
             ("mount.10.fstype", "xfs"),
             ("disk.sda.model", "a"),
@@ -131,6 +139,7 @@ mod tests {
                 "cpu.model",
                 "disk.sda.model",
                 "disk.sdb.model",
+                "fstab.1.point",
                 "mount.10.fstype",
                 "mount.10.point",
                 "xfs.sdb1"

@@ -3,11 +3,14 @@
 
 use crate::block::Device;
 use crate::gather::{Gather, chosen, lossy};
+use crate::mdstat;
 use assay_model::FactKind;
 use serde_json::Value;
 use std::path::Path;
 
 const BLOCK: &str = "/sys/block";
+/// The list of the arrays of md.
+pub(crate) const MDSTAT: &str = "/proc/mdstat";
 const EINVAL: i32 = 22;
 
 /// Settings and words: name in the key, and the file below the device.
@@ -105,6 +108,44 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
             ),
         }
         g.about(["disk", &lossy(&name)]);
+    }
+    arrays(g);
+}
+
+/// Arrays as /proc/mdstat lists them: which members failed, and what sysfs did not say.
+fn arrays(g: &mut Gather<'_>) {
+    let Some(text) = g.read("disk.mdstat", MDSTAT) else {
+        return;
+    };
+    for array in mdstat::arrays(&text) {
+        if array.external && !array.active {
+            continue;
+        }
+        let gone = array
+            .disks
+            .map(|(all, working)| all.saturating_sub(working));
+        let state = if array.active { None } else { Some("inactive") };
+        let failed = Some(array.failed).filter(|failed| !failed.is_empty());
+        for (what, value) in [
+            ("failed_members", failed.map(Value::from)),
+            ("level", array.level.map(Value::from)),
+            ("raid_disks", array.disks.map(|(all, _)| all.into())),
+            (
+                "working_disks",
+                array.disks.map(|(_, working)| working.into()),
+            ),
+            ("degraded", gone.map(Value::from)),
+            ("array_state", state.map(Value::from)),
+            ("sync_action", array.action.map(Value::from)),
+        ] {
+            let key = format!("disk.{}.md_{what}", array.name);
+            if let Some(value) = value
+                && !g.facts.map.contains_key(&key)
+            {
+                g.facts.known(key, value, FactKind::Runtime, MDSTAT);
+            }
+        }
+        g.about(["disk", &array.name]);
     }
 }
 
@@ -228,6 +269,13 @@ fn stacked(g: &mut Gather<'_>, key: &str, device: &Device) {
         }
         for name in ["raid_disks", "chunk_size", "degraded", "stripe_cache_size"] {
             g.number(&format!("{key}.md_{name}"), &at(&format!("md/{name}")), 1);
+        }
+        let of = |name: &str| g.facts.u64(&format!("{key}.md_{name}"));
+        if let (Some(all), Some(gone)) = (of("raid_disks"), of("degraded")) {
+            let left = all.saturating_sub(gone);
+            let key = format!("{key}.md_working_disks");
+            g.facts
+                .known(key, left, FactKind::Runtime, at("md/degraded"));
         }
     }
     if start("loop") {

@@ -3,6 +3,7 @@
 use crate::gather::{Gather, lossy, scalar};
 use crate::lvm::{self, Row};
 use assay_model::{FactKind, Place};
+use serde_json::Value;
 
 /// Fields that name the thing; the key says them.
 const NAMES: [&str; 4] = ["vg_name", "lv_name", "pv_name", "lv_dm_path"];
@@ -77,6 +78,9 @@ fn report(g: &mut Gather<'_>, key: &str, argv: &[&str], name: fn(&Row) -> Option
     };
     for row in rows {
         let Some(name) = name(&row) else { continue };
+        if row.contains_key("pv_missing") {
+            note_missing(g, &row, &name, &source);
+        }
         let fields = row
             .iter()
             .filter(|(field, _)| !NAMES.contains(&field.as_str()))
@@ -90,6 +94,19 @@ fn report(g: &mut Gather<'_>, key: &str, argv: &[&str], name: fn(&Row) -> Option
             }
         }
     }
+}
+
+/// `lvm.group.VG.missing`: physical volumes that a group knows and that are not there. LVM names them `[unknown]`.
+fn note_missing(g: &mut Gather<'_>, row: &Row, name: &str, source: &Place) {
+    let Some(group) = row.get("vg_name") else {
+        return;
+    };
+    let key = format!("lvm.group.{group}.missing");
+    let known = g.facts.get(&key).and_then(Value::as_array).cloned();
+    let mut all = known.unwrap_or_default();
+    all.push(name.into());
+    g.facts.known(key, all, FactKind::Runtime, source.clone());
+    g.about(["lvm.group", group]);
 }
 
 #[cfg(test)]

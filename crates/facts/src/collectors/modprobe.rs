@@ -2,6 +2,7 @@
 
 use crate::gather::{Gather, lossy, scalar};
 use crate::module_parameter::{self, Reading};
+use assay_model::secrets::names_a_secret;
 use assay_model::{FactKind, Place, Span};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -66,11 +67,15 @@ impl Setting {
     }
 
     fn reading(&self) -> Option<Reading> {
-        // What a capture leaves out is not known.
-        if self.written.contains("(withheld)") {
-            return None;
-        }
         let kind = module_parameter::type_of(&self.module, &self.parameter)?;
+        if self.written.contains("(withheld)") {
+            // Every number is plain text and would have been kept; a word may have been left out for its name.
+            let number = matches!(kind, module_parameter::Type::Bits(_));
+            return (number && !names_a_secret(&self.parameter)).then_some(Reading::Refused {
+                why: "it is no number",
+                meant: None,
+            });
+        }
         Some(module_parameter::read(kind, self.value.as_deref()))
     }
 }
@@ -267,7 +272,9 @@ mod tests {
             assert_eq!(found, Some(value), "{text}");
             assert!(!facts.map.contains_key("module.zfs.zfs_arc_max.refused"));
         }
-        let unknown = facts("options zfs zfs_new_one=8G zfs_arc_max=(withheld)\n");
+        let withheld = facts("options zfs zfs_arc_max=(withheld)\n");
+        assert!(withheld.map.contains_key("module.zfs.zfs_arc_max.refused"));
+        let unknown = facts("options zfs zfs_new_one=8G\noptions kvm_amd nested=(withheld)\n");
         assert!(!unknown.map.keys().any(|key| key.ends_with("refused")));
     }
 

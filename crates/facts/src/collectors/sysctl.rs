@@ -7,7 +7,7 @@ use assay_conf::effective::{Program, ScopeId, Trouble, effective};
 use assay_model::FactKind;
 use std::path::Path;
 
-pub(crate) const NAMES: [&str; 30] = [
+pub(crate) const NAMES: [&str; 28] = [
     "vm.dirty_ratio",
     "vm.dirty_bytes",
     "vm.dirty_background_ratio",
@@ -31,11 +31,9 @@ pub(crate) const NAMES: [&str; 30] = [
     "net.ipv4.tcp_syncookies",
     "net.ipv4.tcp_window_scaling",
     "net.ipv4.conf.all.accept_source_route",
-    "net.ipv4.icmp_echo_ignore_broadcasts",
     "kernel.randomize_va_space",
     "kernel.unprivileged_bpf_disabled",
     "fs.suid_dumpable",
-    "fs.protected_hardlinks",
     "fs.protected_symlinks",
     "vm.mmap_min_addr",
 ];

@@ -53,6 +53,7 @@ fn processes(g: &mut Gather<'_>, with_identity: bool) {
         if let Some(name) = machine.name.filter(|_| with_identity) {
             known(g, &key, "name", name, FactKind::Runtime, &path);
         }
+        let guest = machine.id.clone().unwrap_or_else(|| pid.clone());
         if let Some(id) = machine.id {
             known(g, &key, "id", id, FactKind::Runtime, &path);
         }
@@ -61,7 +62,7 @@ fn processes(g: &mut Gather<'_>, with_identity: bool) {
         }
         disks(
             g,
-            (&key, &pid),
+            (&key, &guest),
             &machine.disks,
             FactKind::Runtime,
             &|_| Place::from(&path),
@@ -179,6 +180,17 @@ fn line_of(path: &str, text: &str, key: &str) -> Place {
     }
 }
 
+/// How somebody changes a disk of a guest, by who manages the guest.
+fn edit_with(manager: &str, guest: &str, disk: &str) -> String {
+    match manager {
+        "proxmox" => format!(
+            "`qm set {guest} --{disk} VOLUME,OPTIONS`, with the volume and the other options that `qm config {guest}` shows"
+        ),
+        "libvirt" => format!("`virsh edit {guest}`, at its disk {disk}"),
+        _ => "where the command line of this QEMU is made".to_owned(),
+    }
+}
+
 fn known(
     g: &mut Gather<'_>,
     key: &str,
@@ -206,6 +218,14 @@ fn disks(
         let source = source(&disk.id);
         known(g, &key, "guest", guest, kind, &source);
         known(g, &key, "id", disk.id.as_str(), kind, &source);
+        known(
+            g,
+            &key,
+            "edit_with",
+            edit_with(of, guest, &disk.id),
+            kind,
+            &source,
+        );
         known(g, &key, "bus", disk.bus.clone(), kind, &source);
         for (name, value) in &disk.settings {
             known(g, &key, name, value.clone(), kind, &source);

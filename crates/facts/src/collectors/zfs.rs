@@ -261,11 +261,14 @@ fn health(g: &mut Gather<'_>, key: &str, pool: &str, status: &str, place: &Place
     known("lost_devices", devices.into());
     known("lost_spares", lost(false).into());
     known("trouble", trouble.into());
-    let errors: Vec<String> = leaves
+    let mut errors: Vec<String> = leaves
         .iter()
         .filter(|leaf| !leaf.is_lost())
         .filter_map(Leaf::describe_errors)
         .collect();
+    if errors.is_empty() && leaves.iter().all(|leaf| !leaf.is_lost()) {
+        errors = zpool_health::group_errors(status);
+    }
     known("device_errors", errors.into());
     match zpool_health::data_errors(status) {
         Some(Ok(number)) => known("data_errors", number.into()),

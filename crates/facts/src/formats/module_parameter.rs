@@ -91,7 +91,7 @@ pub fn read(kind: Type, value: Option<&str>) -> Reading {
     match (kind, value) {
         (Type::Bits(bits), Some(text)) => number(bits, text),
         (Type::Bits(_), None) => Reading::Refused {
-            why: "it has no value: no blank may stand before or after `=`",
+            why: "a blank stands before or after `=`, so that it has no value",
             meant: None,
         },
         // Without a value a flag is set.
@@ -149,7 +149,7 @@ fn number(bits: u32, text: &str) -> Reading {
                 "a number that begins with 0 is octal, and has no 8 or 9"
             }
             () if digits.starts_with(|c: char| c.is_ascii_digit()) => {
-                "the kernel reads digits alone: no unit, no point, no blank"
+                "only digits are read: no unit, no point, no blank"
             }
             () => "it is no number",
         };

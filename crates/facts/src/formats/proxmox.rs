@@ -1,6 +1,8 @@
 //! Proxmox VE: `/etc/pve/qemu-server/VMID.conf` (qm.conf(5)) and `/etc/pve/storage.cfg`
 //! (pvesm(1)). What runs may differ: changes are pending until the next start.
 
+mod processor;
+
 use crate::limits::{Limits, is_limit};
 use crate::qemu::{Storage, VirtualDisk, cache_mode};
 use assay_model::secrets::is_plain;
@@ -17,91 +19,6 @@ pub struct Config {
     pub disks: Vec<VirtualDisk>,
     /// The key whose line decides on the processor: `args` where it overrides `cpu`.
     pub cpu_key: &'static str,
-}
-
-/// Types of processors without AES (pve-docs, qm.adoc, "QEMU CPU Types"; QEMU 9.0, target/i386/cpu.c).
-const WITHOUT_AES: [&str; 24] = [
-    "kvm64",
-    "kvm32",
-    "qemu64",
-    "qemu32",
-    "486",
-    "pentium",
-    "pentium2",
-    "pentium3",
-    "athlon",
-    "coreduo",
-    "core2duo",
-    "phenom",
-    "n270",
-    "Conroe",
-    "Penryn",
-    "Nehalem",
-    "Nehalem-IBRS",
-    "Opteron_G1",
-    "Opteron_G2",
-    "Opteron_G3",
-    "x86-64-v1",
-    "x86-64-v2",
-    "base",
-    "qemu64-v1",
-];
-
-/// The words of `args` behind the last `-cpu`; QEMU takes the last one, and Proxmox writes `args` behind its own.
-fn cpu_of_arguments(args: &str) -> Option<&str> {
-    let words: Vec<&str> = args.split_ascii_whitespace().collect();
-    let pairs = words.windows(2);
-    let mut named = pairs.filter(|pair| matches!(pair[0], "-cpu" | "--cpu"));
-    named.next_back().map(|pair| pair[1])
-}
-
-/// Model and flags of `kvm64,flags=+aes;-x`, `cputype=host` and of QEMU's own `host,+svm`.
-fn model_and_flags(cpu: &str) -> (Option<&str>, Vec<&str>) {
-    let mut model = None;
-    let mut flags = Vec::new();
-    for (at, part) in cpu.split(',').map(str::trim).enumerate() {
-        match part.split_once('=') {
-            Some(("cputype", name)) => model = Some(name),
-            Some(("flags", list)) => flags.extend(list.split(';')),
-            None if at == 0 => model = Some(part),
-            Some(("aes", on)) => flags.push(if on == "on" { "+aes" } else { "-aes" }),
-            _ => flags.push(part),
-        }
-    }
-    (model, flags)
-}
-
-/// Notes `cpu`, `arch` and, where it is known, whether the guest sees AES.
-fn processor(config: &mut Config, values: &BTreeMap<&str, &str>) {
-    let arch = values.get("arch").copied().unwrap_or("x86_64");
-    let args = values.get("args").and_then(|args| cpu_of_arguments(args));
-    config.cpu_key = if args.is_some() { "args" } else { "cpu" };
-    let default = (arch == "x86_64").then_some("kvm64");
-    let (model, flags) = match args.or(values.get("cpu").copied()) {
-        Some(cpu) => model_and_flags(cpu),
-        None => (default, Vec::new()),
-    };
-    let mut set = |key: &str, value: &str| {
-        config.settings.insert(key.to_owned(), value.to_owned());
-    };
-    if arch != "x86_64" {
-        set("arch", arch);
-    }
-    let Some(model) = model.or(default) else {
-        return;
-    };
-    set("cpu", model);
-    // Of several the last counts.
-    let own = flags
-        .iter()
-        .rev()
-        .find(|flag| matches!(**flag, "+aes" | "-aes"));
-    match own {
-        Some(flag) if *flag == "+aes" => set("aes", "yes"),
-        Some(_) => set("aes", "no"),
-        None if arch == "x86_64" && WITHOUT_AES.contains(&model) => set("aes", "no"),
-        None => {}
-    }
 }
 
 /// A storage of `storage.cfg`: its kind and its settings.
@@ -166,7 +83,7 @@ pub fn parse(text: &str, stores: &BTreeMap<String, Store>) -> Config {
         ..Config::default()
     };
     // The defaults of qm.conf(5).
-    processor(&mut config, &values);
+    processor::note(&mut config, &values);
     for (key, default) in [("machine", "pc"), ("scsihw", "lsi")] {
         let value = first(key).unwrap_or_else(|| default.to_owned());
         config.settings.insert(key.to_owned(), value);
@@ -476,52 +393,6 @@ mod tests {
         assert!(!places.contains("192.0.2"), "{places}");
         let again = parse(&kept, &stores(&places));
         assert_eq!(again.disks, parse(CONFIG, &stores(STORES)).disks);
-    }
-
-    /// Of published configurations: nested virtualisation by `args`, Proxmox on ARM, flags beside the type.
-    #[test]
-    fn what_decides_on_aes() {
-        let aes = |text: &str| {
-            let kept: Vec<String> = text.lines().map(|line| redact(line, false)).collect();
-            let config = parse(text, &BTreeMap::new());
-            let again = parse(&kept.join("\n"), &BTreeMap::new());
-            assert_eq!(config.settings, again.settings, "{text}");
-            let found = |key: &str| config.settings.get(key).cloned().unwrap_or_default();
-            (found("cpu"), found("aes"), config.cpu_key)
-        };
-        let of = |cpu: &str, aes: &str, key: &'static str| (cpu.to_owned(), aes.to_owned(), key);
-        for (text, expected) in [
-            ("memory: 1\n", of("kvm64", "no", "cpu")),
-            (
-                "cpu: kvm64,flags=+hv-evmcs;+aes\n",
-                of("kvm64", "yes", "cpu"),
-            ),
-            ("args: -cpu host,+svm\ncpu: kvm64\n", of("host", "", "args")),
-            (
-                "args: -smbios x -cpu kvm64 -foo\ncpu: host\n",
-                of("kvm64", "no", "args"),
-            ),
-            (
-                "args: -cpu kvm64 -cpu kvm64,aes=on\n",
-                of("kvm64", "yes", "args"),
-            ),
-            ("args: -device usb-host\ncpu: host\n", of("host", "", "cpu")),
-            ("arch: aarch64\nmachine: virt\n", of("", "", "cpu")),
-            (
-                "arch: aarch64\ncpu: cortex-a57\n",
-                of("cortex-a57", "", "cpu"),
-            ),
-            ("cpu: cputype=kvm64,flags=-aes\n", of("kvm64", "no", "cpu")),
-            (
-                "cpu: x86-64-v2-AES,flags=-aes\n",
-                of("x86-64-v2-AES", "no", "cpu"),
-            ),
-            ("cpu: x86-64-v2-AES\n", of("x86-64-v2-AES", "", "cpu")),
-            ("cpu: x86-64-v2\n", of("x86-64-v2", "no", "cpu")),
-            ("cpu: custom-mine\n", of("custom-mine", "", "cpu")),
-        ] {
-            assert_eq!(aes(text), expected, "{text}");
-        }
     }
 
     proptest! {

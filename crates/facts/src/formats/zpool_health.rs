@@ -25,7 +25,8 @@ impl Leaf {
     /// Whether it does not work, and nothing stands in for it.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        !WORKING.contains(&self.state.as_str()) && !self.replaced
+        // A line without a state is none of a device.
+        !self.state.is_empty() && !WORKING.contains(&self.state.as_str()) && !self.replaced
     }
 
     /// Whether data lie on it: of caches and spares nothing is lost.
@@ -100,6 +101,27 @@ pub fn leaves(status: &str, pool: &str) -> Vec<Leaf> {
         found[*leaf].replaced = stands_in;
     }
     found
+}
+
+/// Errors of groups and of the pool itself, in words: blocks that no device alone is to blame for.
+#[must_use]
+pub fn group_errors(status: &str) -> Vec<String> {
+    let lines: Vec<(usize, Vec<&str>)> = tree(status).collect();
+    let groups = lines.windows(2).filter(|pair| pair[1].0 > pair[0].0);
+    let errors = groups.filter_map(|pair| {
+        let words = &pair[0].1;
+        let counters = words.iter().skip(2).take(3);
+        let counters: Vec<u64> = counters.map_while(|text| nice_number(text)).collect();
+        let group = Leaf {
+            name: words[0].to_owned(),
+            class: "data",
+            state: String::new(),
+            errors: <[u64; 3]>::try_from(counters).ok(),
+            replaced: false,
+        };
+        group.describe_errors()
+    });
+    errors.collect()
 }
 
 /// Reads a number as zpool writes it: `83`, `1.20K`. Thousands are of 1024 (libzutil, zfs_nicenum).
@@ -193,6 +215,18 @@ mod tests {
         ] {
             assert_eq!(lost(config), expected, "{config}");
         }
+    }
+
+    #[test]
+    fn errors_that_no_device_has() {
+        let status = "config:\n\n\tNAME STATE READ WRITE CKSUM\n\ttank ONLINE 0 0 5\n\t  raidz1-0 ONLINE 0 0 14\n\t    /dev/sda1 ONLINE 0 0 0\n\nerrors: x\n";
+        assert_eq!(
+            group_errors(status),
+            [
+                "tank has 5 checksum errors",
+                "raidz1-0 has 14 checksum errors"
+            ]
+        );
     }
 
     #[test]

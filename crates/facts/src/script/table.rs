@@ -33,6 +33,7 @@ const RULES: &[&str] = &["*.cf"];
 
 /// Files in which the kernel speaks of itself, one by one: they are asked for, and kept whole here as well.
 pub(crate) const WHOLE: &[&str] = &[
+    "/proc/mdstat",
     "/proc/meminfo",
     "/proc/self/cgroup",
     "/proc/sys/net/ipv4/tcp_available_congestion_control",

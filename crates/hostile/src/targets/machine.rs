@@ -4,7 +4,10 @@ use super::seeds::{text, texts};
 use crate::formats::known;
 use crate::{LONGEST, Target};
 use assay_facts::redact::Redacted;
-use assay_facts::{crypt, image, libvirt, lvm, mountinfo, proxmox, qemu, zpool};
+use assay_facts::{
+    crypt, image, libvirt, lvm, mdstat, module_parameter, mountinfo, proxmox, qemu, zpool,
+    zpool_health,
+};
 use assay_host::{Host as _, Limits, Recorded};
 use assay_http::answer::{Memory, Reader};
 use assay_model::secrets;
@@ -27,6 +30,10 @@ const MAPS: &str = "7f71f42f0000-7f71f4303000 r-xp 00003000 fe:00 1 /usr/lib/lib
 const MOUNTS: &str = "20 1 8:1 / / rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro\n\
     21 20 0:30 / /srv/a\\040b rw - cifs //u@h/x rw,username=u,password=p,credentials=/root/x\n\
     22 20 0:31 / /o rw - overlay overlay rw,lowerdir=/a:/b,upperdir=/c,workdir=/d\n";
+const ARRAYS: &str = "Personalities : [raid1]\nmd1 : active (auto-read-only) raid1 sdd1[2] sdc1[1](F)\n\
+    \x20     12502 blocks super 1.2 [2/1] [U_]\n      [==>...]  recovery = 12.6% (3704/29294)\n";
+const PARAMETERS: &str =
+    "zfs_arc_max=0x200000000 zfs_txg_timeout=\"09\" nested=Y zfs_arc_min = 8G -- x";
 const LINE: &str = "BOOT_IMAGE=/vmlinuz root=UUID=0d5e-1f ro quiet mitigations=off ip=10.0.0.2::::box \
     luks.pw=x foo=\"a b\" ds=nocloud;s=http://u:p@h/ rootflags=subvol=@ isolcpus=2-7 -- --token x";
 
@@ -82,6 +89,7 @@ pub(super) fn targets() -> Vec<Target> {
                     "/proc/swaps",
                     "/etc/sysctl.d/a.conf",
                     "/etc/modprobe.d/a.conf",
+                    "/etc/fstab",
                     "/etc/pve/qemu-server/100.conf",
                     "/etc/pve/storage.cfg",
                 ] {
@@ -118,6 +126,8 @@ pub(super) fn targets() -> Vec<Target> {
                 "cryptsetup-2.6.1-luksdump.txt",
                 "dumpe2fs-1.47.0.txt",
                 "postfix-3.7.11-postqueue.jsonl",
+                "smartctl-7.3-ata-qemu.txt",
+                "smartctl-7.3-nvme-qemu.txt",
             ),
             run: |bytes| {
                 for argv in [
@@ -125,6 +135,8 @@ pub(super) fn targets() -> Vec<Target> {
                     &["zfs", "get", "all"],
                     &["zfs", "get", "-o", "name,property,value,source", "all"],
                     &["zpool", "status", "tank"],
+                    &["smartctl", "-n", "standby", "-H", "-A", "/dev/sda"],
+                    &["smartctl", "-n", "standby", "-l", "error", "/dev/sda"],
                     &["zdb", "-C", "tank"],
                     &["dmsetup", "table"],
                     &["dmsetup", "table", "--", "a"],
@@ -202,6 +214,7 @@ pub(super) fn targets() -> Vec<Target> {
             run: |bytes| {
                 let _ = lvm::rows(&text(bytes));
                 ask_twice(&lvm::LVS, bytes);
+                ask_twice(&lvm::HEALTH, bytes);
             },
         },
         Target {
@@ -220,6 +233,24 @@ pub(super) fn targets() -> Vec<Target> {
                     zpool::ashifts(&input),
                 );
                 let _ = zpool::Ashifts::of_properties(&input);
+                let _ = (
+                    zpool_health::leaves(&input, "tank"),
+                    zpool_health::data_errors(&input),
+                    zpool_health::group_errors(&input),
+                );
+            },
+        },
+        Target {
+            name: "kernel-text",
+            seeds: texts(&[ARRAYS, PARAMETERS]),
+            run: |bytes| {
+                let input = text(bytes);
+                let _ = mdstat::arrays(&input);
+                for (name, value, _) in module_parameter::arguments(&input) {
+                    let kind = module_parameter::type_of("zfs", &name);
+                    let kind = kind.unwrap_or(module_parameter::Type::Bits(64));
+                    let _ = module_parameter::read(kind, value.as_deref());
+                }
             },
         },
         Target {

@@ -2,9 +2,14 @@
 //! verdict and a few counters, no serial number; text as smartmontools 7.3 prints it (ataprint.cpp, scsiprint.cpp,
 //! nvmeprint.cpp).
 
+mod attributes;
+
+pub(crate) use attributes::{ATTRIBUTES, WEAR};
+
 use crate::gather::{Gather, lossy};
 use assay_host::HostError;
 use assay_model::{FactKind, Place};
+use attributes::{is_attribute, read_attribute};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -17,54 +22,6 @@ pub(crate) const ASK_LOG: [&str; 5] = ["smartctl", "-n", "standby", "-l", "error
 /// Bits of the exit status (smartctl(8), EXIT STATUS): words that are not understood, a disk that cannot be opened or
 /// sleeps.
 const NOT_ASKED: i32 = 0b11;
-
-/// Attributes of ATA disks that count what went wrong: the column ID#, the names under which smartmontools' drivedb.h
-/// knows that meaning, and what they are called here. One number has other meanings on other disks, and a name that
-/// begins with `Bogus_` has none.
-pub(crate) const ATTRIBUTES: [(u32, &str, &str); 4] = [
-    (
-        5,
-        "Reallocated_Sector_Ct Reallocated_Block_Count Reallocate_NAND_Blk_Cnt Realloc_Flash_Blocks_Ct \
-         Retired_Block_Count New_Bad_Blk_Count New_Bad_Block_Count Runtime_Bad_Block Later_Bad_Block",
-        "reallocated_sectors",
-    ),
-    (
-        187,
-        "Reported_Uncorrect Reported_Uncorr_Errors Reported_UE_Counts Uncorrectable_Error_Cnt Total_Unc_NAND_Reads",
-        "uncorrectable_errors",
-    ),
-    (
-        197,
-        "Current_Pending_Sector Total_Pending_Sectors Pending_Sector_Count",
-        "pending_sectors",
-    ),
-    (
-        198,
-        "Offline_Uncorrectable Total_Offl_Uncorrectabl Off-line_Scan_UNC_Sector_Ct Offline_Scan_UNC_SectCt \
-         Offline_UErr_Media_Scan Uncor_Read_Error_Ct Uncorrectable_Sector_Ct",
-        "offline_uncorrectable_sectors",
-    ),
-];
-
-/// Attributes of which the column VALUE goes from 100 to 0 while flash wears out, by number and names of drivedb.h.
-/// Under other numbers the same names count the other way, or count something else.
-pub(crate) const WEAR: [(u32, &str); 5] = [
-    (177, "Wear_Leveling_Count"),
-    (
-        202,
-        "Percent_Lifetime_Remain Percent_Lifetime_Used Perc_Rated_Life_Used",
-    ),
-    (
-        231,
-        "SSD_Life_Left SSD_Life_Left_Perc Percent_Lifetime_Remain Perc_Rated_Life_Remain Life_Remaining_Percent \
-         Lifetime_Left",
-    ),
-    (233, "Media_Wearout_Indicator Remaining_Lifetime_Perc"),
-    (
-        248,
-        "Remaining_Life Percent_Lifetime_Remain SSD_Remaining_Life_Perc Perc_Rated_Life_Remain PCT_Life_Remaining",
-    ),
-];
 
 /// Counters of SCSI disks: the beginning of the line, and what they are called here.
 const SCSI_COUNTERS: [(&str, &str); 2] = [
@@ -318,60 +275,16 @@ pub(crate) fn redact(line: &str) -> Option<String> {
         }
         // ID# ATTRIBUTE_NAME FLAG VALUE WORST THRESH TYPE UPDATED WHEN_FAILED RAW_VALUE
         [id, name, flag, value, _, _, kind, _, when, raw, ..] if flag.starts_with("0x") => {
-            attribute(id.parse().ok()?, name, (value, raw), (kind, when))
+            read_attribute(id.parse().ok()?, name, (value, raw), (kind, when))
         }
         _ => None,
     }
 }
 
+/// A whole number without a sign, as it is written.
 fn number(text: &str) -> Option<String> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     (digits && text.len() <= 18).then(|| text.to_owned())
-}
-
-/// Whether a word may be the name of an attribute, as drivedb.h writes them.
-fn is_attribute(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_%/().-".contains(c);
-    !name.is_empty() && name.len() <= 32 && name.chars().all(plain)
-}
-
-fn attribute(
-    id: u32,
-    name: &str,
-    (value, raw): (&str, &str),
-    (kind, when): (&str, &str),
-) -> Option<String> {
-    let has = |names: &str| names.split_ascii_whitespace().any(|known| known == name);
-    let mut kept: Vec<String> = Vec::new();
-    let counted = ATTRIBUTES
-        .iter()
-        .find(|(known, names, _)| *known == id && has(names));
-    // More than 32 bits are several counters in one.
-    if let (Some((_, _, counter)), Some(raw)) = (counted, number(raw))
-        && raw.parse::<u32>().is_ok()
-    {
-        kept.push(format!("counter {counter} {raw}"));
-    }
-    let wears = WEAR.iter().any(|(known, names)| *known == id && has(names));
-    let left = value.parse::<u32>().ok().filter(|left| *left <= 100);
-    // 000 without a limit that was crossed is a value that was never set.
-    if let (true, Some(left)) = (
-        wears,
-        left.filter(|left| *left > 0 || when == "FAILING_NOW"),
-    ) {
-        kept.push(format!("counter {LEAST} {left}"));
-    }
-    let how = match (when, kind) {
-        ("FAILING_NOW", "Pre-fail") => Some("prefail"),
-        ("FAILING_NOW", _) => Some("old"),
-        ("In_the_past", _) => Some("past"),
-        _ => None,
-    };
-    // A temperature comes back.
-    if let Some(how) = how.filter(|_| is_attribute(name) && !name.contains("Temp")) {
-        kept.push(format!("failed {name} {how}"));
-    }
-    (!kept.is_empty()).then(|| kept.join("\n"))
 }
 
 #[cfg(test)]
