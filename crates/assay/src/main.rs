@@ -50,7 +50,9 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // What a file or a tool said may be in it, and errors are pasted into reports.
-            eprintln!("assay: {}", assay_model::secrets::text(&describe(&error)));
+            let text = assay_model::secrets::text(&describe(&error));
+            // A newline in a name must not look like a line of our own.
+            eprintln!("assay: {}", text.replace('\n', "\n  "));
             status::Status::of(&error).into()
         }
     }

@@ -1,5 +1,9 @@
 //! Names that would change what a terminal shows, from every source of names: no raw byte of them comes out, and JSON
 //! keeps its values.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests drive the real program and plant files"
+)]
 
 mod common;
 
@@ -128,6 +132,33 @@ fn attack_arguments_are_shown_as_text() {
         assert!(ran.code.is_some(), "{words:?}");
     }
     assay_testing::attacked("hostile arguments", all.len() as u64, all.len() as u64);
+}
+
+/// A newline in a name begins no line that looks like one of assay's.
+#[test]
+fn attack_newlines_in_errors_forge_no_line() {
+    let scene = Scene::new();
+    let forged = "x\nremoved everything\nassay: done";
+    let missing = format!("DIR/{forged}");
+    let (f, m) = (forged, missing.as_str());
+    let all: [&[&str]; 10] = [
+        &["run", f],
+        &["show", f],
+        &["facts", "--root", m],
+        &["check", "--root", m],
+        &["stack", m],
+        &["import", m],
+        &["lint", m],
+        &["advice", f],
+        &["trial", f],
+        &["pins", m],
+    ];
+    for words in &all {
+        let ran = scene.run(words);
+        let forged = |line: &str| line.starts_with("removed") || line == "assay: done";
+        assert!(!ran.stderr.lines().any(forged), "{words:?}: {}", ran.stderr);
+    }
+    assay_testing::attacked("newlines in errors", all.len() as u64, all.len() as u64);
 }
 
 /// Names of files and directories.

@@ -1,5 +1,9 @@
 //! Every file that a verb writes where its user says: links, pipes, directories and others' directories at that
 //! place are refused, and what was there before stays.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests drive the real program and plant files"
+)]
 
 mod common;
 

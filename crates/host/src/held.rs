@@ -271,7 +271,8 @@ impl Directory {
     /// As fsync(2).
     pub fn sync(&self) -> Result<(), HostError> {
         match rustix::fs::fsync(&self.fd) {
-            Ok(()) | Err(Errno::INVAL) => Ok(()),
+            // One that may not be listed is held without reading it.
+            Ok(()) | Err(Errno::INVAL | Errno::BADF) => Ok(()),
             Err(error) => Err(fail(&self.shown)(error)),
         }
     }

@@ -42,7 +42,9 @@ pub use error::HostError;
 pub use faulty::Faulty;
 pub use known::{Known, Whereabouts};
 pub use live::Live;
-pub use output::{OutputFile, OutputFolder, is_same_file, open_own_directory, write_output};
+pub use output::{
+    OutputFile, OutputFolder, check_links, is_same_file, open_own_directory, write_output,
+};
 pub use recorded::Recorded;
 pub use recording::Recording;
 pub use replace::{Seen, Times};

@@ -7,6 +7,7 @@ mod stream;
 mod way;
 
 pub use folder::{OutputFolder, open_own_directory};
+pub use way::check_links;
 
 use crate::error::HostError;
 use crate::held::{Directory, Identity};

@@ -180,9 +180,18 @@ fn attack_links_of_others_on_the_way_are_refused() {
         let refused = write_output(way, b"x").is_err();
         held += u64::from(refused && read(&roots.join("file")) == "precious");
         assert!(refused, "{}", way.display());
+        assert!(check_links(way).is_err());
         assert!(OutputFolder::create(&way.with_file_name("folder")).is_err());
         assert!(open_own_directory(&way.with_file_name("captured")).is_err());
     }
+    check_links(&all.path().join("fine/file")).unwrap();
+    symlink("file", theirs.join("rooted")).unwrap();
+    symlink("../theirs/out", roots.join("on")).unwrap();
+    planted(&roots.join("file"), "out");
+    assert!(check_links(&theirs.join("out")).is_err());
+    assert!(check_links(&roots.join("on")).is_err());
+    check_links(&theirs.join("rooted")).unwrap();
+    check_links(&theirs.join("nothing")).unwrap();
     write_output(&all.path().join("fine/file"), b"own way").unwrap();
     assert_eq!(read(&roots.join("file")), "own way");
     assay_testing::attacked(
@@ -316,4 +325,26 @@ fn streams_are_not_read_back() {
     let mut text = String::new();
     reader.read_to_string(&mut text).unwrap();
     assert_eq!(text, "through");
+}
+
+#[test]
+fn a_directory_that_may_not_be_listed_is_written_to() {
+    if !rustix::process::geteuid().is_root() {
+        assay_testing::skipped("root", "only root becomes another user");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    chown(dir.path(), Some(OTHER), None).unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o300)).unwrap();
+    let to = dir.path().join("report");
+    let written = std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let nobody = rustix::process::Uid::from_raw(OTHER);
+            rustix::thread::set_thread_uid(nobody).unwrap();
+            write_output(&to, b"report").and_then(|()| write_output(&to, b"again"))
+        });
+        other.join().unwrap()
+    });
+    written.unwrap();
+    assert_eq!(read(&to), "again");
 }

@@ -6,7 +6,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 
@@ -29,6 +29,51 @@ pub(super) fn open_parent(path: &Path) -> Result<Directory, HostError> {
 /// Opens a directory that a user named, by the same rule, and makes what is missing of it.
 pub(super) fn make_directory(path: &Path) -> Result<Directory, HostError> {
     walk(path, true)
+}
+
+/// Refuses a file that a user named if a link on the way to it, or in its place, belongs to another user.
+///
+/// # Errors
+/// Such a link. Whatever else is wrong with the path is for whoever opens it.
+pub fn check_links(path: &Path) -> Result<(), HostError> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let above = match open_parent(&path) {
+            Err(error) if error.errno().is_some() || error.is_absent() => return Ok(()),
+            above => above?,
+        };
+        let Some(name) = path.file_name() else {
+            return Ok(());
+        };
+        let link = match open_step_at(&above, name) {
+            Ok(found) => found,
+            // Whoever opens it says what is wrong.
+            Err(_) => return Ok(()),
+        };
+        let found = rustix::fs::fstat(&link).map_err(|error| fail(&path, error))?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::Symlink {
+            return Ok(());
+        }
+        let root = rustix::fs::stat("/").map_err(|error| fail(&path, error))?;
+        let us = rustix::process::geteuid().as_raw();
+        if ![0, us, root.st_uid].contains(&found.st_uid) {
+            let reason = format!(
+                "a link of user {}; name the file that it leads to",
+                found.st_uid
+            );
+            return Err(HostError::path(&path, reason));
+        }
+        let target = rustix::fs::readlinkat(&link, "", Vec::new());
+        let target = target.map_err(|error| fail(&path, error))?;
+        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    Err(HostError::path(&path, "too many links on the way"))
+}
+
+fn open_step_at(at: impl AsFd, step: &OsStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(at, step, flags, Mode::empty())
 }
 
 fn walk(path: &Path, makes: bool) -> Result<Directory, HostError> {
@@ -82,15 +127,21 @@ fn walk(path: &Path, makes: bool) -> Result<Directory, HostError> {
         }
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(&at, ".", flags, Mode::empty());
+    let fd = match rustix::fs::openat(&at, ".", flags, Mode::empty()) {
+        // One may write in a directory that one may not list.
+        Err(Errno::ACCESS) => {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            rustix::fs::openat(&at, ".", flags, Mode::empty())
+        }
+        fd => fd,
+    };
     Ok(Directory::of(fd.map_err(|error| fail(path, error))?, path))
 }
 
 fn open_step(at: Option<&OwnedFd>, step: &OsStr) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match at {
-        Some(at) => rustix::fs::openat(at, step, flags, Mode::empty()),
-        None => rustix::fs::openat(CWD, step, flags, Mode::empty()),
+        Some(at) => open_step_at(at, step),
+        None => open_step_at(CWD, step),
     }
 }
 

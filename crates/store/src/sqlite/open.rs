@@ -119,6 +119,9 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
 /// opened: that would wait for its other end.
 fn look_at_file(path: &Path) -> Result<bool, StoreError> {
     let fail = |error: std::io::Error| StoreError::file(path, &error);
+    if let Err(error) = assay_host::check_links(path) {
+        return Err(foreign(path, error.to_string()));
+    }
     let meta = fs::metadata(path).map_err(fail)?;
     if meta.is_dir() {
         return Err(foreign(path, "it is a directory"));

@@ -90,6 +90,8 @@ impl Kept {
         if added.new + added.longer > 0 {
             let digest = blake3::hash(&bytes).to_hex();
             let name = format!("{}-{}{END}", bundle.owner, &digest[..16]);
+            // What an assay of version 0.2 or older left when it was killed. The lock is held, so it is nobody's.
+            let _ = std::fs::remove_file(self.dir.join(".part"));
             write_output(&self.dir.join(name), &bytes).map_err(unwritten)?;
         }
         Ok((bundle.owner, added))
