@@ -4,7 +4,7 @@ use assay_http::{Tls, Trust};
 use assay_net::client::Link;
 use assay_net::invite::Invitation;
 use assay_net::server::Server;
-use assay_net::server::budget::{MOST_OF_ADDRESS, MOST_OF_CLIENT};
+use assay_net::server::budget::MOST_OF_CLIENT;
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
@@ -105,7 +105,7 @@ fn attack_unfinished_bodies_of_one_client_take_a_share() {
                 .collect()
         });
         let used = server.bytes_of_bodies();
-        assert!(used <= MOST_OF_CLIENT && used <= MOST_OF_ADDRESS, "{used}");
+        assert!(used <= MOST_OF_CLIENT, "{used}");
         assert!(used > 0, "at least one body is waited for");
         // Another client is served meanwhile.
         let other = join(invitation);

@@ -54,9 +54,7 @@ pub fn check_links(path: &Path) -> Result<(), HostError> {
         if FileType::from_raw_mode(found.st_mode) != FileType::Symlink {
             return Ok(());
         }
-        let root = rustix::fs::stat("/").map_err(|error| fail(&path, error))?;
-        let us = rustix::process::geteuid().as_raw();
-        if ![0, us, root.st_uid].contains(&found.st_uid) {
+        if !is_trusted(found.st_uid).map_err(|error| fail(&path, error))? {
             let reason = format!(
                 "a link of user {}; name the file that it leads to",
                 found.st_uid
@@ -71,6 +69,14 @@ pub fn check_links(path: &Path) -> Result<(), HostError> {
     Err(HostError::path(&path, "too many links on the way"))
 }
 
+/// Whether links of a user are followed: this one, root, and whoever owns `/`, where a user namespace has no number for
+/// root.
+fn is_trusted(user: u32) -> Result<bool, Errno> {
+    let root = rustix::fs::stat("/")?;
+    let us = rustix::process::geteuid().as_raw();
+    Ok([0, us, root.st_uid].contains(&user))
+}
+
 fn open_step_at(at: impl AsFd, step: &OsStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(at, step, flags, Mode::empty())
@@ -78,9 +84,6 @@ fn open_step_at(at: impl AsFd, step: &OsStr) -> Result<OwnedFd, Errno> {
 
 fn walk(path: &Path, makes: bool) -> Result<Directory, HostError> {
     let root = open_step(None, OsStr::new("/")).map_err(|error| fail(path, error))?;
-    let us = rustix::process::geteuid().as_raw();
-    let owner = rustix::fs::fstat(&root).map_err(|error| fail(path, error))?;
-    let trusted = [0, us, owner.st_uid];
     let mut at = match path.is_absolute() {
         true => root,
         false => open_step(None, OsStr::new(".")).map_err(|error| fail(path, error))?,
@@ -101,7 +104,7 @@ fn walk(path: &Path, makes: bool) -> Result<Directory, HostError> {
                 if links > MOST_LINKS {
                     return Err(HostError::path(path, "too many links on the way"));
                 }
-                if !trusted.contains(&found.st_uid) {
+                if !is_trusted(found.st_uid).map_err(|error| fail(&shown, error))? {
                     let reason = format!(
                         "a link of user {}; name the directory that it leads to",
                         found.st_uid
