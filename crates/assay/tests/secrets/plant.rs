@@ -161,7 +161,7 @@ impl Plant {
     }
 }
 
-const MACHINE: [(&str, &str); 40] = [
+const MACHINE: [(&str, &str); 41] = [
     ("proc/sys/kernel/osrelease", "6.1.0\n"),
     ("proc/meminfo", "MemTotal: 1024 kB\nMemAvailable: 512 kB\n"),
     (
@@ -199,6 +199,11 @@ const MACHINE: [(&str, &str); 40] = [
          <disk type='file' device='disk'><driver name='qemu' type='a @' cache='a @ b'/><source file='https://u:@§h/?x=@'/><target dev='v \"@' bus='virtio'/></disk></devices></domain>",
     ),
     ("etc/libvirt/qemu/bad.xml", "<domain>&@;</@>"),
+    (
+        "etc/fstab",
+        "# @\n//@/x /m cifs username=@,password=@,vers=1.0 0 0\nUUID=@ / xfs defaults,nobarrier,@ 0 1\nLABEL=@ /d ext4\n\
+         @:/x /n nfs4 addr=@,@=x 0 0\nhttps://u:@h/dav /w davfs credentials=@ 0 0\n",
+    ),
     ("etc/libvirt/secrets/a.xml", "<secret>@</secret>"),
     (
         "etc/pve/qemu-server/100.conf",
