@@ -71,7 +71,7 @@ function line_of(class, line) {
     if (class == "spam") return spam(line)
     if (class == "vpn") return vpn(line)
     if (class == "ssh") return ssh(line)
-    if (class == "master") return master(line)
+    if (class == "master") { split("", MAIL_CLASS); return master(line) }
     if (class == "guest") return guest(line)
     if (class == "storage") return storage(line)
     if (class == "mounts") return mounts(line)
@@ -519,14 +519,31 @@ function mail_kind(key, value,   n, words, i) {
     if (key == "smtpd_tls_cert_file" || key == "smtpd_tls_key_file") return "path"
     if (key == "smtpd_tls_chain_files") return "paths"
     if (key == "mynetworks") return "networks"
+    if (key == "smtpd_restriction_classes") return "names"
     if (key in POSTFIX) return "words"
     if (length(key) > 40 || key !~ /^[a-z0-9_]*$/) return ""
     n = split(value, words, /[ ,\t]+/)
     for (i = 1; i <= n; i++) if (words[i] != "") break
     if (i > n) return ""
-    if (is_restriction(words[i]) || closed(words[i]) != "") return "restrictions"
+    if (is_restriction(words[i]) || words[i] in MAIL_CLASS || closed(words[i]) != "") return "restrictions"
     if (value == "yes" || value == "no") return "words"
     return (is_network(words[i]) || words[i] == "left-out") ? "networks" : ""
+}
+function is_class(text) { return length(text) <= 40 && text ~ /^[a-z0-9_]+$/ }
+# The names of restriction classes, of all lines that list some.
+function mail_classes(n,   i, j, m, words, line, at, inside) {
+    split("", MAIL_CLASS); inside = 0
+    for (i = 1; i <= n; i++) {
+        line = trim(text_of[i])
+        if (line == "" || line ~ /^#/) continue
+        if (text_of[i] !~ /^[ \t]/) {
+            at = index(text_of[i] "=", "="); inside = trim(substr(text_of[i], 1, at - 1)) == "smtpd_restriction_classes"
+            line = substr(text_of[i], at + 1)
+        }
+        if (!inside) continue
+        m = split(line, words, /[ ,\t\r]+/)
+        for (j = 1; j <= m; j++) if (is_class(words[j])) MAIL_CLASS[words[j]] = 1
+    }
 }
 function is_restriction(text) {
     return length(text) <= 40 && text ~ /^[a-z_]+$/ && text ~ /^(permit|reject|defer|check_|warn_if_reject|sleep)/
@@ -573,7 +590,8 @@ function mail_word(text, what,   name, kept) {
     if (what == "networks") return mail_network(text)
     name = closed(text)
     if (name != "") return name
-    if (what == "restrictions") return is_restriction(text) ? text : "left-out"
+    if (what == "restrictions") return (is_restriction(text) || text in MAIL_CLASS) ? text : "left-out"
+    if (what == "names") return is_class(text) ? text : "left-out"
     name = text; sub(/^!+/, "", name); kept = name; sub(/^(>=)+/, "", kept)
     if (length(name) > 40 || !plain(kept)) return "left-out"
     if (name ~ /^[a-z_]+$/ || name ~ /^(TLSv1|SSLv|>=)/ || name == "127.0.0.1" || name == "loopback-only") return text
@@ -1077,6 +1095,7 @@ function finish(class, path, n,   i, what, line, at, key, value, said, start) {
     if (class == "nginx") nginx(n)
     else if (class == "postfix") {
         what = ""
+        mail_classes(n)
         for (i = 1; i <= n; i++) {
             line = trim(text_of[i])
             if (line == "" || line ~ /^#/) continue

@@ -141,7 +141,7 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
                 smtpd_tls_chain_files = /etc/ssl/a.pem, /etc/ssl/b?.pem,\n /etc/ssl/c.pem\n\
                 mynetworks = 127.0.0.0/8, 10.1.2.0/24 [::1]/128 0.0.0.0/0 !0.0.0.0/1,\n# x\n  [2001:db8::]/32 ::/0 hash:/etc/nets $own ${x?{0.0.0.0/0}:{hunter2}}\n\
                 rbl = reject_rbl_client dnsbl.sorbs.net hunter2\nzone = dnsbl.inps.de\nown_nets = 10.0.0.0/8 hunter2\n\
-                api_key = hunter2\nstrict_too = yes\nstrict =\n permit\nsmtpd_restriction_classes = strict, gold\ninet_interfaces = loopback-only, 127.0.0.1 10.1.1.1\n\
+                api_key = hunter2\nstrict_too = yes\nstrict =\n permit\nsmtpd_restriction_classes = strict, gold,\n  gold2\nboth = gold2, strict, hunter2\ninet_interfaces = loopback-only, 127.0.0.1 10.1.1.1\n\
                 smtpd_sender_restrictions = ${compatibility_level?{$rbl}:{reject_rbl_client dnsbl.njabl.org}} $(rbl) ${{$x} == {y} ? {permit} : {hunter2:pw}}\n";
     let master = "smtp      inet  n       -       y       -       -       smtpd\n  -o smtpd_tls_security_level=encrypt\n\
                   \x20 -o smtpd_sasl_path=secret -o smtpd_relay_restrictions=permit_sasl_authenticated,reject\n#x\n\

@@ -302,9 +302,11 @@ pub(crate) fn logical_lines(text: &str) -> Vec<(usize, String)> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "asks httpd itself")]
 mod tests {
     use super::*;
-    use assay_host::Recorded;
+    use assay_host::{Recorded, Root};
+    use std::process::Command;
 
     /// The last line for SSLProtocol of each server, as `1: value`, and what could not be read.
     fn protocols(host: &Recorded) -> (Vec<String>, usize) {
@@ -390,5 +392,106 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    /// Pieces of a configuration, each whole; `Error` ends the reading with its text.
+    const PIECES: [&str; 18] = [
+        "<IfModule mod_alias.c>\n@\n</IfModule>\n",
+        "<IfModule !mod_alias.c>\n@\n</IfModule>\n",
+        "<ifmodule alias_module>\n@\n</ifmodule>\n",
+        "<IfModule mod_ssl.c>\n@\n</IfModule>\n",
+        "<IfModule !ssl_module>\n@\n</IfModule>\n",
+        "<IfModule core.c>\n@\n</IfModule>\n",
+        "<IfDefine one>\n@\n</IfDefine>\n",
+        "<IfDefine !one>\n@\n</IfDefine>\n",
+        "Define one\n",
+        "UnDefine one\n",
+        "# comment \\\nError 1\n",
+        "ServerName \\\n a.example.org\n",
+        "Include inner.conf\n",
+        "IncludeOptional gone.conf\n",
+        "IncludeOptional parts/*.conf\n",
+        "IncludeOptional parts/b?.conf\n",
+        "LoadModule ssl_module /usr/lib/apache2/modules/mod_ssl.so\n",
+        "ServerAdmin x\n",
+    ];
+
+    fn throw(seed: &mut u64, limit: usize) -> usize {
+        *seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(*seed >> 33).unwrap_or(0) % limit
+    }
+
+    fn pieces(seed: &mut u64, depth: usize) -> String {
+        let mut out = String::new();
+        for _ in 0..=throw(seed, 4) {
+            let piece = PIECES[throw(seed, PIECES.len())];
+            let inner = match throw(seed, 3) {
+                0 if depth < 3 => pieces(seed, depth + 1),
+                1 => format!("Er\\\nror {}\n", *seed % 97),
+                _ => format!("Error {}\n", *seed % 97),
+            };
+            out.push_str(&piece.replace("@\n", &inner));
+        }
+        out
+    }
+
+    /// The first line at which httpd ends is the first that we read.
+    #[test]
+    fn attack_httpd_reads_the_same_lines() {
+        let program = "/usr/sbin/apache2";
+        if !Path::new(program).exists() {
+            return assay_testing::skipped("apache2", "not installed");
+        }
+        let head = "ServerRoot /etc/apache2\nLoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so\n\
+                    LoadModule alias_module /usr/lib/apache2/modules/mod_alias.so\nLoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so\n";
+        let (mut ended, mut compared) = (0, 0);
+        let tried = 60 * assay_testing::factor();
+        for at in 0..tried {
+            let dir = tempfile::tempdir().unwrap();
+            let etc = dir.path().join("etc/apache2");
+            std::fs::create_dir_all(etc.join("parts")).unwrap();
+            let mut seed = at;
+            let write = |name: &str, text: String| std::fs::write(etc.join(name), text).unwrap();
+            let body = pieces(&mut seed, 0);
+            write(
+                "inner.conf",
+                format!("<IfDefine one>\nError {}\n</IfDefine>\n", seed % 89),
+            );
+            write("parts/b1.conf", "Define one\n".to_owned());
+            write(
+                "parts/a.conf",
+                "<IfModule mod_ssl.c>\nError 5\n</IfModule>\n".to_owned(),
+            );
+            let text = format!("{head}{body}Error end\n");
+            write("apache2.conf", text.clone());
+            // httpd reads the files where they are; ours are those of a root.
+            let own = text.replace("/etc/apache2\n", &format!("{}\n", etc.display()));
+            std::fs::write(etc.join("own.conf"), own).unwrap();
+            let output = Command::new(program)
+                .args(["-t", "-f"])
+                .arg(etc.join("own.conf"))
+                .output()
+                .unwrap();
+            let says = String::from_utf8_lossy(&output.stderr).into_owned();
+            let theirs = says.lines().last().unwrap_or_default().trim().to_owned();
+            if theirs.contains("error on line") {
+                continue;
+            }
+            let reading = read(&Root::open(dir.path()).unwrap());
+            let mut lines: Vec<&Line> = reading
+                .servers
+                .iter()
+                .flat_map(|server| &server.lines)
+                .collect();
+            lines.retain(|line| line.name == "error");
+            let ours = lines.first().map_or("", |line| line.arguments.as_str());
+            compared += 1;
+            ended += usize::from(ours != "end");
+            assert_eq!(ours, theirs, "{text}\n{says}");
+        }
+        assert!(compared > 0 && ended > 0, "{compared} {ended}");
+        assay_testing::attacked("random configurations of httpd", tried, tried);
     }
 }

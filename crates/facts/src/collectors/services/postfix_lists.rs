@@ -1,18 +1,17 @@
 //! Closed block lists that Postfix asks: one instance for each list and line, found in the parameters with
 //! restrictions, in the macros that these name, and in restriction classes.
 
+use super::postfix_redact::CLASSES;
+use super::sshd_lines::numbered;
 use super::{dnsbl, postfix};
 use crate::gather::Gather;
 use assay_conf::effective::{Effective, ScopeId, Setting, macro_names};
 use assay_model::{FactKind, Place, Span};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Names the classes; a table may name a class as well (RESTRICTION_CLASS_README of Postfix).
-const CLASSES: &str = "smtpd_restriction_classes";
-
 pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
-    let mut number = 0_usize;
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for said in reached(all) {
         let scope = match said.scope {
             ScopeId::ROOT => "main.cf".to_owned(),
@@ -23,8 +22,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
             .read_text(Path::new(&said.place.path))
             .unwrap_or_default();
         for (zone, place) in named(said, &text) {
-            let which = number.to_string();
-            number += 1;
+            let which = numbered(&mut seen, zone.to_owned());
             let mut note = |what: &str, value: serde_json::Value| {
                 let fact = format!("postfix.closed_list.{which}.{what}");
                 g.facts
@@ -49,6 +47,7 @@ fn reached(all: &Effective) -> Vec<&Setting> {
         for said in lines {
             let text = said.text();
             let mut more = macro_names(&text);
+            // A table may name a class as well (RESTRICTION_CLASS_README of Postfix).
             if name == CLASSES {
                 let words = text.split([' ', ',', '\t']);
                 more.extend(words.map(str::to_owned));

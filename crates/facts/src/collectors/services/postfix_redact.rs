@@ -5,10 +5,14 @@ use super::dnsbl;
 use super::postfix::is_asked;
 use crate::harmless::is_path;
 use assay_model::secrets;
+use std::collections::BTreeSet;
 
 /// Networks of so many bits or fewer have more addresses than anybody has of their own.
 pub(crate) const WIDE_V4: u8 = 7;
 pub(crate) const WIDE_V6: u8 = 3;
+
+/// Names the classes of restrictions.
+pub(super) const CLASSES: &str = "smtpd_restriction_classes";
 
 /// Stands for a word that is somebody's own.
 const LEFT_OUT: &str = "left-out";
@@ -28,8 +32,10 @@ const STARTS: [&str; 6] = [
 enum Kind {
     /// Of a parameter that is asked for: any word in lower case.
     Words,
-    /// Of somebody's own: restrictions alone.
+    /// Of somebody's own: restrictions alone, and classes of them.
     Restrictions,
+    /// Names of classes.
+    Names,
     Networks,
     Path,
     Paths,
@@ -39,6 +45,7 @@ enum Kind {
 pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(text);
     let lines: Vec<&str> = text.split('\n').collect();
+    let classes = classes(&lines);
     let mut kind = None;
     let kept = lines.iter().enumerate().map(|(at, line)| {
         let bare = line.trim();
@@ -46,7 +53,7 @@ pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
             return String::new();
         }
         if line.starts_with([' ', '\t']) {
-            let kept = kind.map_or_else(String::new, |kind| words(bare, kind, " "));
+            let kept = kind.map_or_else(String::new, |kind| words(bare, kind, " ", &classes));
             return match kept.is_empty() {
                 true => kept,
                 false => format!(" {kept}"),
@@ -62,15 +69,43 @@ pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
         } else {
             value
         };
-        kind = kind_of(name, first);
+        kind = kind_of(name, first, &classes);
         match kind {
-            Some(kind) => format!("{name} = {}", words(value, kind, " "))
+            Some(kind) => format!("{name} = {}", words(value, kind, " ", &classes))
                 .trim_end()
                 .to_owned(),
             None => String::new(),
         }
     });
     kept.collect::<Vec<_>>().join("\n").into_bytes()
+}
+
+/// The names of restriction classes, of all lines that list some.
+fn classes(lines: &[&str]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut inside = false;
+    for line in lines {
+        let bare = line.trim();
+        if bare.is_empty() || bare.starts_with('#') {
+            continue;
+        }
+        let mut value = bare;
+        if !line.starts_with([' ', '\t']) {
+            let (name, rest) = line.split_once('=').unwrap_or((line, ""));
+            inside = name.trim() == CLASSES;
+            value = rest;
+        }
+        if inside {
+            let words = value.split([' ', ',', '\t', '\r']);
+            found.extend(words.filter(|word| is_class(word)).map(str::to_owned));
+        }
+    }
+    found
+}
+
+fn is_class(word: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    (1..=40).contains(&word.len()) && word.bytes().all(known)
 }
 
 /// The first part of a value that begins in one of the lines below its name.
@@ -84,12 +119,13 @@ fn next_part<'a>(lines: &[&'a str]) -> &'a str {
     }
 }
 
-fn kind_of(name: &str, value: &str) -> Option<Kind> {
+fn kind_of(name: &str, value: &str, classes: &BTreeSet<String>) -> Option<Kind> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     match name {
         "smtpd_tls_cert_file" | "smtpd_tls_key_file" => Some(Kind::Path),
         "smtpd_tls_chain_files" => Some(Kind::Paths),
         "mynetworks" => Some(Kind::Networks),
+        CLASSES => Some(Kind::Names),
         _ if is_asked(name) => Some(Kind::Words),
         _ if name.len() > 40 || !name.bytes().all(plain) => None,
         _ => {
@@ -97,7 +133,10 @@ fn kind_of(name: &str, value: &str) -> Option<Kind> {
                 .split([' ', ',', '\t'])
                 .find(|word| !word.is_empty())?;
             match () {
-                () if is_restriction(first) || dnsbl::closed(first).is_some() => {
+                () if is_restriction(first)
+                    || classes.contains(first)
+                    || dnsbl::closed(first).is_some() =>
+                {
                     Some(Kind::Restrictions)
                 }
                 // What a condition asks for.
@@ -127,7 +166,7 @@ fn is_network(word: &str) -> bool {
 }
 
 /// The words of a value that are kept.
-fn words(value: &str, kind: Kind, between: &str) -> String {
+fn words(value: &str, kind: Kind, between: &str, classes: &BTreeSet<String>) -> String {
     if kind == Kind::Path {
         return if is_path(value) { value } else { "" }.to_owned();
     }
@@ -135,14 +174,14 @@ fn words(value: &str, kind: Kind, between: &str) -> String {
     let words = split.filter(|word| !word.is_empty());
     let kept = words.filter_map(|word| match kind {
         Kind::Paths => is_path(word).then(|| word.to_owned()),
-        _ if word.contains(['$', '{', '}']) => Some(macros(word, kind)),
-        _ => Some(self::word(word, kind)),
+        _ if word.contains(['$', '{', '}']) => Some(macros(word, kind, classes)),
+        _ => Some(self::word(word, kind, classes)),
     });
     kept.collect::<Vec<_>>().join(between)
 }
 
 /// A word with its macros: what stands between the signs is judged by itself.
-fn macros(word: &str, kind: Kind) -> String {
+fn macros(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
     let mut out = String::new();
     let mut piece = String::new();
     let flush = |piece: &mut String, out: &mut String| {
@@ -155,7 +194,7 @@ fn macros(word: &str, kind: Kind) -> String {
             let name = named && text.len() <= 40 && text.bytes().all(plain);
             out.push_str(&match name {
                 true => text,
-                false => self::word(&text, kind),
+                false => self::word(&text, kind, classes),
             });
         }
     };
@@ -171,7 +210,7 @@ fn macros(word: &str, kind: Kind) -> String {
     out
 }
 
-fn word(word: &str, kind: Kind) -> String {
+fn word(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
     // Between the parts of a condition.
     if word.bytes().all(|byte| b"=!<>?:".contains(&byte)) {
         return word.to_owned();
@@ -181,7 +220,8 @@ fn word(word: &str, kind: Kind) -> String {
         _ if dnsbl::closed(word).is_some() => {
             return dnsbl::closed(word).unwrap_or_default().to_owned();
         }
-        Kind::Restrictions => is_restriction(word),
+        Kind::Restrictions => is_restriction(word) || classes.contains(word),
+        Kind::Names => is_class(word),
         _ => is_plain(word),
     };
     if kept { word } else { LEFT_OUT }.to_owned()
@@ -236,6 +276,7 @@ pub(crate) fn redact_master(line: &str) -> String {
     let indent: String = line.chars().take_while(blank).collect();
     let mut fields = line.split_whitespace();
     let mut kept: Vec<String> = Vec::new();
+    let none = BTreeSet::new();
     if !goes_on {
         // Name, type, five switches and the command.
         let head: Vec<&str> = fields.by_ref().take(8).collect();
@@ -269,8 +310,8 @@ pub(crate) fn redact_master(line: &str) -> String {
         let asked = bare.unwrap_or(&option).split_once('=');
         let asked = asked.map(|(name, value)| (name.trim(), value.trim()));
         if let Some((name, value)) = asked.filter(|(name, _)| is_asked(name)) {
-            let kind = kind_of(name, value).unwrap_or(Kind::Words);
-            kept.push(format!("-o {name}={}", words(value, kind, ",")));
+            let kind = kind_of(name, value, &none).unwrap_or(Kind::Words);
+            kept.push(format!("-o {name}={}", words(value, kind, ",", &none)));
         }
     }
     match kept.is_empty() {

@@ -150,9 +150,9 @@ impl Service<'_> {
                 | "defer"
                 | "reject_unauth_destination"
                 | "defer_unauth_destination"
+                | "defer_if_permit"
                 | "check_relay_domains" => Some(Outcome::Blocked),
                 "defer_if_reject"
-                | "defer_if_permit"
                 | "permit_auth_destination"
                 | "permit_mx_backup"
                 | "permit_sasl_authenticated"

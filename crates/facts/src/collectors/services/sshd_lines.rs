@@ -1,7 +1,7 @@
 //! Lines of sshd's files that do nothing or that sshd refuses: dead keywords, lines behind another one for the same
 //! keyword, and keywords in a Match block that stand outside of them alone. Values in force are in `ssh`.
 
-use super::scopes::yes_or_no;
+use super::scopes::{names, yes_or_no};
 use super::ssh::{SERVER_DEAD, is_compared};
 use crate::gather::Gather;
 use assay_conf::effective::{Effective, Program, ScopeId, Setting, Trouble, first_counts};
@@ -61,8 +61,9 @@ fn dead(g: &mut Gather<'_>, all: &Effective) {
 
 /// Notes lines that say something else than an earlier line of the same block, which counts (sshd_config(5)).
 fn void(g: &mut Gather<'_>, all: &Effective) {
+    let names: BTreeMap<ScopeId, String> = names(all).into_iter().collect();
     let mut first: BTreeMap<(ScopeId, &str), &Setting> = BTreeMap::new();
-    let mut number = 0_usize;
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for said in all.settings() {
         if !is_compared(&said.key) || !first_counts(Program::Sshd, &said.key) {
             continue;
@@ -77,8 +78,8 @@ fn void(g: &mut Gather<'_>, all: &Effective) {
         {
             continue;
         }
-        let which = number.to_string();
-        number += 1;
+        let scope = names.get(&said.scope).map_or("", String::as_str);
+        let which = numbered(&mut seen, format!("{scope}-{}", said.key));
         let mut note = |what: &str, value: String, place: &assay_conf::effective::Place| {
             let fact = format!("sshd.void.{which}.{what}");
             g.facts
@@ -88,5 +89,15 @@ fn void(g: &mut Gather<'_>, all: &Effective) {
         note("keyword", said.key.clone(), &said.place);
         note("counts", wins, &counts.place);
         g.about(["sshd.void", &which]);
+    }
+}
+
+/// A name, with a number from the second time on.
+pub(super) fn numbered(seen: &mut BTreeMap<String, usize>, name: String) -> String {
+    let times = seen.entry(name.clone()).or_default();
+    *times += 1;
+    match *times {
+        1 => name,
+        times => format!("{name}-{times}"),
     }
 }
