@@ -6,7 +6,7 @@ use crate::gather::Gather;
 use crate::harmless::{is_path, is_pattern};
 use assay_conf::effective::files::OfHost;
 use assay_conf::effective::{Program, included};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactValue, Place};
 use std::path::{Path, PathBuf};
 
 pub(crate) const MAIN: &str = "/etc/dovecot/dovecot.conf";
@@ -141,8 +141,15 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 /// Notes where passwords are taken without TLS. `ssl = required` refuses every login before TLS, whatever else is
 /// said (`client_check_plaintext_auth` of 2.3.19's login-common); without a certificate `ssl` has no effect on it.
 fn cleartext(g: &mut Gather<'_>, scopes: &[Scope]) {
-    // What could not be read may say something else.
-    let hidden = g.facts.map.get("dovecot").is_some();
+    // What could not be read may say something else; the kind itself is unknown then.
+    if let Some(fact) = g.facts.map.get("dovecot")
+        && let FactValue::Unknown(why) = &fact.value
+    {
+        let (why, place) = (why.clone(), fact.place.clone());
+        return g
+            .facts
+            .unknown("mail_tls", why, FactKind::Configured, place);
+    }
     for scope in scopes {
         let lines = scope.own.iter().filter_map(|(key, value, place)| {
             let (_, open) = CLEARTEXT.iter().find(|(known, _)| known == key)?;
@@ -152,25 +159,15 @@ fn cleartext(g: &mut Gather<'_>, scopes: &[Scope]) {
             continue;
         };
         let required = scope.value(scopes, "ssl") == Some("required");
+        let open = open && !required && !scope.is_local();
         let fact = format!("dovecot.scope.{}.cleartext", scope.name);
-        match hidden {
-            true => g.facts.unknown(
-                fact,
-                "a file that could not be read may say otherwise",
-                FactKind::Configured,
-                place.clone(),
-            ),
-            false => {
-                let open = open && !required && !scope.is_local();
-                if scope.heads.is_empty() {
-                    let fact = "dovecot.cleartext";
-                    g.facts
-                        .known(fact, open, FactKind::Configured, place.clone());
-                }
-                g.facts
-                    .known(fact, open, FactKind::Configured, place.clone());
-            }
+        if scope.heads.is_empty() {
+            let fact = "dovecot.cleartext";
+            g.facts
+                .known(fact, open, FactKind::Configured, place.clone());
         }
+        g.facts
+            .known(fact, open, FactKind::Configured, place.clone());
         g.about(["dovecot.scope", &scope.name]);
     }
 }

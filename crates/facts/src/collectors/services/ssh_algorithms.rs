@@ -7,7 +7,7 @@ use assay_conf::effective::{Effective, ScopeId, Setting};
 use assay_model::{FactKind, Place};
 
 /// Keywords, and the algorithms of each that are weak. None of them is a default of OpenSSH 8.8 or later.
-const WEAK: [(&str, &[&str]); 6] = [
+const WEAK: [(&str, &[&str]); 5] = [
     (
         "kexalgorithms",
         &[
@@ -45,7 +45,6 @@ const WEAK: [(&str, &[&str]); 6] = [
     ),
     ("hostkeyalgorithms", OF_KEYS),
     ("pubkeyacceptedalgorithms", OF_KEYS),
-    ("casignaturealgorithms", OF_KEYS),
 ];
 
 /// DSA, and RSA with SHA-1.
