@@ -191,7 +191,7 @@ function apache(line,   n, words, first, rest, low) {
     n = split(rest, words, " "); first = n ? words[1] : ""
     if (low ~ /^ssl(protocol|ciphersuite)$/) { if (of_tls(rest)) return substr(line, 1, length(low)) " " spaced(words, n); return "" }
     if (low == "sslengine") return tolower(first) ~ /^(on|off|optional)$/ ? substr(line, 1, length(low)) " " first : ""
-    if (low == "include" || low == "includeoptional") return pattern(rest) ? substr(line, 1, length(low)) " " rest : ""
+    if (low == "include" || low == "includeoptional") return substr(line, 1, length(low)) " " (pattern(rest) ? rest : "${withheld}")
     if (low == "serverroot") return file_name(rest) ? substr(line, 1, length(low)) " " rest : ""
     if (low == "loadmodule" || low == "define" || low == "undefine") return apache_name(first) ? substr(line, 1, length(low)) " " first : ""
     return ""

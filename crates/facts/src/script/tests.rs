@@ -353,7 +353,7 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             "apache",
             "/etc/apache2/sites-enabled/x.conf",
             text(
-                "<VirtualHost *:443>\n ServerName secret.example\n SSLCertificateFile /etc/ssl/a.pem\n\tsslcertificatekeyfile \"/etc/ssl/a.key\" # x\n#SSLCertificateChainFile /x\nSSLCertificateFile relative.pem\n SSLProtocol  all -SSLv3 \nsslciphersuite \"HIGH:!aNULL\"\nSSLCipherSuite ${secret}\nSSLProtocol\nSSLProtocol \\\n  +SSLv3 \\\n  +TLSv1.2\nInclude /etc/secret/x.conf\nIncludeOptional \"sites-enabled/*.conf\"\nServerRoot \"/etc/apache2\"\nLoadModule ssl_module /usr/lib/secret.so\nDefine SECRET_X hunter2\nSSLEngine OFF\n</VirtualHost>\n<IfModule !mod_ssl.c>\n<IfDefine X>\n</IfDefine>\n<Directory /srv/secret>\n</Directory >\n<Location\nSSLEngine secret\nHeader set X hunter2 \\\nSSLEngine on\\\n",
+                "<VirtualHost *:443>\n ServerName secret.example\n SSLCertificateFile /etc/ssl/a.pem\n\tsslcertificatekeyfile \"/etc/ssl/a.key\" # x\n#SSLCertificateChainFile /x\nSSLCertificateFile relative.pem\n SSLProtocol  all -SSLv3 \nsslciphersuite \"HIGH:!aNULL\"\nSSLCipherSuite ${secret}\nSSLProtocol\nSSLProtocol \\\n  +SSLv3 \\\n  +TLSv1.2\nInclude /etc/secret/x.conf\nIncludeOptional \"sites-enabled/*.conf\"\nInclude ${SECRET}/x.conf\ninclude a secret\nServerRoot \"/etc/apache2\"\nLoadModule ssl_module /usr/lib/secret.so\nDefine SECRET_X hunter2\nSSLEngine OFF\n</VirtualHost>\n<IfModule !mod_ssl.c>\n<IfDefine X>\n</IfDefine>\n<Directory /srv/secret>\n</Directory >\n<Location\nSSLEngine secret\nHeader set X hunter2 \\\nSSLEngine on\\\n",
             ),
         ),
         (

@@ -244,7 +244,7 @@ impl Reader<'_> {
     fn include(&mut self, pattern: &str, wanted: bool, state: &mut State, at: Place) {
         // A name that is put together when httpd starts.
         if pattern.contains("${") {
-            let why = format!("`{pattern}` is not known before httpd starts");
+            let why = format!("what is included as `{pattern}` is not known here");
             return self.out.problems.push((why, at));
         }
         // Taken from the directory of the main file, as nginx does it.
@@ -253,6 +253,15 @@ impl Reader<'_> {
         let wild = pattern.contains(['*', '?', '[']);
         let paths = match found {
             Ok(paths) => paths,
+            // A directory that is not there holds nothing, whoever may list it.
+            Err(_)
+                if matches!(
+                    self.host.exists(&fixed_part(&self.root, pattern)),
+                    Ok(false)
+                ) =>
+            {
+                Vec::new()
+            }
             Err(fault) => {
                 return self
                     .out
@@ -260,6 +269,11 @@ impl Reader<'_> {
                     .push((format!("`{pattern}`: {fault}"), at));
             }
         };
+        // A pattern without a file is an error as well, but for IncludeOptional.
+        if wild && wanted && paths.is_empty() {
+            let why = format!("Apache does not start: nothing matches `{pattern}`");
+            return self.out.problems.push((why, at));
+        }
         for path in paths {
             let absent = || matches!(self.host.exists(&path), Ok(false));
             match (wild || absent(), path.to_str()) {
@@ -273,6 +287,17 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// The directory before the first part of a pattern that has signs.
+fn fixed_part(root: &Path, pattern: &str) -> PathBuf {
+    let whole = root.join(pattern);
+    let parts = whole.components();
+    let plain = |part: &std::path::Component<'_>| {
+        let text = part.as_os_str().to_string_lossy();
+        !text.contains(['*', '?', '['])
+    };
+    parts.take_while(plain).collect()
 }
 
 /// One name for a module, whether its file or itself is named: `ssl` of `mod_ssl.c` and of `ssl_module`.
@@ -380,7 +405,7 @@ mod tests {
         assert_eq!(protocols(&host), (vec!["0: all -SSLv3".to_owned()], 0));
         for (text, problems) in [
             ("Include gone.conf\n", 1),
-            ("Include gone/*.conf\n", 0),
+            ("Include gone/*.conf\n", 1),
             ("IncludeOptional gone.conf\n", 0),
             ("<IfDefine X>\nInclude gone.conf\n</IfDefine>\n", 0),
             ("Include ${DIR}/x.conf\n", 1),
@@ -395,7 +420,7 @@ mod tests {
     }
 
     /// Pieces of a configuration, each whole; `Error` ends the reading with its text.
-    const PIECES: [&str; 18] = [
+    const PIECES: [&str; 19] = [
         "<IfModule mod_alias.c>\n@\n</IfModule>\n",
         "<IfModule !mod_alias.c>\n@\n</IfModule>\n",
         "<ifmodule alias_module>\n@\n</ifmodule>\n",
@@ -410,6 +435,7 @@ mod tests {
         "ServerName \\\n a.example.org\n",
         "Include inner.conf\n",
         "IncludeOptional gone.conf\n",
+        "Include parts/*.conf\n",
         "IncludeOptional parts/*.conf\n",
         "IncludeOptional parts/b?.conf\n",
         "LoadModule ssl_module /usr/lib/apache2/modules/mod_ssl.so\n",

@@ -48,6 +48,8 @@ fn statement(line: &str) -> String {
             first.to_owned()
         }
         "include" | "includeoptional" if is_pattern(rest) => rest.to_owned(),
+        // That something is included stays known.
+        "include" | "includeoptional" => "${withheld}".to_owned(),
         "serverroot" if is_path(rest) => rest.to_owned(),
         "loadmodule" if is_name(first) => first.to_owned(),
         "define" | "undefine" if is_name(first) => first.to_owned(),

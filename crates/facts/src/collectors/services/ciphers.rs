@@ -22,7 +22,7 @@ pub(super) fn weak(list: &str) -> Vec<String> {
         if bare.len() == word.len() {
             let kind = kind_of(word).filter(|kind| {
                 let killed = |never: &&str| *never == word || BROKEN[*kind].1.contains(never);
-                !never.iter().any(|never| killed(never))
+                !never.iter().any(killed)
             });
             offered.extend(kind.map(|kind| (word, kind)));
             continue;

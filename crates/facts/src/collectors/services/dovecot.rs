@@ -151,11 +151,11 @@ fn cleartext(g: &mut Gather<'_>, scopes: &[Scope]) {
             .unknown("mail_tls", why, FactKind::Configured, place);
     }
     for scope in scopes {
-        let lines = scope.own.iter().filter_map(|(key, value, place)| {
+        let mut lines = scope.own.iter().filter_map(|(key, value, place)| {
             let (_, open) = CLEARTEXT.iter().find(|(known, _)| known == key)?;
             Some((value == open, place))
         });
-        let Some((open, place)) = lines.last() else {
+        let Some((open, place)) = lines.next_back() else {
             continue;
         };
         let required = scope.value(scopes, "ssl") == Some("required");
