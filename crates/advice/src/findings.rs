@@ -419,7 +419,10 @@ fn fill(text: &str, scene: &Scene<'_>, facts: &Facts) -> String {
         let value = after.split_once('}').and_then(|(name, behind)| {
             let found = match name {
                 "name" if !scene.this.contains_key("name") => Some(scene.subject.label()),
-                _ => value_of(name, scene, facts).map(|fact| shown(&fact.value)),
+                _ => match name.strip_prefix("place.") {
+                    Some(name) => value_of(name, scene, facts).map(|fact| fact.place.to_string()),
+                    None => value_of(name, scene, facts).map(|fact| shown(&fact.value)),
+                },
             };
             Some((found?, behind))
         });

@@ -198,6 +198,142 @@ fn what_cannot_be_read_is_unknown() {
     assert_eq!(checked.worst(), None);
 }
 
+/// A tree of files.
+fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = dir.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    dir
+}
+
+/// Rules of which a tree leaves open whether they are violated; none is.
+fn left_open(files: &[(&str, &str)]) -> Vec<String> {
+    let all = checks();
+    let dir = tree(files);
+    let checked = findings(&all, &facts(&all[0], dir.path()));
+    let violated: Vec<&Finding> = checked
+        .findings
+        .iter()
+        .filter(|finding| finding.certainty == Certainty::Violated)
+        .collect();
+    assert!(violated.is_empty(), "{files:?}: {violated:#?}");
+    let mut open: Vec<String> = checked.findings.into_iter().map(|one| one.rule).collect();
+    open.sort();
+    open.dedup();
+    open
+}
+
+/// A program that does not start with a missing file says nothing for sure; doveconf 2.3.19 and httpd 2.4 refuse each of these
+/// files, and take those that follow.
+#[test]
+fn what_a_missing_include_hides_is_unknown() {
+    const DOVECOT: &str = "etc/dovecot/dovecot.conf";
+    const APACHE: &str = "etc/apache2/apache2.conf";
+    let dovecot: [&[(&str, &str)]; 6] = [
+        &[(
+            DOVECOT,
+            "protocols = imap\n!include conf.d/gone.conf\nssl = yes\n",
+        )],
+        &[(DOVECOT, "disable_plaintext_auth = no\n!include gone.conf\n")],
+        &[(DOVECOT, "!include conf.d/*.conf\n")],
+        &[(DOVECOT, "!include /etc/dovecot/conf.d/gone.conf\n")],
+        &[
+            (DOVECOT, "!include conf.d/a.conf\n"),
+            ("etc/dovecot/conf.d/a.conf", "!include gone.conf\n"),
+        ],
+        &[(DOVECOT, "service auth {\n!include gone.conf\n}\n")],
+    ];
+    for files in dovecot {
+        let open = left_open(files);
+        for rule in ["dovecot-cleartext", "mail-ssl3", "certificate-ended"] {
+            assert!(open.iter().any(|one| one == rule), "{files:?}: {open:?}");
+        }
+    }
+    let apache: [&[(&str, &str)]; 6] = [
+        &[(APACHE, "Include sites/gone.conf\nSSLProtocol all -SSLv3\n")],
+        &[(APACHE, "include /etc/apache2/gone.conf\n")],
+        &[(APACHE, "Include \\\n gone.conf\n")],
+        &[(APACHE, "Include gone/*.conf\n")],
+        &[(
+            APACHE,
+            "<VirtualHost *:443>\nInclude gone.conf\n</VirtualHost>\n",
+        )],
+        &[
+            (APACHE, "Include conf-enabled/a.conf\n"),
+            (
+                "etc/apache2/conf-enabled/a.conf",
+                "Include ${OWN}/tls.conf\n",
+            ),
+        ],
+    ];
+    for files in apache {
+        let open = left_open(files);
+        for rule in ["web-server-sslv3", "web-server-rc4", "certificate-ended"] {
+            assert!(open.iter().any(|one| one == rule), "{files:?}: {open:?}");
+        }
+    }
+    let whole: [&[(&str, &str)]; 4] = [
+        &[(
+            DOVECOT,
+            "protocols = imap\n!include_try gone.conf\n!include_try conf.d/*.conf\n",
+        )],
+        &[(
+            APACHE,
+            "IncludeOptional gone.conf\nIncludeOptional gone/*.conf\n",
+        )],
+        &[(APACHE, "<IfDefine NEVER>\nInclude gone.conf\n</IfDefine>\n")],
+        &[(
+            APACHE,
+            "LoadModule ssl_module x\n<IfModule !mod_ssl.c>\nInclude gone.conf\n</IfModule>\n",
+        )],
+    ];
+    for files in whole {
+        assert_eq!(left_open(files), Vec::<String>::new(), "{files:?}");
+    }
+}
+
+/// Advice that depends on a version that nothing here tells is neither given nor withheld.
+#[test]
+fn advice_for_a_version_that_is_not_known_is_unknown() {
+    const SSHD: &str = "etc/ssh/sshd_config";
+    let cases: [(&[(&str, &str)], &str); 6] = [
+        (&[(SSHD, "Protocol 2\n")], "sshd-dead-keywords"),
+        (
+            &[(SSHD, "UsePrivilegeSeparation sandbox\n")],
+            "sshd-dead-keywords",
+        ),
+        (
+            &[
+                (SSHD, "RSAAuthentication yes\n"),
+                (
+                    "var/lib/dpkg/status",
+                    "Package: openssh-server\nStatus: deinstall ok config-files\nVersion: 1:9.2p1-2\n",
+                ),
+            ],
+            "sshd-dead-keywords",
+        ),
+        (&[(SSHD, "UsePAM no\n")], "sshd-pam-off"),
+        (
+            &[(SSHD, "UsePAM no\n"), ("etc/os-release", "ID=buildroot\n")],
+            "sshd-pam-off",
+        ),
+        (
+            &[
+                (SSHD, "UsePAM no\nServerKeyBits 768\n"),
+                ("etc/os-release", "ID=\"void\"\n"),
+            ],
+            "sshd-dead-keywords",
+        ),
+    ];
+    for (files, rule) in cases {
+        let open = left_open(files);
+        assert!(open.iter().any(|one| one == rule), "{files:?}: {open:?}");
+    }
+}
+
 #[test]
 fn the_same_machine_gives_the_same_findings() {
     let all = checks();

@@ -1,7 +1,7 @@
 //! What all collectors do: read something, and note what it says or why it says nothing.
 
 use assay_conf::effective::files::{Fault, OfHost};
-use assay_conf::effective::{Effective, Program, ScopeId, effective};
+use assay_conf::effective::{Effective, Problem, Program, ScopeId, Trouble, effective};
 use assay_host::{CommandOutput, Host, HostError, Limits};
 use assay_model::{FactKind, Facts, Place, Subject};
 use serde_json::Value;
@@ -122,7 +122,9 @@ impl<'a> Gather<'a> {
                 return None;
             }
         };
-        if let Some(problem) = all.problems.first() {
+        // What the program refuses hides nothing: it is known, and a finding.
+        let refused = |problem: &&Problem| !matches!(problem.trouble, Trouble::Refused { .. });
+        if let Some(problem) = all.problems.iter().find(refused) {
             self.facts.unknown(
                 key,
                 problem.trouble.to_string(),

@@ -57,6 +57,12 @@ impl Postfix {
         self.dir.path().join("etc/main.cf")
     }
 
+    /// The port of its smtpd on 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// A program of Postfix that looks at this configuration.
     #[must_use]
     pub fn program(&self, words: &str) -> String {
@@ -105,6 +111,7 @@ mydestination =
 mynetworks = 127.0.0.0/8
 relayhost = [127.0.0.1]:{sink}
 smtp_dns_support_level = disabled
+service_throttle_time = 1s
 "
     )
 }

@@ -7,7 +7,7 @@ pub type Planted = (&'static str, fn(String) -> String);
 pub type Case = (&'static str, &'static [Planted]);
 
 /// Every page whose remedy is a change of a file.
-pub const CASES: [Case; 15] = [
+pub const CASES: [Case; 19] = [
     (
         "ssh-usedns",
         &[
@@ -47,6 +47,32 @@ pub const CASES: [Case; 15] = [
         "sshd-pam-off",
         &[("ssh/sshd_config", |text| {
             text.replace("UsePAM yes", "UsePAM no")
+        })],
+    ),
+    (
+        "sshd-root-password",
+        &[("ssh/sshd_config.d/own.conf", |_| {
+            "PermitRootLogin yes\nPasswordAuthentication yes\n".to_owned()
+        })],
+    ),
+    (
+        "sshd-empty-passwords",
+        &[("ssh/sshd_config", |text| {
+            format!("PermitEmptyPasswords yes # guest\n{text}")
+        })],
+    ),
+    (
+        "sshd-strict-modes-off",
+        &[("ssh/sshd_config.d/own.conf", |_| {
+            "StrictModes no\n".to_owned()
+        })],
+    ),
+    (
+        "sshd-weak-algorithms",
+        &[("ssh/sshd_config", |text| {
+            format!(
+                "Ciphers +aes128-cbc,3des-cbc\nMACs hmac-md5,hmac-sha2-256\nHostKeyAlgorithms +ssh-rsa\n{text}"
+            )
         })],
     ),
     (

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod bed;
+mod by_hand;
 mod cases;
 #[path = "../common/mod.rs"]
 mod common;

@@ -28,12 +28,15 @@ mod glob;
 mod lookup;
 mod nginx;
 mod postfix;
+mod postfix_macros;
 mod ssh;
 pub mod ssh_match;
 pub mod ssh_sample;
 mod told;
 mod walk;
 
+pub use postfix_macros::{expand_macros, macro_names};
+pub use ssh::{GLOBAL as SSHD_GLOBAL, first_counts};
 pub use told::{Effective, Place, Problem, Program, Scope, ScopeId, Setting, Trouble};
 
 use builder::Builder;

@@ -9,7 +9,7 @@ use super::builder::{Builder, Source};
 use super::files::{Fault, Files};
 use super::lookup::Rule;
 use super::walk::Rules;
-use super::{Place, Program, ScopeId, glob, ssh_match};
+use super::{Effective, Place, Program, ScopeId, Trouble, glob, ssh_match};
 use crate::lang::ssh::{is_raw, words};
 use crate::text::lossy;
 use crate::tree::{Block, Directive, Inclusion};
@@ -73,8 +73,80 @@ impl Rules for Ssh {
             false => words(&said.value),
         };
         let key = keyword(builder.out.program, &said.key);
+        if is_global(builder.out.program, &key) && is_conditional(&builder.out, scope) {
+            let keyword = key;
+            return builder.problem(scope, place, Trouble::Refused { keyword });
+        }
         builder.add_words(scope, key, said.value.clone(), words, place);
     }
+}
+
+/// Whether sshd reads this keyword outside of Match blocks alone: `SSHCFG_GLOBAL` in servconf.c of OpenSSH 9.2.
+/// `Subsystem`, which 9.5 also reads within, and keywords that older versions did not read within are left out.
+#[must_use]
+pub fn is_global(program: Program, key: &str) -> bool {
+    program == Program::Sshd && GLOBAL.contains(&key)
+}
+
+/// The keywords of [`is_global`].
+pub const GLOBAL: [&str; 49] = [
+    "addressfamily",
+    "checkmail",
+    "ciphers",
+    "compression",
+    "debianbanner",
+    "fingerprinthash",
+    "gssapicleanupcredentials",
+    "gssapikexalgorithms",
+    "gssapikeyexchange",
+    "gssapistorecredentialsonrekey",
+    "gssapistrictacceptorcheck",
+    "hostcertificate",
+    "hostkey",
+    "hostkeyagent",
+    "hostkeyalgorithms",
+    "ignoreuserknownhosts",
+    "kerberosorlocalpasswd",
+    "kerberosticketcleanup",
+    "kexalgorithms",
+    "keyregenerationinterval",
+    "listenaddress",
+    "logingracetime",
+    "macs",
+    "maxstartups",
+    "modulifile",
+    "pamauthenticationviakbdint",
+    "permituserenvironment",
+    "persourcemaxstartups",
+    "persourcenetblocksize",
+    "pidfile",
+    "port",
+    "printlastlog",
+    "printmotd",
+    "protocol",
+    "reversemappingcheck",
+    "rhostsauthentication",
+    "securitykeyprovider",
+    "serverkeybits",
+    "strictmodes",
+    "syslogfacility",
+    "tcpkeepalive",
+    "usedns",
+    "uselogin",
+    "usepam",
+    "useprivilegeseparation",
+    "verifyreversemapping",
+    "versionaddendum",
+    "xauthlocation",
+    "kerberosgetafstoken",
+];
+
+/// Whether a scope is a Match block that sshd leaves out while it starts. `Match all` of the main file ends
+/// such a block, and what follows is read as if it stood outside (`match_cfg_line` and `SSHCFG_NEVERMATCH`).
+fn is_conditional(all: &Effective, scope: ScopeId) -> bool {
+    let path = all.path(scope);
+    let always = |head: &[String]| matches!(head, [_, one] if one.eq_ignore_ascii_case("all"));
+    !path.iter().all(|head| always(head))
 }
 
 pub fn included(
@@ -126,7 +198,7 @@ pub fn keyword(program: Program, key: &str) -> String {
 /// some overwrite what was said before, which later ones mend: `PerSourceMaxStartups` 9.5, `MaxStartups`
 /// and `PerSourceNetBlockSize` 10.1, `IPQoS` 10.3, `FingerprintHash` 10.4. `MaxStartups 5` leaves the rate
 /// of a line before it, and `RekeyLimit` takes size and interval from the first line that says each.
-pub fn rule(program: Program, key: &str) -> Rule {
+pub(super) fn rule(program: Program, key: &str) -> Rule {
     const SERVER_ALL: [&str; 10] = [
         "acceptenv",
         "allowgroups",
@@ -167,6 +239,12 @@ pub fn rule(program: Program, key: &str) -> Rule {
         "maxstartups" => Rule::LastWithRate,
         _ => Rule::First,
     }
+}
+
+/// Whether of several lines for a keyword in one block the first alone counts.
+#[must_use]
+pub fn first_counts(program: Program, key: &str) -> bool {
+    rule(program, key) == Rule::First
 }
 
 /// The keyword after which sshd passes over another one's lines, or nothing: `parse_command` in servconf.c of

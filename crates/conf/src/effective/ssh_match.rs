@@ -169,7 +169,8 @@ fn any_of(texts: &[String], patterns: &str) -> bool {
 
 /// `match_pattern`: `*` and `?`, nothing else. It goes back to the last star alone, so that no
 /// pattern takes long.
-fn matches(text: &str, pattern: &str) -> bool {
+#[must_use]
+pub fn matches(text: &str, pattern: &str) -> bool {
     let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
     let (mut t, mut p) = (0, 0);
     let mut star = None;

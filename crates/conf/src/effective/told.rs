@@ -163,6 +163,14 @@ pub enum Trouble {
     /// A file is not of its language; the program most likely refuses the configuration.
     #[error(transparent)]
     Syntax(crate::ConfError),
+    /// A line that the program refuses, and the whole configuration with it; the line is no setting.
+    #[error(
+        "the program refuses the configuration: `{keyword}` is not allowed within a Match block"
+    )]
+    Refused {
+        /// The keyword in lower case.
+        keyword: String,
+    },
     /// Something is not understood here.
     #[error("{0}")]
     Unknown(String),
@@ -179,7 +187,7 @@ impl Trouble {
                 ..
             }
         );
-        !absent && !matches!(self, Self::NoMatch { .. })
+        !absent && !matches!(self, Self::NoMatch { .. } | Self::Refused { .. })
     }
 }
 

@@ -1,7 +1,7 @@
 //! `postconf -n` and `postconf -P`.
 
 use super::{Dice, ask, read, stdout};
-use assay_conf::effective::{Program, ScopeId};
+use assay_conf::effective::{Program, ScopeId, expand_macros};
 use std::path::Path;
 
 fn postconf(dir: &Path, option: &str) -> Option<Vec<(String, String)>> {
@@ -125,4 +125,73 @@ fn attack_random_configurations() {
     assert!(compared > 0);
     let tried = 5 * assay_testing::factor();
     assay_testing::attacked("random configurations of postfix", tried, tried);
+}
+
+/// Parameters of our own, so that nothing that Postfix has by default is asked for.
+const OWN: [&str; 5] = ["own_a", "own_b", "own_c", "own_d", "own_e"];
+
+/// Values with macros; each names only parameters that come before it in [`OWN`], since Postfix ends where values
+/// name each other in a circle.
+fn macros(dice: &mut Dice, before: &[&str]) -> String {
+    let Some(name) = before.get(dice.below(before.len().max(1))) else {
+        return (*dice.one(&["x", "", "permit, reject", "7"])).to_owned();
+    };
+    let other = before[dice.below(before.len())];
+    let text = dice.one(&["yes", "", "a b", "{c}"]);
+    match dice.below(12) {
+        0 => format!("${name}"),
+        1 => format!("a${{{name}}}b"),
+        2 => format!("$({name}), ${other}"),
+        3 => format!("${{{name}?{text}}}"),
+        4 => format!("${{{name}:{text}}}"),
+        5 => format!("${{{name}?{{{other} is ${other}}}:{{none}}}}"),
+        6 => format!("$${name}"),
+        7 => format!("${{{{${name}}} == {{x}} ? {{same}} : {{other}}}}"),
+        8 => format!(
+            "${{{{${name}}} < {{7}} ? {{less}}}} ${{{{1}} != {{1}} ? {{no}} : {{${other}}}}}"
+        ),
+        9 => format!("${{{name}?${{{other}:inner}}}}"),
+        10 => format!("${name}$${{x}}"),
+        _ => format!("reject_rbl_client ${name}"),
+    }
+}
+
+/// What values mean once their macros are put in is what `postconf -x` prints.
+#[test]
+fn attack_macros_are_expanded_as_postconf_does() {
+    let mut compared = 0;
+    let tried = 40 * assay_testing::factor();
+    for seed in 0..tried {
+        let mut dice = Dice::new(seed);
+        let dir = tempfile::tempdir().unwrap();
+        let mut text = String::from("myhostname = h.example\nmydomain = example\n");
+        for (at, name) in OWN.iter().enumerate() {
+            text.push_str(&format!("{name} = {}\n", macros(&mut dice, &OWN[..at])));
+        }
+        // A parameter that nothing of Postfix names is not printed.
+        text.push_str(&format!(
+            "smtpd_restriction_classes = {}\nsmtpd_client_restrictions = {}\n",
+            OWN.join(", "),
+            macros(&mut dice, &OWN)
+        ));
+        std::fs::write(dir.path().join("main.cf"), &text).unwrap();
+        std::fs::write(dir.path().join("master.cf"), "").unwrap();
+        let Some(theirs) = postconf(dir.path(), "-nx") else {
+            return;
+        };
+        let ours = read(Program::Postfix, &dir.path().join("main.cf"));
+        for (key, expected) in theirs {
+            if !OWN.contains(&&key[..]) && key != "smtpd_client_restrictions" {
+                continue;
+            }
+            let said = ours.value(ScopeId::ROOT, &key).unwrap();
+            let mine = expand_macros(&ours, ScopeId::ROOT, &said.text());
+            let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(words(&mine), words(&expected), "{key}\n{text}");
+            compared += 1;
+        }
+    }
+    println!("postfix: {compared} macros compared");
+    assert!(compared > 0);
+    assay_testing::attacked("macros of postfix", tried, tried);
 }

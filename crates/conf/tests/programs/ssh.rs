@@ -2,7 +2,9 @@
 
 use super::{Dice, Disk, ask, read, refused, stdout};
 use assay_conf::effective::ssh_match::Connection;
-use assay_conf::effective::{Effective, Program, ScopeId, Setting, effective};
+use assay_conf::effective::{
+    Effective, Program, SSHD_GLOBAL, ScopeId, Setting, Trouble, effective,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -261,6 +263,72 @@ fn attack_random_configurations_of_sshd() {
     println!("sshd: {tried} configurations, {accepted} accepted, {compared} values compared");
     assert!(accepted * 4 >= tried && compared > accepted);
     assay_testing::attacked("random configurations of sshd", tried as u64, tried as u64);
+}
+
+/// Keywords that no Match block may hold are those that sshd refuses there; `Match all` of the main file ends a block.
+#[test]
+fn keywords_that_stand_outside_of_match_alone() {
+    const OTHERS: [&str; 8] = [
+        "permitrootlogin",
+        "passwordauthentication",
+        "loglevel",
+        "maxauthtries",
+        "ignorerhosts",
+        "casignaturealgorithms",
+        "exposeauthinfo",
+        "x11displayoffset",
+    ];
+    const VALUES: [&str; 10] = [
+        "yes",
+        "no",
+        "3",
+        "none",
+        "INFO",
+        "+aes128-cbc",
+        "+hmac-md5",
+        "+ssh-rsa",
+        "sha256",
+        "/dev/null",
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("sshd_config");
+    let inner = dir.path().join("inner.conf");
+    let mut compared = 0;
+    for key in SSHD_GLOBAL.iter().chain(&OTHERS) {
+        let taken = |text: String| {
+            std::fs::write(&file, text).unwrap();
+            let ours = read(Program::Sshd, &file);
+            let refused = |one: &assay_conf::effective::Problem| {
+                matches!(one.trouble, Trouble::Refused { .. })
+            };
+            let theirs = dump(&file, None)?;
+            Some((!ours.problems.iter().any(refused), theirs.is_some()))
+        };
+        for value in VALUES {
+            let Some((ours, theirs)) = taken(format!("{key} {value}\n")) else {
+                return;
+            };
+            assert!(ours, "{key}");
+            if !theirs {
+                continue;
+            }
+            std::fs::write(&inner, format!("Match all\n{key} {value}\n")).unwrap();
+            let include = format!("Include {}\n", inner.display());
+            for text in [
+                format!("Match User ann\n{key} {value}\n"),
+                format!("Match User ann\nMatch ALL\n{key} {value}\n"),
+                format!("Match User ann\n{include}"),
+                include,
+            ] {
+                let (ours, theirs) = taken(text.clone()).unwrap();
+                assert_eq!(ours, theirs, "{text}");
+                compared += 1;
+            }
+            break;
+        }
+    }
+    println!("sshd: {compared} files with a keyword in a block");
+    assert!(compared >= 150, "{compared}");
 }
 
 /// For every keyword whose lines do not simply follow "the first counts", and some that do: what counts

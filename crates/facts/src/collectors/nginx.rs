@@ -41,7 +41,7 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
     let kept = |name: &str, value: &str| {
         let ours = DIRECTIVES.iter().any(|(known, ..)| *known == name);
         match name {
-            "http" | "events" | "server" | "location" => Some(String::new()),
+            "http" | "events" | "server" | "location" | "stream" | "mail" => Some(String::new()),
             "include" => is_pattern(value).then(|| value.to_owned()),
             _ if ours => Some(crate::harmless::word(value.trim_matches(['"', '\'']))),
             _ => crate::collectors::services::nginx::kept(name, value),

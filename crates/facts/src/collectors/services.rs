@@ -2,23 +2,34 @@
 //! line. What a scope inherits is said where it stands, so that one line is one finding.
 
 pub(crate) mod apache;
+pub(crate) mod apache_reading;
+pub(crate) mod apache_redact;
 pub(crate) mod authorized_keys;
 pub(crate) mod certificates;
+pub(crate) mod ciphers;
 pub(crate) mod databases;
 pub(crate) mod dnsbl;
 pub(crate) mod dovecot;
 pub(crate) mod lines;
 pub(crate) mod mail_queue;
+pub(crate) mod mail_tls;
 pub(crate) mod mapped;
 pub(crate) mod nginx;
+pub(crate) mod openssh;
 pub(crate) mod packages;
 pub(crate) mod postfix;
+pub(crate) mod postfix_lists;
+pub(crate) mod postfix_redact;
+pub(crate) mod postfix_relay;
 pub(crate) mod power;
 pub(crate) mod resolver;
 pub(crate) mod scopes;
 pub(crate) mod smart;
 pub(crate) mod spam;
 pub(crate) mod ssh;
+pub(crate) mod ssh_access;
+pub(crate) mod ssh_algorithms;
+pub(crate) mod sshd_lines;
 pub(crate) mod swap;
 pub(crate) mod timers;
 pub(crate) mod tls_lines;
@@ -27,6 +38,7 @@ use crate::gather::Gather;
 
 /// All of them.
 pub(crate) fn collect(g: &mut Gather<'_>) {
+    openssh::collect(g);
     ssh::server(g);
     ssh::client(g);
     nginx::collect(g);

@@ -2,8 +2,8 @@
 
 use super::{cmdline, mount};
 use crate::collectors::services::{
-    apache, authorized_keys, certificates, databases, lines, mapped, packages, postfix, power,
-    resolver, spam, ssh, swap, timers, tls_lines,
+    apache, apache_redact, authorized_keys, certificates, databases, lines, mapped, packages,
+    postfix, postfix_redact, power, resolver, spam, ssh, swap, timers, tls_lines,
 };
 use crate::collectors::{fstab, kernel, nginx, services, sysctl};
 use crate::harmless::LEFT_OUT;
@@ -109,7 +109,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
             Rule::Lines(|line, _| services::dovecot::redact(line))
         }
         _ if certificates::is_of_apache(path) => {
-            Rule::Lines(|line, _| certificates::redact_apache(line))
+            Rule::Bytes(|bytes, _| apache_redact::redact(bytes))
         }
         _ if tls_lines::is_of_lighttpd(path) => {
             Rule::Lines(|line, _| tls_lines::redact_lighttpd(line))
@@ -122,8 +122,8 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         _ if of_process(path, "maps") => Rule::Lines(|line, _| mapped::redact(line)),
         _ if of_process(path, "cgroup") => Rule::Lines(|line, _| mapped::redact_group(line)),
         "/etc/sysctl.conf" => Rule::Lines(|line, _| sysctl::redact(line)),
-        postfix::MAIN => Rule::Bytes(|bytes, _| postfix::redact_main(bytes)),
-        postfix::MASTER => Rule::Lines(|line, _| postfix::redact_master(line)),
+        postfix::MAIN => Rule::Bytes(|bytes, _| postfix_redact::redact_main(bytes)),
+        postfix::MASTER => Rule::Lines(|line, _| postfix_redact::redact_master(line)),
         fstab::FSTAB => Rule::Lines(|line, _| fstab::redact(line)),
         swap::SWAPS => Rule::Lines(|line, _| swap::redact(line)),
         lines::SESSION => Rule::Lines(|line, _| lines::redact_session(line)),

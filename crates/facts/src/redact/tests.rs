@@ -29,7 +29,7 @@ fn of_a_configuration_stays_what_the_facts_say() {
         (
             "/etc/ssh/sshd_config.d/10.conf",
             "UseDNS yes\nAllowUsers bob\nMatch User bob\nUsePAM p assword",
-            "UseDNS yes\n\nMatch (left out)\nUsePAM withheld",
+            "UseDNS yes\nAllowUsers left-out\nMatch (left out)\nUsePAM withheld",
         ),
         (
             "/etc/nginx/nginx.conf",

@@ -58,7 +58,6 @@ function line_of(class, line) {
     if (class == "group") return group(line)
     if (class == "flags") return line ~ /^flags:[ \t]*[0-7]+$/ ? line : ""
     if (class == "certificate") return certificate(line)
-    if (class == "apache") return apache(line)
     if (class == "lighttpd") return lighttpd(line)
     if (class == "dovecot") return dovecot(line)
     if (class == "session") return session(line)
@@ -72,7 +71,7 @@ function line_of(class, line) {
     if (class == "spam") return spam(line)
     if (class == "vpn") return vpn(line)
     if (class == "ssh") return ssh(line)
-    if (class == "master") return master(line)
+    if (class == "master") { split("", MAIL_CLASS); return master(line) }
     if (class == "guest") return guest(line)
     if (class == "storage") return storage(line)
     if (class == "mounts") return mounts(line)
@@ -183,17 +182,37 @@ function certificate(line,   n, words, i) {
     if (n == 7) line = line " end -"
     return length(words[6]) <= 40 ? line : ""
 }
-function apache(line,   n, words, path) {
+# A statement of Apache, with the lines that it goes on in.
+function apache(line,   n, words, first, rest, low) {
+    line = trim(line)
+    if (line ~ /^<\//) { first = substr(line, 3); sub(/>+$/, "", first); first = trim(first); return section_name(first) ? "</" first ">" : "</Section>" }
+    if (line ~ /^</) return apache_section(line)
     n = split(line, words, " ")
-    if (n > 1 && tolower(words[1]) ~ /^ssl(protocol|ciphersuite)$/) {
-        path = trim(line)
-        path = trim(substr(path, length(words[1]) + 1))
-        gsub(/^"+|"+$/, "", path)
-        return of_tls(path) ? words[1] " " path : ""
+    if (n < 1) return ""
+    low = tolower(words[1]); first = n > 1 ? words[2] : ""
+    if (low ~ /^sslcertificate(chain|key)?file$/) {
+        gsub(/^"+|"+$/, "", first)
+        return file_name(first) ? words[1] " " first : ""
     }
-    if (n < 2 || tolower(words[1]) !~ /^sslcertificate(chain|key)?file$/) return ""
-    path = words[2]; gsub(/^"+|"+$/, "", path)
-    return file_name(path) ? words[1] " " path : ""
+    rest = trim(substr(line, length(words[1]) + 1)); gsub(/^"+|"+$/, "", rest)
+    n = split(rest, words, " "); first = n ? words[1] : ""
+    if (low ~ /^ssl(protocol|ciphersuite)$/) { if (of_tls(rest)) return substr(line, 1, length(low)) " " spaced(words, n); return "" }
+    if (low == "sslengine") return tolower(first) ~ /^(on|off|optional)$/ ? substr(line, 1, length(low)) " " first : ""
+    if (low == "include" || low == "includeoptional") return substr(line, 1, length(low)) " " (pattern(rest) ? rest : "${withheld}")
+    if (low == "serverroot") return file_name(rest) ? substr(line, 1, length(low)) " " rest : ""
+    if (low == "loadmodule" || low == "define" || low == "undefine") return apache_name(first) ? substr(line, 1, length(low)) " " first : ""
+    return ""
+}
+function spaced(words, n,   i, text) { text = ""; for (i = 1; i <= n; i++) text = text (i > 1 ? " " : "") words[i]; return text }
+function section_name(text) { return length(text) <= 24 && text ~ /^[A-Za-z]+$/ }
+function apache_name(text) { return length(text) <= 40 && text ~ /^[A-Za-z0-9_.]+$/ }
+function apache_section(line,   n, words, about) {
+    line = substr(line, 2); sub(/>+$/, "", line)
+    n = split(line, words, " ")
+    if (n < 1 || !section_name(words[1])) return "<Section left-out>"
+    about = n > 1 ? words[2] : ""; sub(/^!+/, "", about)
+    if (tolower(words[1]) ~ /^if(module|define)$/ && apache_name(about)) return "<" words[1] " " words[2] ">"
+    return "<" words[1] " left-out>"
 }
 # Names of protocols and ciphers, and what stands between them.
 function of_tls(text) { return length(text) <= 512 && text ~ /^[A-Za-z0-9:!+@=_., -]+$/ }
@@ -228,13 +247,24 @@ function lighttpd(line,   n, names, i, rest, at, value, kept) {
 function file_name(text) { return is_path(text) && length(text) <= 200 && text ~ /^[A-Za-z0-9\/._+*@-]*$/ }
 function dovecot_word(name, value) {
     if (name == "dovecot_config_version") return length(value) <= 12 && value ~ /^[0-9.]*$/
+    value = bare(value)
+    if (name == "ssl") return value ~ /^(yes|no|required)$/
+    if (name ~ /^(ssl_min_protocol|ssl_protocols|ssl_cipher_list)$/) return of_tls(value)
     return name ~ /^(disable_plaintext_auth|auth_allow_cleartext)$/ && value ~ /^(yes|no)$/
+}
+# Of a block of Dovecot whether it is a filter, and of a network whether it is this machine.
+function filter_head(text,   n, words) {
+    n = split(text, words, " ")
+    if (n < 1 || words[1] !~ /^(protocol|local|remote|local_name)$/) return "block {"
+    if (n < 2) words[2] = ""
+    if (words[2] == "127.0.0.1" || words[2] == "127.0.0.0/8" || words[2] == "::1") return words[1] " " words[2] " {"
+    return words[1] " " (words[1] == "protocol" && words[2] ~ /^[a-z0-9]*$/ ? words[2] : "left-out") " {"
 }
 function dovecot(line,   at, name, value) {
     line = trim(line)
     if (line ~ /^#/) return ""
     if (line == "}") return line
-    if (line ~ /\{$/) return "block {"
+    if (line ~ /\{$/) { sub(/\{+$/, "", line); return filter_head(trim(line)) }
     if (line ~ /^!include(_try)?[ \t]/) return pattern(trim(substr(line, line ~ /^!include_try/ ? 13 : 9))) ? line : ""
     at = index(line, "=")
     if (!at) return ""
@@ -359,7 +389,7 @@ function spam(line,   n, words, i, out, m, parts, zone, last, type) {
 }
 # The closed list of DNS that a word names.
 function closed(word,   zone) {
-    sub(/[=*].*$/, "", word); sub(/\.+$/, "", word); word = tolower(word)
+    sub(/[=*}].*$/, "", word); sub(/^\{+/, "", word); sub(/\.+$/, "", word); word = tolower(word)
     if (length(word) > 255) return ""
     for (zone in CLOSED) if (word == zone || substr(word, length(word) - length(zone)) == "." zone) return zone
     return ""
@@ -431,9 +461,50 @@ function ssh(line,   text, key, low, value, indent, n, words, i, out, one, two) 
     }
     if (low == "challengeresponseauthentication") low = "kbdinteractiveauthentication"
     if (low == "pubkeyacceptedkeytypes") low = "pubkeyacceptedalgorithms"
+    if (low == "authenticationmethods") return indent key " " ssh_methods(value)
+    if (low ~ /^(allow|deny)(users|groups)$/) return indent key " " ssh_accounts(low, value)
     if (low in SSH_LIST) return indent key " " algorithms(bare(value))
     if (low in SSH_WORD) return indent key " " ssh_word(low, bare(value))
-    return ""
+    return low in SSH_GLOBAL ? indent key " withheld" : ""
+}
+# Of a list of accounts which patterns mean root, or groups that every system has.
+function ssh_accounts(low, value,   n, words, m, names, i, j, at, account, host, kept, one) {
+    m = split(low ~ /groups$/ ? SYSTEM_GROUPS : "root", names, " ")
+    n = split(value, words, " "); kept = ""
+    for (i = 1; i <= n; i++) {
+        account = bare(words[i]); host = ""
+        at = index(account, "@")
+        if (m == 1 && at) { account = substr(account, 1, at - 1); host = "@left-out" }
+        one = ""
+        for (j = 1; j <= m; j++) if (fits(names[j], account)) one = one (one == "" ? "" : " ") names[j] host
+        kept = kept (i > 1 ? " " : "") (one == "" ? "left-out" : one)
+    }
+    return kept
+}
+# Whether a name of letters fits a pattern of `*`, `?` and letters.
+function fits(name, glob,   i, c, re) {
+    re = ""
+    for (i = 1; i <= length(glob); i++) {
+        c = substr(glob, i, 1)
+        if (c == "*") re = re ".*"
+        else if (c == "?") re = re "."
+        else if (c ~ /[A-Za-z]/) re = re c
+        else return 0
+    }
+    return name ~ ("^" re "$")
+}
+function ssh_methods(value,   n, words, m, parts, i, j, kept, name, device, at) {
+    n = split(value, words, " "); kept = ""
+    for (i = 1; i <= n; i++) {
+        words[i] = bare(words[i])
+        m = split(words[i], parts, ",")
+        for (j = 1; j <= m; j++) {
+            at = index(parts[j], ":"); name = at ? substr(parts[j], 1, at - 1) : parts[j]; device = at ? substr(parts[j], at + 1) : ""
+            if (!(name in SSH_METHOD) || device !~ /^(pam|bsdauth|skey)?$/) return "withheld"
+        }
+        kept = kept (i > 1 ? " " : "") words[i]
+    }
+    return kept
 }
 function algorithms(value,   n, words, i, out, text, name) {
     n = split(value, words, ","); out = ""
@@ -447,7 +518,7 @@ function algorithms(value,   n, words, i, out, text, name) {
 function ssh_word(key, word,   low) {
     low = tolower(word)
     if (word == "" || low == "none") return word
-    if (key ~ /^(trustedusercakeys|authorizedprincipalsfile|authorizedprincipalscommand|revokedkeys|controlpath|identityfile|certificatefile|userknownhostsfile)$/) {
+    if (key ~ /^(trustedusercakeys|authorizedprincipalsfile|authorizedprincipalscommand|revokedkeys|controlpath|identityagent|identityfile|certificatefile|userknownhostsfile)$/) {
         if (word == "/dev/null") return word
         if (word ~ /^\/tmp\// || word ~ /^\/var\/tmp\//) return "/tmp/(left-out)"
         if (word ~ /^\/etc\/ssh\// && plain(word)) return word
@@ -458,48 +529,115 @@ function ssh_word(key, word,   low) {
     return "withheld"
 }
 
-# postconf(5): names of restrictions and levels, versions of TLS, times.
-function mail_words(value, between,   n, words, i, name, out, text) {
-    n = split(value, words, /[ ,\t]+/); out = ""
+# postconf(5): names of restrictions and levels, versions of TLS, times, networks. What a value is made of: words of a
+# parameter that is asked for, restrictions of the owner, networks, a path, paths.
+function mail_kind(key, value,   n, words, i) {
+    if (key == "smtpd_tls_cert_file" || key == "smtpd_tls_key_file") return "path"
+    if (key == "smtpd_tls_chain_files") return "paths"
+    if (key == "mynetworks") return "networks"
+    if (key == "smtpd_restriction_classes") return "names"
+    if (key in POSTFIX) return "words"
+    if (length(key) > 40 || key !~ /^[a-z0-9_]*$/) return ""
+    n = split(value, words, /[ ,\t]+/)
+    for (i = 1; i <= n; i++) if (words[i] != "") break
+    if (i > n) return ""
+    if (is_restriction(words[i]) || words[i] in MAIL_CLASS || closed(words[i]) != "") return "restrictions"
+    if (value == "yes" || value == "no") return "words"
+    return (is_network(words[i]) || words[i] == "left-out") ? "networks" : ""
+}
+function is_class(text) { return length(text) <= 40 && text ~ /^[a-z0-9_]+$/ }
+# The names of restriction classes, of all lines that list some.
+function mail_classes(n,   i, j, m, words, line, at, inside) {
+    split("", MAIL_CLASS); inside = 0
     for (i = 1; i <= n; i++) {
-        name = closed(words[i])
-        if (name != "") { out = out (out == "" ? "" : between) name; continue }
-        name = words[i]; sub(/^!+/, "", name)
-        if (name == "" || length(name) > 40) continue
-        text = name; sub(/^>=/, "", text)
-        if (!plain(text)) continue
-        if (name ~ /^[a-z_]+$/ || name ~ /^(TLSv1|SSLv|>=)/ || (length(name) <= 8 && name ~ /^[0-9][A-Za-z0-9]*$/)) \
-            out = out (out == "" ? "" : between) words[i]
+        line = trim(text_of[i])
+        if (line == "" || line ~ /^#/) continue
+        if (text_of[i] !~ /^[ \t]/) {
+            at = index(text_of[i] "=", "="); inside = trim(substr(text_of[i], 1, at - 1)) == "smtpd_restriction_classes"
+            line = substr(text_of[i], at + 1)
+        }
+        if (!inside) continue
+        m = split(line, words, /[ ,\t\r]+/)
+        for (j = 1; j <= m; j++) if (is_class(words[j])) MAIL_CLASS[words[j]] = 1
+    }
+}
+function is_restriction(text) {
+    return length(text) <= 40 && text ~ /^[a-z_]+$/ && text ~ /^(permit|reject|defer|check_|warn_if_reject|sleep)/
+}
+function is_network(text,   at, address, bits) {
+    sub(/^!+/, "", text); at = index(text, "/")
+    if (!at) return 0
+    address = substr(text, 1, at - 1); bits = substr(text, at + 1)
+    return address ~ /[.:]/ && address ~ /^[][0-9A-Fa-f.:]*$/ && bits ~ /^[0-9]+$/ && length(bits) <= 3
+}
+function mail_words(value, what, between,   n, words, i, one, out, any) {
+    if (what == "path") return file_name(value) ? value : ""
+    n = split(value, words, /[ ,\t\r]+/); out = ""; any = 0
+    for (i = 1; i <= n; i++) {
+        if (words[i] == "") continue
+        if (what == "paths") { if (!file_name(words[i])) continue; one = words[i] }
+        else one = words[i] ~ /[${}]/ ? mail_macros(words[i], what) : mail_word(words[i], what)
+        out = out (any ? between : "") one; any = 1
     }
     return out
 }
-function main_said(n,   at, key, value, i) {
-    at = index(said, "=")
-    if (!at) return
-    key = trim(substr(said, 1, at - 1)); value = trim(substr(said, at + 1))
-    if (key == "smtpd_tls_cert_file" || key == "smtpd_tls_key_file") { if (file_name(value)) out[n] = key " = " value }
-    else if (key == "smtpd_tls_chain_files") out[n] = chain_files(key, value)
-    else if (key in POSTFIX) out[n] = key " = " mail_words(value, " ")
+# A word with its macros: what stands between the signs is judged by itself.
+function mail_macros(text, what,   out, part) {
+    out = ""
+    while (text != "") {
+        if (match(text, /^[^${}()?:]+/)) {
+            part = substr(text, 1, RLENGTH); text = substr(text, RLENGTH + 1)
+            if (out ~ /\$[{(]?$/ && length(part) <= 40 && part ~ /^[a-z0-9_]+$/) out = out part
+            else out = out mail_word(part, what)
+        } else { out = out substr(text, 1, 1); text = substr(text, 2) }
+    }
+    return out
 }
-function chain_files(key, value,   n, words, i, kept) {
-    n = split(value, words, /[ ,\t]+/); kept = ""
-    for (i = 1; i <= n; i++) if (file_name(words[i])) kept = kept " " words[i]
-    return kept == "" ? "" : key " =" kept
+# The first part of a value that begins in one of the lines below its name.
+function next_part(at, n,   line) {
+    for (; at <= n; at++) {
+        line = trim(text_of[at])
+        if (line != "" && line !~ /^#/) return text_of[at] ~ /^[ \t]/ ? line : ""
+    }
+    return ""
 }
-function master(line,   indent, n, words, i, kept, option, at) {
+function mail_word(text, what,   name, kept) {
+    if (text ~ /^[=!<>?:]+$/) return text
+    if (what == "networks") return mail_network(text)
+    name = closed(text)
+    if (name != "") return name
+    if (what == "restrictions") return (is_restriction(text) || text in MAIL_CLASS) ? text : "left-out"
+    if (what == "names") return is_class(text) ? text : "left-out"
+    name = text; sub(/^!+/, "", name); kept = name; sub(/^(>=)+/, "", kept)
+    if (length(name) > 40 || !plain(kept)) return "left-out"
+    if (name ~ /^[a-z_]+$/ || name ~ /^(TLSv1|SSLv|>=)/ || name == "127.0.0.1" || name == "loopback-only") return text
+    return (length(name) <= 8 && name ~ /^[0-9][A-Za-z0-9]*$/) ? text : "left-out"
+}
+function mail_network(text,   sign, body, bits) {
+    sign = text ~ /^!/ ? "!" : ""; body = sign == "" ? text : substr(text, 2)
+    if (body == "127.0.0.0/8" || body == "127.0.0.1/32" || body == "127.0.0.1" || body == "[::1]/128" || body == "[::ffff:127.0.0.0]/104") return text
+    bits = body; sub(/^.*\//, "", bits)
+    if (is_network(body) && bits + 0 <= (index(body, ":") ? 3 : 7)) return text
+    if (index(body, ":/") || body ~ /^\//) return sign "/table"
+    return sign "left-out"
+}
+function master(line,   indent, n, words, i, kept, option, at, name) {
     if (line ~ /^[ \t]*#/) return ""
     indent = line; sub(/[^ \t].*$/, "", indent)
     n = split(line, words, " "); kept = ""; i = 1
     if (line !~ /^[ \t]/) {
         if (n < 8) return ""
-        for (; i <= 8; i++) kept = kept (i > 1 ? " " : "") ((length(words[i]) <= 64 && words[i] ~ /^[a-z0-9_.:\/?-]+$/) ? words[i] : "left-out")
+        for (; i <= 8; i++) kept = kept (i > 1 ? " " : "") ((length(words[i]) <= 64 && words[i] ~ /^[][a-z0-9_.:\/?-]+$/) ? words[i] : "left-out")
     }
     for (; i <= n; i++) {
         if (words[i] !~ /^-o/) continue
         option = words[i] == "-o" ? words[++i] : substr(words[i], 3)
+        while (option ~ /^\{/ && option !~ /\}$/ && i < n) option = option " " words[++i]
+        if (option ~ /^\{.*\}$/) option = substr(option, 2, length(option) - 2)
         at = index(option, "=")
-        if (at && substr(option, 1, at - 1) in POSTFIX) \
-            kept = kept (kept == "" ? "" : " ") "-o " substr(option, 1, at) mail_words(substr(option, at + 1), ",")
+        if (!at) continue
+        name = trim(substr(option, 1, at - 1)); option = trim(substr(option, at + 1))
+        if (name in POSTFIX) kept = kept (kept == "" ? "" : " ") "-o " name "=" mail_words(option, mail_kind(name, option), ",")
     }
     return kept == "" ? "" : indent kept
 }
@@ -552,11 +690,17 @@ function directive(   name, value) {
 function open_block(   name) {
     name = words_n ? bare(said_words[1]) : ""
     depth++
-    if (skip || (name != "http" && name != "events" && name != "server" && name != "location")) skip++
+    if (skip || name !~ /^(http|events|server|location|stream|mail)$/) skip++
     else put(begun, name " {")
     words_n = 0
 }
 function close_block(at) { if (skip) skip--; else put(at, "}"); depth-- }
+# Whether a header takes pins back: an age of zero.
+function pins_end(value,   n, parts, i) {
+    n = split(tolower(value), parts, /[; "\047]+/)
+    for (i = 1; i <= n; i++) if (parts[i] ~ /^max-age=0+$/) return 1
+    return 0
+}
 function nginx_value(name, value,   n, words, i, one, kept) {
     n = split(value, words, " "); one = n ? bare(words[1]) : ""; kept = ""
     if (name == "include") return pattern(value) ? value : ""
@@ -577,7 +721,8 @@ function nginx_value(name, value,   n, words, i, one, kept) {
     }
     if (name == "add_header") {
         n = split("Public-Key-Pins Public-Key-Pins-Report-Only Strict-Transport-Security Expect-CT", words, " ")
-        for (i = 1; i <= n; i++) if (tolower(words[i]) == tolower(one)) return words[i] " withheld"
+        kept = pins_end(value) ? " max-age=0" : " withheld"
+        for (i = 1; i <= n; i++) if (tolower(words[i]) == tolower(one)) return words[i] kept
     }
     return ""
 }
@@ -986,19 +1131,37 @@ function flush_file(path, n,   i, blank) {
     for (i = 1; i <= n; i++) print "=" out[i]
 }
 # All of a text is there, in text_of.
-function finish(class, path, n,   i, start) {
+function finish(class, path, n,   i, what, line, at, key, value, said, start) {
     class_now = class; asked = 0; depth = 0; bad = 0; carried = ""
     for (i = 1; i <= n; i++) out[i] = ""
     if (class == "nginx") nginx(n)
     else if (class == "postfix") {
+        what = ""
+        mail_classes(n)
+        for (i = 1; i <= n; i++) {
+            line = trim(text_of[i])
+            if (line == "" || line ~ /^#/) continue
+            if (text_of[i] ~ /^[ \t]/) {
+                if (what != "") line = mail_words(line, what, " ")
+                out[i] = what == "" || line == "" ? "" : " " line
+                continue
+            }
+            at = index(text_of[i], "="); what = ""
+            if (!at) continue
+            key = trim(substr(text_of[i], 1, at - 1)); value = trim(substr(text_of[i], at + 1))
+            what = mail_kind(key, value == "" ? next_part(i + 1, n) : value)
+            if (what != "") out[i] = key " = " mail_words(value, what, " ")
+        }
+    }
+    else if (class == "apache") {
         said = ""; start = 0
         for (i = 1; i <= n; i++) {
-            if (text_of[i] ~ /^[ \t]*(#|$)/) continue
-            if (text_of[i] ~ /^[ \t]/) { said = said " " text_of[i]; continue }
-            if (start) main_said(start)
-            said = text_of[i]; start = i
+            line = text_of[i]
+            if (!start) { start = i; said = "" }
+            if (line ~ /\\$/ && i < n) { said = said substr(line, 1, length(line) - 1); continue }
+            sub(/\\$/, "", line)
+            out[start] = apache(said line); start = 0
         }
-        if (start) main_said(start)
     }
     # The kernel has one line; more of them are no command line.
     else if (class == "qemu") { qemu(n); n = 1 }

@@ -3,7 +3,7 @@
 
 use crate::collectors::services::{
     apache, certificates, databases, dnsbl, lines, mail_queue, packages, postfix, power, resolver,
-    smart, spam, ssh, swap, timers, tls_lines,
+    smart, spam, ssh, ssh_access, swap, timers, tls_lines,
 };
 use crate::collectors::{disk, ext4, kernel, sysctl, tools, zfs};
 use crate::qemu::lists as qemu;
@@ -127,6 +127,9 @@ pub(super) const WANTS: &[Want] = &[
     Want::Files("apache", "/etc/apache2/sites-enabled", CONF),
     Want::Files("apache", "/etc/apache2/conf-enabled", CONF),
     Want::Files("apache", apache::ENABLED, &["*.conf", "*.load"]),
+    Want::File("apache", &apache::MAINS),
+    Want::File("apache", &apache::OTHERS),
+    Want::Files("apache", "/etc/httpd/conf.modules.d", CONF),
     Want::Files("apache", "/etc/httpd/conf", CONF),
     Want::Files("apache", "/etc/httpd/conf.d", CONF),
     Want::File("lighttpd", &[tls_lines::LIGHTTPD]),
@@ -288,12 +291,17 @@ pub(super) fn tables() -> String {
         ("DB_GROUP", join(databases::GROUPS.to_vec())),
         ("PLUGIN", join(spam::PLUGINS.to_vec())),
         ("RULE_KIND", join(spam::KINDS.to_vec())),
-        ("CLOSED", join(dnsbl::CLOSED.to_vec())),
+        ("CLOSED", join(dnsbl::CLOSED.map(|(zone, _)| zone).to_vec())),
         ("SECOND", join(lines::SECOND.to_vec())),
         ("RESOLVER", join(resolver::WORDS.to_vec())),
         ("VPN", join(lines::VPN_KEYS.to_vec())),
         ("SSH_LIST", join(ssh::keywords(true))),
         ("SSH_WORD", join(ssh::keywords(false))),
+        (
+            "SSH_GLOBAL",
+            join(assay_conf::effective::SSHD_GLOBAL.to_vec()),
+        ),
+        ("SSH_METHOD", join(ssh_access::METHODS.to_vec())),
         ("POSTFIX", join(postfix::names())),
         (
             "CIPHER",
@@ -307,6 +315,8 @@ pub(super) fn tables() -> String {
         ("QEMU_ALONE", join(qemu::WITHOUT_ARGUMENT.to_vec())),
     ];
     let mut out = format!("    TASKS = \"{}\"\n", timers::words().join("|"));
+    let groups = ssh_access::SYSTEM_GROUPS.join(" ");
+    let _ = writeln!(out, "    SYSTEM_GROUPS = \"{groups}\"");
     for (name, words) in tables {
         let words: Vec<&str> = words.split_ascii_whitespace().collect();
         let mut line = "    list(\"".to_owned();

@@ -121,23 +121,33 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
                 Ciphers +aes128-cbc,aes256-ctr,evil@corp.example\nMACs hmac-sha1,umac-64@openssh.com\n\
                 TrustedUserCAKeys /etc/ssh/ca.pub\nAuthorizedPrincipalsFile /home/alice/x\nRevokedKeys none\n\
                 Match User bob\n  PasswordAuthentication YES\n\tBanner /etc/secret\nMatch all\n  MaxAuthTries 3\n\
-                Subsystem sftp internal-sftp\nChallengeResponseAuthentication no\nKeyRegenerationInterval 3600\n";
+                Subsystem sftp internal-sftp\nChallengeResponseAuthentication no\nKeyRegenerationInterval 3600\n\
+                DenyUsers \"ro?t\" r*@10.0.0.1 alice@host\nAllowGroups w*l admins \"r*t\"\ndenygroups sales\n\
+                AuthenticationMethods publickey,password publickey,keyboard-interactive:pam\nAuthenticationMethods any\n\
+                AuthenticationMethods publickey,secret\nCiphers +*-cbc,3des?cbc\nLoginGraceTime 20\nStrictModes no\n";
     let client = "Host *\n  StrictHostKeyChecking no\n  IdentityFile ~/.ssh/work\n  ControlPath /tmp/x-%h\n\
-                  UserKnownHostsFile /dev/null\nHost secret.example\n  HostName 10.0.0.7\n  User root\n  ForwardAgent yes\n";
+                  UserKnownHostsFile /dev/null\n  IdentityAgent none\n  IdentityAgent ~/.agent\nHost secret.example\n  HostName 10.0.0.7\n  User root\n  ForwardAgent yes\n";
     let web = "user www;\nhttp {\n  include /etc/nginx/conf.d/*.conf;\n  ssl_protocols TLSv1 TLSv1.2 TLSv1.9; # old\n\
                ssl_ciphers \"HIGH:!aNULL:secret$x\";\n  add_header Public-Key-Pins 'pin-sha256=\"AAAA\"';\n\
+               add_header public-key-pins 'pin-sha256=\"AAAA\"; max-age=0' always; add_header Public-Key-Pins max-age=00;\n\
                add_header X-Secret hunter2;\n  server { listen 443 ssl; server_name secret.example;\n\
                ssl_certificate /etc/ssl/a.pem; ssl_certificate_key\n   /etc/ssl/a.key;\n    location / { autoindex on; proxy_pass http://u:p@h; } }\n\
-               upstream x { server 10.0.0.1; }\n  map $a $b { \"${c}\" d; }\n  sendfile on;\n}\n";
+               upstream x { server 10.0.0.1; }\n} stream { server { ssl_protocols SSLv3; } }\nmail { ssl_protocols SSLv3; auth_http secret; }\nhttp { map $a $b { \"${c}\" d; }\n  sendfile on;\n}\n";
     let main = "# secret\nmyhostname = mail.secret.example\nmaximal_queue_lifetime = 1d\nsmtpd_tls_cert_file=/etc/ssl/certs/x.pem\n\
                 smtpd_relay_restrictions = permit_mynetworks,\n  permit_sasl_authenticated check_client_access hash:/etc/secret\n\
                 smtp_sasl_password_maps = hash:/x\nsmtpd_tls_protocols = !SSLv2, !SSLv3, >=TLSv1\nmynetworks_style = host\n\
                 smtpd_client_restrictions = reject_rbl_client dnsbl.sorbs.net, reject_rbl_client secret.example.org\n\
                 postscreen_dnsbl_sites = zen.spamhaus.org*3 dnsbl.sorbs.net=127.0.0.10*2\n\
-                smtpd_tls_chain_files = /etc/ssl/a.pem, /etc/ssl/b?.pem,\n /etc/ssl/c.pem\n";
+                smtpd_tls_chain_files = /etc/ssl/a.pem, /etc/ssl/b?.pem,\n /etc/ssl/c.pem\n\
+                mynetworks = 127.0.0.0/8, 10.1.2.0/24 [::1]/128 0.0.0.0/0 !0.0.0.0/1,\n# x\n  [2001:db8::]/32 ::/0 hash:/etc/nets $own ${x?{0.0.0.0/0}:{hunter2}}\n\
+                rbl = reject_rbl_client dnsbl.sorbs.net hunter2\nzone = dnsbl.inps.de\nown_nets = 10.0.0.0/8 hunter2\n\
+                api_key = hunter2\nstrict_too = yes\nstrict =\n permit\nsmtpd_restriction_classes = strict, gold,\n  gold2\nboth = gold2, strict, hunter2\ninet_interfaces = loopback-only, 127.0.0.1 10.1.1.1\n\
+                smtpd_sender_restrictions = ${compatibility_level?{$rbl}:{reject_rbl_client dnsbl.njabl.org}} $(rbl) ${{$x} == {y} ? {permit} : {hunter2:pw}}\n";
     let master = "smtp      inet  n       -       y       -       -       smtpd\n  -o smtpd_tls_security_level=encrypt\n\
                   \x20 -o smtpd_sasl_path=secret -o smtpd_relay_restrictions=permit_sasl_authenticated,reject\n#x\n\
-                  submission inet n - y - - smtpd -o smtpd_tls_auth_only=yes -osmtpd_sasl_auth_enable=yes\nlocal unix\n";
+                  submission inet n - y - - smtpd -o smtpd_tls_auth_only=yes -osmtpd_sasl_auth_enable=yes\nlocal unix\n\
+                  [::1]:10025 inet n - y - - smtpd -o { smtpd_relay_restrictions = permit_mynetworks, reject } -o {secret = hunter2}\n\
+                  \x20 -o mynetworks=127.0.0.0/8,10.0.0.0/24 -o smtpd_client_restrictions=$mua_client_restrictions\n";
     let mounts = "22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw,errors=remount-ro\n\
                   30 1 0:30 / /srv rw - nfs4 files.secret.example:/a/b rw,addr=10.0.0.1,vers=4.2\n\
                   31 1 0:31 / /m rw - cifs //files/share rw,username=bob,password=hunter2,vers=3.0\n\
@@ -337,7 +347,7 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             "dovecot",
             "/etc/dovecot/conf.d/10-ssl.conf",
             text(
-                "!include_try  x/*.conf\n !include $HOME/x\nlocal_name example.org {\n  ssl_key=</etc/y.key\n}\nssl_cert = </etc/x.pem\n#ssl_key = </a\nssl_key = </etc/x.key\nssl_key_password = hunter2\nssl_cert = literal\ndovecot_config_version = 2.4.0\ndisable_plaintext_auth = no\nauth_allow_cleartext = secret\n",
+                "!include_try  x/*.conf\n !include $HOME/x\nlocal_name example.org {\n  ssl_key=</etc/y.key\n}\nssl_cert = </etc/x.pem\n#ssl_key = </a\nssl_key = </etc/x.key\nssl_key_password = hunter2\nssl = required\nssl=\"yes\"\nssl_min_protocol = SSLv3\nssl_protocols = !SSLv2 !SSLv3\nssl_cipher_list = ALL:!aNULL\nssl_cipher_list = $secret\nprotocol imap {\n}\nremote 127.0.0.0/8 {\n}\nremote 10.0.0.0/8 {\nservice auth {\nssl_cert = literal\ndovecot_config_version = 2.4.0\ndisable_plaintext_auth = no\nauth_allow_cleartext = secret\n",
             ),
         ),
         (
@@ -365,7 +375,7 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             "apache",
             "/etc/apache2/sites-enabled/x.conf",
             text(
-                "<VirtualHost *:443>\n ServerName secret.example\n SSLCertificateFile /etc/ssl/a.pem\n\tsslcertificatekeyfile \"/etc/ssl/a.key\" # x\n#SSLCertificateChainFile /x\nSSLCertificateFile relative.pem\n SSLProtocol  all -SSLv3 \nsslciphersuite \"HIGH:!aNULL\"\nSSLCipherSuite ${secret}\nSSLProtocol\n",
+                "<VirtualHost *:443>\n ServerName secret.example\n SSLCertificateFile /etc/ssl/a.pem\n\tsslcertificatekeyfile \"/etc/ssl/a.key\" # x\n#SSLCertificateChainFile /x\nSSLCertificateFile relative.pem\n SSLProtocol  all -SSLv3 \nsslciphersuite \"HIGH:!aNULL\"\nSSLCipherSuite ${secret}\nSSLProtocol\nSSLProtocol \\\n  +SSLv3 \\\n  +TLSv1.2\nInclude /etc/secret/x.conf\nIncludeOptional \"sites-enabled/*.conf\"\nInclude ${SECRET}/x.conf\ninclude a secret\nServerRoot \"/etc/apache2\"\nLoadModule ssl_module /usr/lib/secret.so\nDefine SECRET_X hunter2\nSSLEngine OFF\n</VirtualHost>\n<IfModule !mod_ssl.c>\n<IfDefine X>\n</IfDefine>\n<Directory /srv/secret>\n</Directory >\n<Location\nSSLEngine secret\nHeader set X hunter2 \\\nSSLEngine on\\\n",
             ),
         ),
         (

@@ -3,14 +3,15 @@
 //! Postfix is left out: its name need not be one that clients ask for (MX records decide, RFC 7672).
 
 use crate::collectors::nginx::FILE as NGINX;
-use crate::collectors::services::apache::APACHE;
+use crate::collectors::services::apache_reading::{self, Reading, Server};
 use crate::collectors::services::certificates::of_apache;
-use crate::gather::{Gather, lossy};
+use crate::gather::Gather;
 use crate::harmless::is_path;
 use assay_conf::effective::files::OfHost;
 use assay_conf::effective::{Effective, Program, ScopeId, effective};
 use assay_host::Host;
 use assay_model::{FactKind, Place};
+use std::collections::BTreeSet;
 use std::path::Path;
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::Pem;
@@ -60,8 +61,37 @@ fn nginx(host: &dyn Host) -> Vec<Site> {
             .first()
             .is_some_and(|head| head == "server")
     };
-    let servers = all.scopes().map(|(id, _)| id).filter(is_server);
+    let servers: Vec<ScopeId> = all.scopes().map(|(id, _)| id).filter(is_server).collect();
+    let with_tls: BTreeSet<String> = servers
+        .iter()
+        .flat_map(|id| listens(&all, *id))
+        .filter_map(|(address, tls)| tls.then_some(address))
+        .collect();
+    let servers = servers
+        .into_iter()
+        .filter(|id| sends_certificate(&all, *id, &with_tls));
     servers.filter_map(|id| server(&all, id)).collect()
+}
+
+/// The addresses that a server listens on, and whether TLS is asked for there.
+fn listens(all: &Effective, id: ScopeId) -> Vec<(String, bool)> {
+    let lines = all.get(id, "listen").into_iter();
+    let words = lines.filter_map(|said| {
+        let mut words = said.words.iter().map(|word| String::from_utf8_lossy(word));
+        let address = words.next()?.into_owned();
+        let tls = words.any(|word| matches!(word.as_ref(), "ssl" | "quic"));
+        Some((address, tls))
+    });
+    words.collect()
+}
+
+/// Whether clients of a server get a certificate: it listens with TLS, on an address of which any server says so, and does
+/// not refuse the handshake. Behind a socket of this machine another server answers them.
+fn sends_certificate(all: &Effective, id: ScopeId, with_tls: &BTreeSet<String>) -> bool {
+    let on = |key: &str| all.value(id, key).and_then(|said| said.word()).as_deref() == Some("on");
+    let tls =
+        |(address, _): &(String, bool)| !address.starts_with("unix:") && with_tls.contains(address);
+    !on("ssl_reject_handshake") && (on("ssl") || listens(all, id).iter().any(tls))
 }
 
 fn server(all: &Effective, id: ScopeId) -> Option<Site> {
@@ -92,69 +122,54 @@ fn server(all: &Effective, id: ScopeId) -> Option<Site> {
     })
 }
 
+/// The hosts of Apache that speak TLS.
 fn apache(host: &dyn Host) -> Vec<Site> {
-    let mut sites = Vec::new();
-    for dir in APACHE {
-        for name in host.list(Path::new(dir)).unwrap_or_default() {
-            let path = format!("{dir}/{}", lossy(&name));
-            if !path.ends_with(".conf") {
-                continue;
-            }
-            if let Ok(text) = host.read_text(Path::new(&path)) {
-                sites.extend(virtual_hosts(&path, &text));
-            }
-        }
-    }
-    sites
+    let reading = apache_reading::read(host);
+    let servers = reading.servers.iter();
+    let hosts = servers.filter(|server| server.begins.is_some() && reading.speaks_tls(server));
+    hosts
+        .filter_map(|server| virtual_host(&reading, server))
+        .collect()
 }
 
-fn virtual_hosts(path: &str, text: &str) -> Vec<Site> {
-    let mut sites = Vec::new();
-    let mut site: Option<Site> = None;
-    for (number, line) in text.lines().enumerate() {
-        let mut words = line.split_whitespace();
-        let first = words.next().unwrap_or_default().to_ascii_lowercase();
-        let place = Place::File {
-            path: path.to_owned(),
-            line: Some(number + 1),
-            span: None,
+fn virtual_host(reading: &Reading, server: &Server) -> Option<Site> {
+    let mut names: Vec<String> = Vec::new();
+    for line in &server.lines {
+        // ServerName may have a scheme and a port.
+        let bare = |word: &str| {
+            let word = word.rsplit_once("//").map_or(word, |(_, rest)| rest);
+            word.split(':').next().unwrap_or_default().to_owned()
         };
-        match (first.as_str(), &mut site) {
-            ("<virtualhost", _) => {
-                site = Some(Site {
-                    program: "apache",
-                    names: Vec::new(),
-                    certificates: Vec::new(),
-                    place,
-                });
-            }
-            ("</virtualhost>", _) => {
-                let whole = |site: &Site| !site.names.is_empty() && !site.certificates.is_empty();
-                sites.extend(site.take().filter(whole));
-            }
-            ("servername" | "serveralias", Some(site)) => {
-                if first == "servername" {
-                    site.place = place;
-                }
-                // ServerName may have a scheme and a port.
-                let bare = |word: &str| {
-                    let word = word.rsplit_once("//").map_or(word, |(_, rest)| rest);
-                    word.split(':').next().unwrap_or_default().to_owned()
-                };
-                site.names
-                    .extend(words.map(bare).filter(|name| is_name(name)));
-            }
-            (_, Some(site)) => {
-                if let Some((false, path)) = of_apache(line)
-                    && first == "sslcertificatefile"
-                {
-                    site.certificates.push(path.to_owned());
-                }
-            }
-            _ => {}
+        if ["servername", "serveralias"].contains(&line.name.as_str()) {
+            let words = line
+                .arguments
+                .split_whitespace()
+                .map(|word| word.trim_matches('"'));
+            names.extend(words.map(bare).filter(|name| is_name(name)));
         }
     }
-    sites
+    let own = |server: &Server| -> Vec<String> {
+        let lines = server
+            .lines
+            .iter()
+            .filter(|line| line.name == "sslcertificatefile");
+        let texts: Vec<String> = lines
+            .map(|line| format!("{} {}", line.name, line.arguments))
+            .collect();
+        let paths = texts.iter().filter_map(|text| of_apache(text));
+        paths.map(|(_, path)| path.to_owned()).collect()
+    };
+    let mut certificates = own(server);
+    if certificates.is_empty() {
+        certificates = reading.servers.first().map(own).unwrap_or_default();
+    }
+    let place = server.last("servername").map(|line| line.place.clone());
+    (!certificates.is_empty() && !names.is_empty()).then_some(Site {
+        program: "apache",
+        names,
+        certificates,
+        place: place.or_else(|| server.begins.clone())?,
+    })
 }
 
 /// A name that a client may ask for: no expression, no variable, and not the `_` that fits nothing.
@@ -232,12 +247,44 @@ mod tests {
     #[test]
     fn hosts_of_apache() {
         let text = "SSLCertificateFile /etc/x.pem\n<VirtualHost *:443>\n  ServerName https://a.example.org:443\n\
-                    \x20 ServerAlias b.example.org c\n  SSLEngine on\n  SSLCertificateFile \"/etc/a.pem\"\n\
-                    \x20 SSLCertificateKeyFile /etc/a.key\n</VirtualHost>\n<VirtualHost *:80>\nServerName z.example.org\n</VirtualHost>\n";
-        let sites = virtual_hosts("/x.conf", text);
-        assert_eq!(sites.len(), 1);
+                    \x20 ServerAlias b.example.org \\\n c\n  SSLEngine on\n  SSLCertificateFile \"/etc/a.pem\"\n\
+                    \x20 SSLCertificateKeyFile /etc/a.key\n</VirtualHost>\n<VirtualHost *:80>\nServerName z.example.org\n</VirtualHost>\n\
+                    <VirtualHost *:444>\nServerName off.example.org\nSSLEngine Off\n</VirtualHost>\n\
+                    <VirtualHost *:445>\nServerName main.example.org\nSSLEngine on\n</VirtualHost>\n";
+        let host = assay_host::Recorded::new().file("/etc/apache2/apache2.conf", text);
+        let sites = apache(&host);
+        assert_eq!(sites.len(), 2);
         assert_eq!(sites[0].names, ["a.example.org", "b.example.org"]);
         assert_eq!(sites[0].certificates, ["/etc/a.pem"]);
-        assert_eq!(sites[0].place.to_string(), "/x.conf:3");
+        assert_eq!(sites[0].place.to_string(), "/etc/apache2/apache2.conf:3");
+        assert_eq!(sites[1].certificates, ["/etc/x.pem"]);
+    }
+
+    #[test]
+    fn servers_of_nginx_that_send_a_certificate() {
+        let sites = |servers: &str| {
+            let text = format!("events {{}}\nhttp {{ ssl_certificate /etc/a.pem; {servers} }}\n");
+            let host = assay_host::Recorded::new().file(NGINX, text);
+            nginx(&host)
+                .iter()
+                .flat_map(|site| site.names.clone())
+                .collect::<Vec<_>>()
+        };
+        let server = |inside: &str| format!("server {{ server_name a.example.org; {inside} }}");
+        for (inside, found) in [
+            ("listen 443 ssl;", true),
+            ("listen 443 quic reuseport;", true),
+            ("listen 443; ssl on;", true),
+            ("listen 80;", false),
+            ("", false),
+            ("listen unix:/run/a ssl;", false),
+            ("listen 443 ssl; ssl_reject_handshake on;", false),
+            ("listen 443 ssl; ssl_reject_handshake off;", true),
+        ] {
+            assert_eq!(!sites(&server(inside)).is_empty(), found, "{inside}");
+        }
+        // The address speaks TLS for all servers on it.
+        let two = server("listen 443 ssl;") + "server { server_name b.example.org; listen 443; }";
+        assert_eq!(sites(&two), ["a.example.org", "b.example.org"]);
     }
 }

@@ -96,6 +96,13 @@ fn refused(g: &mut Gather<'_>, output: &CommandOutput) {
         })
     });
     let place = place.unwrap_or_else(|| Place::command(["sshd", "-T"]));
+    let why = "`sshd -T` does not read it to its end";
+    g.facts.known(
+        "sshd.refused_because",
+        why,
+        FactKind::Runtime,
+        place.clone(),
+    );
     g.facts
         .known("sshd.refused", true, FactKind::Runtime, place);
 }

@@ -5,12 +5,22 @@ use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, Place};
 
 /// Where Debian and Red Hat keep what Apache reads; each is listed, links of sites that are enabled too.
-pub(crate) const APACHE: [&str; 5] = [
+pub(crate) const APACHE: [&str; 6] = [
     "/etc/apache2/sites-enabled",
     "/etc/apache2/conf-enabled",
     "/etc/apache2/mods-enabled",
     "/etc/httpd/conf",
     "/etc/httpd/conf.d",
+    "/etc/httpd/conf.modules.d",
+];
+
+/// The files that httpd reads first, of Debian and of Red Hat.
+pub(crate) const MAINS: [&str; 2] = ["/etc/apache2/apache2.conf", "/etc/httpd/conf/httpd.conf"];
+
+/// Files elsewhere that these include on many machines.
+pub(crate) const OTHERS: [&str; 2] = [
+    "/etc/apache2/ports.conf",
+    "/etc/letsencrypt/options-ssl-apache.conf",
 ];
 
 pub(crate) const ENABLED: &str = "/etc/apache2/mods-enabled";

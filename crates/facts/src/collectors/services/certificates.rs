@@ -6,7 +6,7 @@
 mod apache;
 mod line;
 
-pub(crate) use apache::{is_of_apache, of_apache, redact_apache};
+pub(crate) use apache::{is_of_apache, of_apache};
 pub(crate) use line::redact;
 
 use crate::gather::{Gather, lossy};

@@ -2,28 +2,49 @@
 //! others came to answer yes to every question, so all mail is spam. The sources stand in the page
 //! `dnsbl-closed`.
 
-/// Zones, each with all that lie below it.
-pub(crate) const CLOSED: [&str; 10] = [
-    "sorbs.net",
-    "njabl.org",
-    "ahbl.org",
-    "dsbl.org",
-    "ordb.org",
-    "spamcannibal.org",
-    "dnsbl.manitu.net",
-    "wpbl.info",
-    "virbl.bit.nl",
-    "dnsbl.cyberlogic.net",
+/// Zones, each with all that lie below it, and when the list was closed or first seen to be gone.
+pub(crate) const CLOSED: [(&str, &str); 23] = [
+    ("sorbs.net", "2024-06"),
+    ("njabl.org", "2013-03"),
+    ("ahbl.org", "2015-01"),
+    ("dsbl.org", "2008-05"),
+    ("ordb.org", "2006-12"),
+    ("spamcannibal.org", "2018-05"),
+    ("dnsbl.manitu.net", "2025-01"),
+    ("wpbl.info", "2025-07"),
+    ("virbl.bit.nl", "2017-01"),
+    ("dnsbl.cyberlogic.net", "2025-07"),
+    ("inps.de", "2020-05"),
+    ("emailbasura.org", "2019-10"),
+    ("megarbl.net", "2019-11"),
+    ("ubl.unsubscore.com", "2024-06"),
+    ("spam.abuse.ch", "2019-02"),
+    ("dnsbl.anonmails.de", "2024-11"),
+    ("dnsbl.madavi.de", "2025-03"),
+    ("dnsbl.darklist.de", "2023-04"),
+    ("dynip.rothen.com", "2020-09"),
+    ("rfc-ignorant.org", "2012-11"),
+    ("opm.blitzed.org", "2006-05"),
+    ("easynet.nl", "2003-12"),
+    ("osirusoft.com", "2003-08"),
 ];
 
-/// The closed list that a word names: `dnsbl.sorbs.net=127.0.0.10*2` of postscreen(8) and `dnsbl.sorbs.net.`
-/// of SpamAssassin name `sorbs.net`.
+/// The closed list that a word names: `dnsbl.sorbs.net=127.0.0.10*2` of postscreen(8), `dnsbl.sorbs.net.` of
+/// SpamAssassin and `dnsbl.sorbs.net}}` at the end of a macro of Postfix name `sorbs.net`.
 pub(crate) fn closed(word: &str) -> Option<&'static str> {
-    let name = word.split(['=', '*']).next().unwrap_or_default();
-    let name = name.trim_end_matches('.').to_ascii_lowercase();
-    CLOSED
-        .into_iter()
-        .find(|zone| name == *zone || name.ends_with(&format!(".{zone}")))
+    let name = word.split(['=', '*', '}']).next().unwrap_or_default();
+    let name = name.trim_start_matches('{').trim_end_matches('.');
+    let name = name.to_ascii_lowercase();
+    let mut zones = CLOSED.into_iter().map(|(zone, _)| zone);
+    zones.find(|zone| name == *zone || name.ends_with(&format!(".{zone}")))
+}
+
+/// When a closed list was closed.
+pub(crate) fn since(zone: &str) -> &'static str {
+    let mut zones = CLOSED.into_iter();
+    zones
+        .find(|(known, _)| *known == zone)
+        .map_or("", |(_, since)| since)
 }
 
 /// All that a text names, between blanks, commas, quotation marks and brackets.
@@ -43,6 +64,8 @@ mod tests {
             ("DNSBL.sorbs.NET.", Some("sorbs.net")),
             ("dnsbl.sorbs.net=127.0.0.[2..9]*2", Some("sorbs.net")),
             ("sorbs.net*-1", Some("sorbs.net")),
+            ("{dnsbl.sorbs.net}}", Some("sorbs.net")),
+            ("dnsbl.inps.de", Some("inps.de")),
             ("notsorbs.net", None),
             ("sorbs.net.example.org", None),
             ("zen.spamhaus.org", None),
@@ -52,5 +75,9 @@ mod tests {
         }
         let rule = "eval:check_rbl('njabl-lastexternal', 'combined.njabl.org.', '127.0.0.2')";
         assert_eq!(closed_in(rule), ["njabl.org"]);
+        for (zone, when) in CLOSED {
+            assert_eq!(closed(zone), Some(zone));
+            assert_eq!((since(zone), when.len()), (when, 7));
+        }
     }
 }

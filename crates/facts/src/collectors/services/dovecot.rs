@@ -6,7 +6,7 @@ use crate::gather::Gather;
 use crate::harmless::{is_path, is_pattern};
 use assay_conf::effective::files::OfHost;
 use assay_conf::effective::{Program, included};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactValue, Place};
 use std::path::{Path, PathBuf};
 
 pub(crate) const MAIN: &str = "/etc/dovecot/dovecot.conf";
@@ -16,12 +16,22 @@ pub(crate) const DIRS: [&str; 2] = ["/etc/dovecot", "/etc/dovecot/conf.d"];
 const DEEPEST: usize = 16;
 const MOST: usize = 500;
 
-/// Settings whose value is a word, at the top level: 2.3's name and 2.4's for the same, which means the
-/// contrary.
+/// Settings by which passwords are taken without TLS: 2.3's name and 2.4's for the same, which means the contrary.
 pub(crate) const CLEARTEXT: [(&str, &str); 2] = [
     ("disable_plaintext_auth", "no"),
     ("auth_allow_cleartext", "yes"),
 ];
+
+/// Settings of TLS.
+pub(crate) const TLS: [&str; 4] = [
+    "ssl",
+    "ssl_min_protocol",
+    "ssl_protocols",
+    "ssl_cipher_list",
+];
+
+/// Blocks whose settings win over those outside, for some connections (config-parser.c of 2.3.19).
+pub(crate) const FILTERS: [&str; 4] = ["protocol", "local", "remote", "local_name"];
 
 /// The first setting of a file for 2.4.
 pub(crate) const VERSION: &str = "dovecot_config_version";
@@ -30,8 +40,79 @@ pub(crate) const VERSION: &str = "dovecot_config_version";
 pub(super) struct Line {
     pub(super) text: String,
     pub(super) place: Place,
-    /// In how many blocks it stands.
-    depth: usize,
+    /// Heads of the blocks around it, the outermost first.
+    blocks: Vec<String>,
+}
+
+/// What the lines outside of other blocks than filters say, for one path of filters.
+pub(super) struct Scope {
+    /// `everywhere`, or the filters with their number.
+    pub(super) name: String,
+    heads: Vec<String>,
+    /// Settings, values and places; of several lines for one setting the last.
+    pub(super) own: Vec<(String, String, Place)>,
+}
+
+impl Scope {
+    /// What holds here for a setting: the line of this scope, else the one outside of all filters.
+    pub(super) fn value<'a>(&'a self, all: &'a [Self], key: &str) -> Option<&'a str> {
+        let said = |scope: &'a Self| {
+            let mut own = scope.own.iter();
+            own.find(|(known, ..)| known == key)
+                .map(|(_, value, _)| value.as_str())
+        };
+        let root = all.iter().find(|scope| scope.heads.is_empty());
+        said(self).or_else(|| root.and_then(said))
+    }
+
+    /// Whether it holds for connections of this machine alone.
+    fn is_local(&self) -> bool {
+        let own = |head: &String| {
+            let mut words = head.split_whitespace();
+            words.next() == Some("remote")
+                && words
+                    .next()
+                    .is_some_and(|net| net.starts_with("127.") || net.starts_with("::1"))
+        };
+        self.heads.iter().any(own)
+    }
+}
+
+/// Lines in their scopes.
+fn scopes(lines: &[Line]) -> Vec<Scope> {
+    let mut all: Vec<Scope> = vec![Scope {
+        name: "everywhere".to_owned(),
+        heads: Vec::new(),
+        own: Vec::new(),
+    }];
+    for line in lines
+        .iter()
+        .filter(|line| line.blocks.iter().all(|head| is_filter(head)))
+    {
+        let Some((key, value)) = line.text.split_once('=') else {
+            continue;
+        };
+        let at = all.iter().position(|scope| scope.heads == line.blocks);
+        let at = at.unwrap_or_else(|| {
+            all.push(Scope {
+                name: format!("filter-{}", all.len()),
+                heads: line.blocks.clone(),
+                own: Vec::new(),
+            });
+            all.len() - 1
+        });
+        let value = value.trim().trim_matches(['"', '\'']);
+        let (key, value) = (key.trim().to_owned(), value.to_owned());
+        let own = &mut all[at].own;
+        own.retain(|(known, ..)| *known != key);
+        own.push((key, value, line.place.clone()));
+    }
+    all
+}
+
+fn is_filter(head: &str) -> bool {
+    let name = head.split_whitespace().next().unwrap_or_default();
+    FILTERS.contains(&name)
 }
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -40,33 +121,54 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         Ok(false) => return,
         Err(error) => return g.fault("dovecot.language", &error, FactKind::Configured, MAIN),
     }
-    let lines = lines(g, "dovecot.cleartext");
+    let lines = lines(g, "dovecot");
     if lines.is_empty() && g.read("dovecot.language", MAIN).is_none() {
         return;
     }
-    let mut language = ("2.3", Place::from(MAIN));
-    let mut cleartext = None;
-    for line in lines.into_iter().filter(|line| line.depth == 0) {
-        let Some((key, value)) = line.text.split_once('=') else {
+    let scopes = scopes(&lines);
+    let everywhere = scopes.iter().find(|scope| scope.heads.is_empty());
+    let version = everywhere.and_then(|scope| scope.own.iter().find(|(key, ..)| key == VERSION));
+    let (language, at) = match version {
+        Some((_, _, place)) => ("2.4", place.clone()),
+        None => ("2.3", Place::from(MAIN)),
+    };
+    g.facts
+        .known("dovecot.language", language, FactKind::Configured, at);
+    cleartext(g, &scopes);
+    super::mail_tls::dovecot(g, &scopes);
+}
+
+/// Notes where passwords are taken without TLS. `ssl = required` refuses every login before TLS, whatever else is
+/// said (`client_check_plaintext_auth` of 2.3.19's login-common); without a certificate `ssl` has no effect on it.
+fn cleartext(g: &mut Gather<'_>, scopes: &[Scope]) {
+    // What could not be read may say something else; the kind itself is unknown then.
+    if let Some(fact) = g.facts.map.get("dovecot")
+        && let FactValue::Unknown(why) = &fact.value
+    {
+        let (why, place) = (why.clone(), fact.place.clone());
+        return g
+            .facts
+            .unknown("mail_tls", why, FactKind::Configured, place);
+    }
+    for scope in scopes {
+        let mut lines = scope.own.iter().filter_map(|(key, value, place)| {
+            let (_, open) = CLEARTEXT.iter().find(|(known, _)| known == key)?;
+            Some((value == open, place))
+        });
+        let Some((open, place)) = lines.next_back() else {
             continue;
         };
-        let (key, value) = (key.trim(), value.trim());
-        if key == VERSION {
-            language = ("2.4", line.place);
-        } else if let Some((_, open)) = CLEARTEXT.iter().find(|(known, _)| *known == key) {
-            // The last one counts (config-parser.c of 2.3.19).
-            cleartext = Some((value == *open, line.place));
+        let required = scope.value(scopes, "ssl") == Some("required");
+        let open = open && !required && !scope.is_local();
+        let fact = format!("dovecot.scope.{}.cleartext", scope.name);
+        if scope.heads.is_empty() {
+            let fact = "dovecot.cleartext";
+            g.facts
+                .known(fact, open, FactKind::Configured, place.clone());
         }
-    }
-    let (value, at) = language;
-    g.facts
-        .known("dovecot.language", value, FactKind::Configured, at);
-    // What could not be read may say something else.
-    if let Some((open, at)) = cleartext
-        && !g.facts.map.contains_key("dovecot.cleartext")
-    {
         g.facts
-            .known("dovecot.cleartext", open, FactKind::Configured, at);
+            .known(fact, open, FactKind::Configured, place.clone());
+        g.about(["dovecot.scope", &scope.name]);
     }
 }
 
@@ -79,7 +181,7 @@ pub(super) fn lines(g: &mut Gather<'_>, key: &str) -> Vec<Line> {
         read: 0,
     };
     match g.host.exists(Path::new(MAIN)) {
-        Ok(true) => walk.file(g, key, Path::new(MAIN), 0),
+        Ok(true) => walk.file(g, key, Path::new(MAIN), &[]),
         Ok(false) => {}
         Err(error) => g.fault(key, &error, FactKind::Configured, MAIN),
     }
@@ -94,7 +196,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn file(&mut self, g: &mut Gather<'_>, key: &str, path: &Path, around: usize) {
+    fn file(&mut self, g: &mut Gather<'_>, key: &str, path: &Path, around: &[String]) {
         let Some(shown) = path.to_str() else {
             return;
         };
@@ -111,30 +213,38 @@ impl Walk {
             return;
         };
         self.open.push(path.to_owned());
-        let mut depth = around;
+        let mut blocks = around.to_vec();
         for (number, line) in text.lines().enumerate() {
             let said = line.trim();
             if said.is_empty() || said.starts_with('#') {
                 continue;
             }
             if said == "}" {
-                depth = depth.saturating_sub(1).max(around);
-            } else if said.ends_with('{') {
-                depth += 1;
-            } else if let Some(pattern) = inclusion(said) {
-                self.include(g, key, path, pattern, depth);
+                blocks.truncate(blocks.len().saturating_sub(1).max(around.len()));
+            } else if let Some(head) = said.strip_suffix('{') {
+                blocks.push(head.trim().to_owned());
+            } else if let Some((pattern, wanted)) = inclusion(said) {
+                let place = super::lines::place(shown, number, line);
+                self.include(g, key, path, (pattern, wanted), (&blocks, place));
             } else {
                 self.lines.push(Line {
                     text: said.to_owned(),
                     place: super::lines::place(shown, number, line),
-                    depth,
+                    blocks: blocks.clone(),
                 });
             }
         }
         self.open.pop();
     }
 
-    fn include(&mut self, g: &mut Gather<'_>, key: &str, from: &Path, pattern: &str, depth: usize) {
+    fn include(
+        &mut self,
+        g: &mut Gather<'_>,
+        key: &str,
+        from: &Path,
+        (pattern, wanted): (&str, bool),
+        (blocks, place): (&[String], Place),
+    ) {
         let main = Path::new(MAIN);
         // What the package brings elsewhere names protocols, and databases of passwords lie in files that no
         // check asks for.
@@ -145,9 +255,15 @@ impl Walk {
         }
         match included(Program::Dovecot, main, from, pattern, &OfHost(g.host)) {
             Ok(found) => {
+                if found.is_empty() && wanted {
+                    let why =
+                        format!("Dovecot does not start: nothing matches `!include {pattern}`");
+                    g.facts.unknown(key, why, FactKind::Configured, place);
+                    return;
+                }
                 let found = found.iter();
                 for path in found.filter(|path| path.to_str().is_some_and(is_file)) {
-                    self.file(g, key, path, depth);
+                    self.file(g, key, path, blocks);
                 }
             }
             Err(fault) => g
@@ -157,12 +273,15 @@ impl Walk {
     }
 }
 
-/// The pattern of an `!include` or `!include_try`.
-fn inclusion(line: &str) -> Option<&str> {
+/// The pattern of an `!include` or `!include_try`, and whether a file has to match.
+fn inclusion(line: &str) -> Option<(&str, bool)> {
     let rest = line.strip_prefix("!include")?;
-    let rest = rest.strip_prefix("_try").unwrap_or(rest);
+    let (rest, wanted) = match rest.strip_prefix("_try") {
+        Some(rest) => (rest, false),
+        None => (rest, true),
+    };
     let pattern = rest.trim_start();
-    (pattern.len() < rest.len()).then(|| pattern.trim_end())
+    (pattern.len() < rest.len()).then(|| (pattern.trim_end(), wanted))
 }
 
 /// Whether it is one of its files.
@@ -183,9 +302,9 @@ pub(crate) fn redact(line: &str) -> String {
     match line {
         _ if line.starts_with('#') => String::new(),
         "}" => line.to_owned(),
-        _ if line.ends_with('{') => "block {".to_owned(),
+        _ if line.ends_with('{') => redact_head(line.trim_end_matches('{').trim()),
         _ => match inclusion(line) {
-            Some(pattern) if is_pattern(pattern) => line.to_owned(),
+            Some((pattern, _)) if is_pattern(pattern) => line.to_owned(),
             Some(_) => String::new(),
             None if known() || certificate(line).is_some() => line.to_owned(),
             None => String::new(),
@@ -193,13 +312,39 @@ pub(crate) fn redact(line: &str) -> String {
     }
 }
 
+/// Of a block whether it is a filter, and of a network whether it is this machine.
+fn redact_head(head: &str) -> String {
+    let mut words = head.split_whitespace();
+    let (name, rest) = (
+        words.next().unwrap_or_default(),
+        words.next().unwrap_or_default(),
+    );
+    let local = ["127.0.0.1", "127.0.0.0/8", "::1"].contains(&rest);
+    let protocol = name == "protocol"
+        && rest
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    match FILTERS.contains(&name) {
+        true if local || protocol => format!("{name} {rest} {{"),
+        true => format!("{name} left-out {{"),
+        false => "block {".to_owned(),
+    }
+}
+
 fn is_kept(name: &str, value: &str) -> bool {
+    let value = value.trim_matches(['"', '\'']);
     let word = matches!(value, "yes" | "no");
     let number = value.len() <= 12
         && value
             .bytes()
             .all(|byte| byte.is_ascii_digit() || byte == b'.');
-    CLEARTEXT.iter().any(|(known, _)| *known == name) && word || name == VERSION && number
+    let tls = |byte: u8| byte.is_ascii_alphanumeric() || b":!+@=_., -".contains(&byte);
+    match name {
+        "ssl" => word || value == "required",
+        _ if TLS.contains(&name) => (1..=512).contains(&value.len()) && value.bytes().all(tls),
+        _ if CLEARTEXT.iter().any(|(known, _)| *known == name) => word,
+        _ => name == VERSION && number,
+    }
 }
 
 /// The path of a certificate that a line names, or of a key, and whether it is one.

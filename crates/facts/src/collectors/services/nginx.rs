@@ -4,7 +4,8 @@ use super::scopes::{Take, names, own};
 use crate::collectors::nginx::FILE;
 use crate::gather::Gather;
 use crate::harmless::is_path;
-use assay_conf::effective::Program;
+use assay_conf::effective::{Effective, Program, ScopeId};
+use assay_model::{FactKind, Place};
 
 /// What is asked of a block.
 const KEYS: [(&str, Take); 6] = [
@@ -38,7 +39,47 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     };
     for (id, name) in names(&all) {
         own(g, &all, id, &["nginx.scope", &name], &KEYS);
+        headers(g, &all, id, &name);
+        weak_ciphers(g, &all, id, &name);
+        g.about(["nginx.scope", &name]);
     }
+}
+
+/// Notes whether a scope sends pins that clients are to keep: an age of zero takes them back (RFC 7469, section 2.3.3).
+fn headers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
+    let said = all.get(id, "add_header").into_iter();
+    let mut pins = said.filter(|said| {
+        let header = said.word().unwrap_or_default().to_ascii_lowercase();
+        said.scope == id && header.starts_with("public-key-pins")
+    });
+    let Some(first) = pins.next() else { return };
+    let keeps = std::iter::once(first)
+        .chain(pins)
+        .find(|said| !takes_back(&said.text()));
+    let fact = format!("nginx.scope.{name}.pins");
+    let place = Place::from(&keeps.unwrap_or(first).place);
+    g.facts
+        .known(fact, keeps.is_some(), FactKind::Configured, place);
+}
+
+fn weak_ciphers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
+    let mut said = all.get(id, "ssl_ciphers").into_iter();
+    if let Some(said) = said.rfind(|said| said.scope == id) {
+        let fact = format!("nginx.scope.{name}.weak_ciphers");
+        let weak = super::ciphers::weak(&said.word().unwrap_or_default());
+        g.facts
+            .known(fact, weak, FactKind::Configured, Place::from(&said.place));
+    }
+}
+
+/// Whether the value of a header has an age of zero.
+fn takes_back(value: &str) -> bool {
+    let value = value.to_ascii_lowercase();
+    let mut parts = value
+        .split([';', ' ', '"', '\''])
+        .filter(|part| !part.is_empty());
+    let zero = |age: &str| !age.is_empty() && age.bytes().all(|byte| byte == b'0');
+    parts.any(|part| part.strip_prefix("max-age=").is_some_and(zero))
 }
 
 /// What a capture keeps of a value; none of a directive that no check asks for.
@@ -63,7 +104,12 @@ pub(crate) fn kept(name: &str, value: &str) -> Option<String> {
             let known = HEADERS
                 .iter()
                 .find(|known| known.eq_ignore_ascii_case(name))?;
-            Some(format!("{known} withheld"))
+            let age = if takes_back(value) {
+                "max-age=0"
+            } else {
+                "withheld"
+            };
+            Some(format!("{known} {age}"))
         }
         "ssl_certificate" | "ssl_certificate_key" => {
             let path = words().next().unwrap_or_default();

@@ -58,6 +58,14 @@ fn release(g: &mut Gather<'_>) {
     }
 }
 
+/// The version of an installed package, and its line.
+pub(crate) fn version_of<'a>(text: &'a str, name: &str) -> Option<(&'a str, usize)> {
+    let all = installed(text).into_iter();
+    let mut ours = all.filter(|installed| installed.name == name);
+    ours.next()
+        .map(|installed| (installed.version, installed.line))
+}
+
 struct Installed<'a> {
     name: &'a str,
     version: &'a str,

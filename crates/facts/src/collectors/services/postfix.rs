@@ -1,12 +1,11 @@
-//! Postfix: main.cf with its defaults, and what services in master.cf say otherwise.
+//! Postfix: main.cf with its defaults, and what services in master.cf say otherwise. What a capture keeps of both files is
+//! in `postfix_redact`.
 
-use super::dnsbl;
 use super::scopes::{Take, own};
+use super::{mail_tls, postfix_lists, postfix_relay};
 use crate::gather::Gather;
-use crate::harmless::is_path;
 use assay_conf::effective::{Effective, Program, ScopeId, Setting};
-use assay_model::change::ConfigLanguage;
-use assay_model::{FactKind, Place, secrets};
+use assay_model::{FactKind, Place};
 use std::collections::BTreeMap;
 #[cfg(test)]
 use std::path::Path;
@@ -25,7 +24,7 @@ const TIMES: [(&str, u64); 6] = [
 ];
 
 /// What else is asked, of main.cf and of every service.
-const KEYS: [(&str, Take); 20] = [
+pub(super) const KEYS: [(&str, Take); 32] = [
     ("smtpd_tls_security_level", Take::Word),
     ("smtp_tls_security_level", Take::Word),
     ("smtpd_tls_protocols", Take::List),
@@ -46,6 +45,18 @@ const KEYS: [(&str, Take); 20] = [
     ("smtpd_data_restrictions", Take::List),
     ("smtpd_end_of_data_restrictions", Take::List),
     ("postscreen_dnsbl_sites", Take::List),
+    ("smtpd_etrn_restrictions", Take::List),
+    ("mua_client_restrictions", Take::List),
+    ("mua_helo_restrictions", Take::List),
+    ("mua_sender_restrictions", Take::List),
+    ("mua_relay_restrictions", Take::List),
+    ("smtpd_restriction_classes", Take::List),
+    ("mynetworks", Take::List),
+    ("inet_interfaces", Take::List),
+    ("smtpd_use_tls", Take::Word),
+    ("smtpd_enforce_tls", Take::Word),
+    ("smtpd_tls_wrappermode", Take::Word),
+    ("smtpd_tls_mandatory_ciphers", Take::Word),
 ];
 
 /// Programs that read a time: those of Postfix 3.7.11 in which its name stands (a test looks there).
@@ -83,7 +94,6 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         if id != ScopeId::ROOT {
             unread(g, &all, id, &name, commands.get(&name));
         }
-        closed_lists(g, &all, id, &name);
         let manages = id == ScopeId::ROOT
             || commands
                 .get(&name)
@@ -118,6 +128,15 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         }
         g.about(subject);
     }
+    postfix_relay::collect(g, &all, &commands);
+    postfix_lists::collect(g, &all);
+    mail_tls::postfix(g, &all);
+}
+
+/// The parameters with restrictions, and others that name block lists.
+pub(super) fn restrictions() -> impl Iterator<Item = &'static str> {
+    let named = |name: &&str| name.ends_with("_restrictions") || *name == "postscreen_dnsbl_sites";
+    KEYS.iter().map(|(key, _)| *key).filter(named)
 }
 
 /// The program of each service, by name and type: the eighth field of its last line (master(5)).
@@ -157,26 +176,6 @@ fn unread(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str, command:
     note("program", command.as_str().into());
 }
 
-/// DNS lists that were closed, where a client is judged by them.
-fn closed_lists(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
-    let said = all.settings().iter().filter(|said| said.scope == id);
-    let found: Vec<(&Setting, &'static str)> = said
-        .filter(|said| is_asked(&said.key))
-        .flat_map(|said| {
-            let zones = dnsbl::closed_in(&said.text()).into_iter();
-            zones.map(move |zone| (said, zone))
-        })
-        .collect();
-    let Some((first, _)) = found.first() else {
-        return;
-    };
-    let mut zones: Vec<&str> = found.iter().map(|(_, zone)| *zone).collect();
-    zones.dedup();
-    let fact = format!("postfix.service.{name}.closed_lists");
-    let place = Place::from(&first.place);
-    g.facts.known(fact, zones, FactKind::Configured, place);
-}
-
 /// A time of Postfix; without a unit it has that of the parameter's default (postconf(5)).
 fn seconds(text: &str, key: &str) -> Option<u64> {
     let text = text.trim();
@@ -208,95 +207,8 @@ pub(crate) fn names() -> Vec<&'static str> {
     keys.chain(TIMES.iter().map(|(key, _)| *key)).collect()
 }
 
-fn is_asked(name: &str) -> bool {
+pub(super) fn is_asked(name: &str) -> bool {
     names().contains(&name)
-}
-
-/// Names of restrictions and levels are in lower case; what follows some of them is a table or a host.
-fn words(value: &str) -> String {
-    let plain = |word: &&str| {
-        let name = word.trim_start_matches('!');
-        let word = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
-        let version =
-            name.starts_with("TLSv1") || name.starts_with("SSLv") || name.starts_with(">=");
-        let time = name.len() <= 8 && name.starts_with(|c: char| c.is_ascii_digit());
-        let time = time && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        name.len() <= 40
-            && secrets::is_plain(name.trim_start_matches(">="))
-            && (name.bytes().all(word) || version || time)
-    };
-    let split = value.split([' ', ',', '\t']);
-    let kept = |word: &'_ str| match dnsbl::closed(word) {
-        Some(zone) => Some(zone.to_owned()),
-        None => plain(&word).then(|| word.to_owned()),
-    };
-    split
-        .filter(|word| !word.is_empty())
-        .filter_map(kept)
-        .collect::<Vec<_>>()
-        .join(" ")
-}
-
-/// What a capture keeps of main.cf.
-pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
-    let kept = |name: &str, value: &str| match name {
-        "smtpd_tls_cert_file" | "smtpd_tls_key_file" => {
-            is_path(value.trim()).then(|| value.trim().to_owned())
-        }
-        "smtpd_tls_chain_files" => {
-            let paths = value.split([' ', ',', '\t', '\n', '\r']);
-            let kept: Vec<&str> = paths.filter(|path| is_path(path)).collect();
-            (!kept.is_empty()).then(|| kept.join(" "))
-        }
-        name => is_asked(name).then(|| words(value)),
-    };
-    assay_conf::outline(ConfigLanguage::Postfix, text, &kept)
-}
-
-/// What a capture keeps of a line of master.cf: the service, and the options that are asked for.
-pub(crate) fn redact_master(line: &str) -> String {
-    if line.trim_start().starts_with('#') {
-        return String::new();
-    }
-    let goes_on = line.starts_with([' ', '\t']);
-    let indent: String = line
-        .chars()
-        .take_while(|c| matches!(c, ' ' | '\t'))
-        .collect();
-    let mut fields = line.split_whitespace();
-    let mut kept: Vec<String> = Vec::new();
-    if !goes_on {
-        // Name, type, five switches and the command.
-        let head: Vec<&str> = fields.by_ref().take(8).collect();
-        let plain = |word: &str| {
-            let byte = |byte: u8| {
-                byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.:/?".contains(&byte)
-            };
-            word.len() <= 64 && word.bytes().all(byte)
-        };
-        if head.len() < 8 {
-            return String::new();
-        }
-        // A service that cannot be named is still one: what follows belongs to no other.
-        let named = |word: &str| if plain(word) { word } else { "left-out" }.to_owned();
-        kept.extend(head.into_iter().map(named));
-    }
-    while let Some(word) = fields.next() {
-        let option = match word.strip_prefix("-o") {
-            Some("") => fields.next().unwrap_or_default(),
-            Some(option) => option,
-            None => continue,
-        };
-        let asked = option.split_once('=').filter(|(name, _)| is_asked(name));
-        if let Some((name, value)) = asked {
-            let value = words(value).replace(' ', ",");
-            kept.push(format!("-o {name}={value}"));
-        }
-    }
-    match kept.is_empty() {
-        true => String::new(),
-        false => format!("{indent}{}", kept.join(" ")),
-    }
 }
 
 #[cfg(test)]

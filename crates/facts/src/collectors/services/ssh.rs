@@ -1,9 +1,10 @@
 //! sshd for every `Match` block, and the client for every `Host` and `Match` block.
 
 use super::scopes::{Take, names, own, yes_or_no};
+use super::{ssh_access, ssh_algorithms, sshd_lines};
 use crate::gather::Gather;
 use crate::harmless::{LEFT_OUT, is_pattern};
-use assay_conf::effective::{Effective, Program, ScopeId, Setting};
+use assay_conf::effective::{Effective, Program, SSHD_GLOBAL, ScopeId, Setting};
 use assay_model::change::ConfigLanguage;
 use assay_model::secrets::is_plain;
 use assay_model::{FactKind, Place};
@@ -12,7 +13,7 @@ pub(crate) const SERVER: &str = "/etc/ssh/sshd_config";
 pub(crate) const CLIENT: &str = "/etc/ssh/ssh_config";
 
 /// What is asked of the server.
-const SERVER_KEYS: [(&str, Take); 28] = [
+const SERVER_KEYS: [(&str, Take); 29] = [
     ("usedns", Take::Word),
     ("gssapiauthentication", Take::Word),
     ("kerberosauthentication", Take::Word),
@@ -41,10 +42,11 @@ const SERVER_KEYS: [(&str, Take); 28] = [
     ("hostkeyalgorithms", Take::List),
     ("pubkeyacceptedalgorithms", Take::List),
     ("casignaturealgorithms", Take::List),
+    ("authenticationmethods", Take::Word),
 ];
 
 /// What is asked of the client.
-const CLIENT_KEYS: [(&str, Take); 13] = [
+const CLIENT_KEYS: [(&str, Take); 14] = [
     ("stricthostkeychecking", Take::Word),
     ("forwardagent", Take::Word),
     ("forwardx11trusted", Take::Word),
@@ -54,6 +56,7 @@ const CLIENT_KEYS: [(&str, Take); 13] = [
     ("identityfile", Take::Word),
     ("certificatefile", Take::Word),
     ("identitiesonly", Take::Word),
+    ("identityagent", Take::Word),
     ("ciphers", Take::List),
     ("macs", Take::List),
     ("kexalgorithms", Take::List),
@@ -63,47 +66,67 @@ const CLIENT_KEYS: [(&str, Take); 13] = [
 /// Keywords of which a check asks what holds in a scope, whoever says it: one of them in one block means
 /// something only with another, which may stand outside of it.
 const SERVER_IN_FORCE: [&str; 2] = ["trustedusercakeys", "revokedkeys"];
-const CLIENT_IN_FORCE: [&str; 3] = ["identityfile", "certificatefile", "identitiesonly"];
+const CLIENT_IN_FORCE: [&str; 4] = [
+    "identityfile",
+    "certificatefile",
+    "identitiesonly",
+    "identityagent",
+];
 
-/// Keywords that sshd reads and forgets: `sDeprecated` in servconf.c of OpenSSH 9.2, whose `sshd -t`
-/// says "Deprecated option" of each.
-const SERVER_DEAD: [&str; 13] = [
-    "authorizedkeysfile2",
-    "checkmail",
-    "keyregenerationinterval",
-    "pamauthenticationviakbdint",
-    "reversemappingcheck",
-    "rhostsauthentication",
-    "rhostsrsaauthentication",
-    "rsaauthentication",
-    "serverkeybits",
-    "uselogin",
-    "useprivilegeseparation",
-    "verifyreversemapping",
-    "protocol",
+/// Keywords that sshd reads and forgets: `sDeprecated` in servconf.c of OpenSSH 9.2, whose `sshd -t` says
+/// "Deprecated option" of each, and `protocol`, which it ignores without a word. Each with the release from which
+/// on it does nothing: before that the line matters, and removing it may bring back what it keeps off.
+pub(crate) const SERVER_DEAD: [(&str, &str); 13] = [
+    ("authorizedkeysfile2", "5.9"),
+    ("checkmail", "3.7"),
+    ("keyregenerationinterval", "7.4"),
+    ("pamauthenticationviakbdint", "3.7"),
+    ("reversemappingcheck", "3.7"),
+    ("rhostsauthentication", "3.7"),
+    ("rhostsrsaauthentication", "7.4"),
+    ("rsaauthentication", "7.4"),
+    ("serverkeybits", "7.4"),
+    ("uselogin", "7.4"),
+    ("useprivilegeseparation", "7.5"),
+    ("verifyreversemapping", "3.7"),
+    ("protocol", "7.4"),
 ];
 
 pub(crate) fn server(g: &mut Gather<'_>) {
     if let Some(all) = g.configuration("sshd", Program::Sshd, SERVER) {
         scopes(g, &all, "sshd.scope", &SERVER_KEYS, &SERVER_IN_FORCE);
-        // The parser knows `protocol` as ignored without a word.
-        for (at, said) in all
-            .settings()
-            .iter()
-            .filter(|said| SERVER_DEAD.contains(&said.key.as_str()))
-            .enumerate()
-        {
-            let number = at.to_string();
-            g.facts.known(
-                format!("sshd.dead.{number}.keyword"),
-                said.key.as_str(),
-                FactKind::Configured,
-                Place::from(&said.place),
-            );
-            g.about(["sshd.dead", &number]);
+        for (id, name) in names(&all) {
+            let subject = format!("sshd.scope.{name}");
+            ssh_access::collect(g, &all, id, &subject);
+            ssh_algorithms::collect(g, &all, id, &name);
         }
+        sshd_lines::collect(g, &all);
     }
 }
+
+/// Whether two lines for a keyword are compared: its value is a word or a list that names nobody.
+pub(super) fn is_compared(key: &str) -> bool {
+    let mut asked = SERVER_KEYS.iter();
+    !is_path(key) && asked.any(|(known, _)| *known == key)
+}
+
+/// Whether the value of a keyword is a path.
+fn is_path(key: &str) -> bool {
+    PATHS.contains(&key)
+}
+
+/// Keywords whose value is a path.
+const PATHS: [&str; 9] = [
+    "authorizedprincipalscommand",
+    "authorizedprincipalsfile",
+    "certificatefile",
+    "controlpath",
+    "identityagent",
+    "identityfile",
+    "revokedkeys",
+    "trustedusercakeys",
+    "userknownhostsfile",
+];
 
 pub(crate) fn client(g: &mut Gather<'_>) {
     if let Some(all) = g.configuration("ssh", Program::Ssh, CLIENT) {
@@ -142,7 +165,7 @@ fn scopes(
 /// What counts for a key in a scope, also where a block that matches always says it, `Match all` or
 /// `Host *`. sshd takes the first of the blocks that match before what stands outside of them; ssh takes
 /// the first of all lines (sshd_config(5), ssh_config(5)).
-fn in_force<'a>(all: &'a Effective, scope: ScopeId, key: &str) -> Option<&'a Setting> {
+pub(super) fn in_force<'a>(all: &'a Effective, scope: ScopeId, key: &str) -> Option<&'a Setting> {
     let around: Vec<ScopeId> =
         std::iter::successors(Some(scope), |id| all.scope(*id).parent).collect();
     let blocks_first = all.program == Program::Sshd;
@@ -193,7 +216,11 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
                 (!patterns.is_empty()).then(|| patterns.join(" "))
             }
             "authorizedkeysfile" => Some(files(value)),
-            name => known(name).map(|take| harmless(name, value, take)),
+            "authenticationmethods" => Some(ssh_access::redact_methods(value)),
+            name if ssh_access::LISTS.contains(&name) => Some(ssh_access::redact(name, value)),
+            name => known(name)
+                .map(|take| harmless(name, value, take))
+                .or_else(|| SSHD_GLOBAL.contains(&name).then(|| "withheld".to_owned())),
         }
     };
     assay_conf::outline(ConfigLanguage::Ssh, text, &kept)
@@ -209,7 +236,11 @@ fn known(name: &str) -> Option<Take> {
     all.clone()
         .find(|(key, _)| *key == one)
         .map(|(_, take)| *take)
-        .or_else(|| SERVER_DEAD.contains(&one).then_some(Take::Word))
+        .or_else(|| is_dead(one).then_some(Take::Word))
+}
+
+fn is_dead(key: &str) -> bool {
+    SERVER_DEAD.iter().any(|(dead, _)| *dead == key)
 }
 
 /// The keywords that are asked for: those with a list of algorithms, or those with a word.
@@ -220,7 +251,7 @@ pub(crate) fn keywords(lists: bool) -> Vec<&'static str> {
         .map(|(key, _)| *key)
         .collect();
     if !lists {
-        found.extend(SERVER_DEAD);
+        found.extend(SERVER_DEAD.map(|(dead, _)| dead));
     }
     found.sort_unstable();
     found.dedup();
@@ -248,27 +279,14 @@ fn harmless(name: &str, value: &str, take: Take) -> String {
             known.join(",")
         }
         _ if word.is_empty() || word.eq_ignore_ascii_case("none") => word.to_owned(),
-        _ if matches!(
-            name,
-            "trustedusercakeys"
-                | "authorizedprincipalsfile"
-                | "authorizedprincipalscommand"
-                | "revokedkeys"
-                | "controlpath"
-                | "identityfile"
-                | "certificatefile"
-                | "userknownhostsfile"
-        ) =>
-        {
-            match word {
-                "/dev/null" => word.to_owned(),
-                _ if word.starts_with("/tmp/") || word.starts_with("/var/tmp/") => {
-                    "/tmp/(left-out)".to_owned()
-                }
-                _ if word.starts_with("/etc/ssh/") && is_plain(word) => word.to_owned(),
-                _ => "/(left-out)".to_owned(),
+        _ if is_path(name) => match word {
+            "/dev/null" => word.to_owned(),
+            _ if word.starts_with("/tmp/") || word.starts_with("/var/tmp/") => {
+                "/tmp/(left-out)".to_owned()
             }
-        }
+            _ if word.starts_with("/etc/ssh/") && is_plain(word) => word.to_owned(),
+            _ => "/(left-out)".to_owned(),
+        },
         _ => kept_word(word),
     }
 }

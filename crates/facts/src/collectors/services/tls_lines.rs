@@ -1,13 +1,16 @@
-//! What Apache and lighttpd say of protocols and ciphers of TLS: each line by itself, whichever block it stands in. An
-//! instance is a line, so that a line is one finding.
+//! What Apache and lighttpd say of protocols and ciphers of TLS. An instance is a line, so that a line is one finding: of
+//! Apache the last of each server, of lighttpd every line, whichever block it stands in.
 //!
 //! Apache: `SSLProtocol` and `SSLCipherSuite` (mod_ssl of 2.4). lighttpd: `ssl.cipher-list`, `ssl.use-sslv3`, and the pairs of
 //! `ssl.openssl.ssl-conf-cmd` (mod_openssl of 1.4).
 
-use super::apache::APACHE;
+use super::apache_reading;
+use super::apache_redact::is_of_tls;
+use super::ciphers::weak;
 use super::lines::place;
 use crate::gather::{Gather, lossy};
-use assay_model::FactKind;
+use assay_model::{FactKind, Place};
+use serde_json::Value;
 
 pub(crate) const LIGHTTPD: &str = "/etc/lighttpd/lighttpd.conf";
 pub(crate) const LIGHTTPD_DIR: &str = "/etc/lighttpd/conf-enabled";
@@ -24,84 +27,131 @@ enum What {
 }
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
-    for dir in APACHE {
-        files(g, "apache", dir, of_apache);
-    }
+    apache(g);
     if let Some(text) = g.read("lighttpd", LIGHTTPD) {
-        lines(g, "lighttpd", LIGHTTPD, &text, of_lighttpd);
+        lines(g, LIGHTTPD, &text);
     }
-    files(g, "lighttpd", LIGHTTPD_DIR, of_lighttpd);
-}
-
-type Read = fn(&str) -> Vec<(What, Vec<String>)>;
-
-fn files(g: &mut Gather<'_>, who: &str, dir: &str, read: Read) {
-    for name in g.list(who, dir) {
-        let file = format!("{dir}/{}", lossy(&name));
+    for name in g.list("lighttpd", LIGHTTPD_DIR) {
+        let file = format!("{LIGHTTPD_DIR}/{}", lossy(&name));
         if !file.ends_with(".conf") {
             continue;
         }
-        if let Some(text) = g.read(who, &file) {
-            lines(g, who, &file, &text, read);
+        if let Some(text) = g.read("lighttpd", &file) {
+            lines(g, &file, &text);
         }
     }
 }
 
-fn lines(g: &mut Gather<'_>, who: &str, file: &str, text: &str, read: Read) {
-    let short = file.rsplit('/').next().unwrap_or_default();
-    let short = short.strip_suffix(".conf").unwrap_or(short);
-    for (number, line) in text.lines().enumerate() {
-        let said = read(line);
-        if said.is_empty() {
+/// Notes the line of each server of Apache that counts, where TLS is not off.
+fn apache(g: &mut Gather<'_>) {
+    let reading = apache_reading::read(g.host);
+    if let Some((why, place)) = reading.problems.first() {
+        g.facts
+            .unknown("apache", why.clone(), FactKind::Configured, place.clone());
+    }
+    for server in &reading.servers {
+        let engine = server.last("sslengine");
+        if engine.is_some_and(|line| line.arguments.trim().eq_ignore_ascii_case("off")) {
             continue;
         }
-        // Names of sites are in names of files: the number tells as well which line it is.
-        let which = match known_file(short) {
-            true => format!("{short}-{}", number + 1),
-            false => format!("site-{}", number + 1),
-        };
-        for (what, words) in said {
-            let what = match what {
-                What::Protocols => "protocols",
-                What::Ciphers => "ciphers",
-            };
-            g.facts.known(
-                format!("{who}.tls.{which}.{what}"),
-                words,
-                FactKind::Configured,
-                place(file, number, line),
-            );
+        for (name, what) in [
+            ("sslprotocol", What::Protocols),
+            ("sslciphersuite", What::Ciphers),
+        ] {
+            if let Some(line) = server.last(name) {
+                let rest = line.arguments.trim().trim_matches('"');
+                let spec = rest.split_whitespace().last().unwrap_or_default();
+                let found = match what {
+                    _ if !is_of_tls(rest) => continue,
+                    What::Protocols => words(rest),
+                    // A word before the ciphers tells for which protocols they are.
+                    What::Ciphers => ciphers(spec),
+                };
+                note(
+                    g,
+                    "apache",
+                    &line.path,
+                    line.number,
+                    (what, found),
+                    line.place.clone(),
+                );
+            }
         }
-        g.about([&format!("{who}.tls"), &which]);
+    }
+}
+
+/// Notes what a line says, under a name that no other line has.
+fn note(
+    g: &mut Gather<'_>,
+    who: &str,
+    file: &str,
+    number: usize,
+    (what, said): (What, Vec<String>),
+    place: Place,
+) {
+    let short = file.rsplit('/').next().unwrap_or_default();
+    let short = short.strip_suffix(".conf").unwrap_or(short);
+    // Names of sites are in names of files: the number tells as well which line it is.
+    let plain = match known_file(short) {
+        true => format!("{short}-{number}"),
+        false => format!("site-{number}"),
+    };
+    let property = match what {
+        What::Protocols => "protocols",
+        What::Ciphers => "ciphers",
+    };
+    let mut which = plain.clone();
+    for more in 2.. {
+        let known = g.facts.map.get(&format!("{who}.tls.{which}.{property}"));
+        if known.is_none_or(|known| known.place == place) {
+            break;
+        }
+        which = format!("{plain}-{more}");
+    }
+    let broken: (&str, Value) = match what {
+        What::Protocols => ("ssl", old_protocols(&said).into()),
+        What::Ciphers => ("weak_ciphers", weak(&said.join(":")).into()),
+    };
+    for (name, value) in [(property, said.into()), broken] {
+        let fact = format!("{who}.tls.{which}.{name}");
+        g.facts
+            .known(fact, value, FactKind::Configured, place.clone());
+    }
+    g.about([&format!("{who}.tls"), &which]);
+}
+
+/// Which of SSL 2 and 3 a list of protocols names once all its words are applied: `+` adds, `-` takes away, and a name
+/// without a sign is all there is (`ssl_cmd_protocol_parse` of mod_ssl). `all` has SSL 3 where the library has it.
+fn old_protocols(words: &[String]) -> Vec<&'static str> {
+    const OLD: [&str; 2] = ["SSLv2", "SSLv3"];
+    let mut offered: Vec<&'static str> = Vec::new();
+    for word in words {
+        let bare = word.trim_start_matches(['+', '-']);
+        let named = OLD.into_iter().filter(|old| old.eq_ignore_ascii_case(bare));
+        let all = bare.eq_ignore_ascii_case("all");
+        match word.chars().next() {
+            Some('+') => offered.extend(named),
+            Some('-') if all => offered.clear(),
+            Some('-') => offered.retain(|old| !old.eq_ignore_ascii_case(bare)),
+            _ => offered = named.collect(),
+        }
+    }
+    offered
+}
+
+/// Notes what each line of a file of lighttpd says.
+fn lines(g: &mut Gather<'_>, file: &str, text: &str) {
+    for (number, line) in text.lines().enumerate() {
+        for (what, words) in of_lighttpd(line) {
+            let place = place(file, number, line);
+            note(g, "lighttpd", file, number + 1, (what, words), place);
+        }
     }
 }
 
 /// Files that the packages bring.
 fn known_file(name: &str) -> bool {
     ["ssl", "default-ssl", "lighttpd", "10-ssl"].contains(&name)
-}
-
-fn of_apache(line: &str) -> Vec<(What, Vec<String>)> {
-    let Some((name, rest)) = apache_line(line) else {
-        return Vec::new();
-    };
-    match name.eq_ignore_ascii_case("sslprotocol") {
-        true => vec![(What::Protocols, words(rest))],
-        false => {
-            // A word before the ciphers tells for which protocols they are.
-            let spec = rest.split_whitespace().last().unwrap_or_default();
-            vec![(What::Ciphers, ciphers(spec))]
-        }
-    }
-}
-
-/// The directive and what is behind it, where it is one of these and holds nothing else.
-fn apache_line(line: &str) -> Option<(&str, &str)> {
-    let (name, rest) = line.trim().split_once([' ', '\t'])?;
-    let known = ["sslprotocol", "sslciphersuite"];
-    let ours = known.iter().any(|one| name.eq_ignore_ascii_case(one));
-    let rest = rest.trim().trim_matches('"');
-    (ours && harmless(rest)).then_some((name, rest))
 }
 
 fn of_lighttpd(line: &str) -> Vec<(What, Vec<String>)> {
@@ -142,13 +192,7 @@ fn lighttpd_pairs(line: &str) -> Vec<(&'static str, &str)> {
 
 fn quoted(text: &str) -> Option<&str> {
     let value = text.trim_start().strip_prefix('"')?.split('"').next()?;
-    harmless(value).then_some(value)
-}
-
-/// Names of protocols and ciphers, and what stands between them.
-fn harmless(text: &str) -> bool {
-    let known = |byte: u8| byte.is_ascii_alphanumeric() || b":!+@=_., -".contains(&byte);
-    (1..=512).contains(&text.len()) && text.bytes().all(known)
+    is_of_tls(value).then_some(value)
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -159,11 +203,6 @@ fn words(text: &str) -> Vec<String> {
 fn ciphers(text: &str) -> Vec<String> {
     let words = text.split([':', ',', ' ']).filter(|word| !word.is_empty());
     words.map(str::to_owned).collect()
-}
-
-/// What a capture keeps of a line of Apache's.
-pub(crate) fn redact_apache(line: &str) -> Option<String> {
-    apache_line(line).map(|(name, rest)| format!("{name} {rest}"))
 }
 
 /// What a capture keeps of a line of lighttpd's.
@@ -187,39 +226,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_both_programs() {
+    fn lines_of_lighttpd() {
         let of = |words: &[&str]| {
             words
                 .iter()
                 .map(|&word| word.to_owned())
                 .collect::<Vec<_>>()
         };
-        for (read, line, expected) in [
+        for (line, expected) in [
             (
-                of_apache as Read,
-                "\tSSLProtocol all -SSLv3",
-                vec![(What::Protocols, of(&["all", "-SSLv3"]))],
-            ),
-            (
-                of_apache,
-                "sslciphersuite TLSv1.3 \"HIGH:!aNULL\"",
-                Vec::new(),
-            ),
-            (
-                of_apache,
-                "SSLCipherSuite HIGH:!aNULL:RC4",
-                vec![(What::Ciphers, of(&["HIGH", "!aNULL", "RC4"]))],
-            ),
-            (of_apache, "#SSLProtocol SSLv3", Vec::new()),
-            (of_apache, "SSLProtocol ${protocols}", Vec::new()),
-            (
-                of_lighttpd,
                 "ssl.cipher-list = \"RC4-SHA:HIGH\" # x",
                 vec![(What::Ciphers, of(&["RC4-SHA", "HIGH"]))],
             ),
-            (of_lighttpd, "ssl.use-sslv3 = \"disable\"", Vec::new()),
+            ("ssl.use-sslv3 = \"disable\"", Vec::new()),
             (
-                of_lighttpd,
                 "ssl.openssl.ssl-conf-cmd = (\"MinProtocol\" => \"SSLv3\", \"CipherString\"=>\"HIGH\")",
                 vec![
                     (What::Protocols, of(&["SSLv3"])),
@@ -227,20 +247,7 @@ mod tests {
                 ],
             ),
         ] {
-            assert_eq!(read(line), expected, "{line}");
-        }
-    }
-
-    #[test]
-    fn what_is_kept_says_the_same() {
-        for line in [
-            "SSLProtocol all -SSLv3",
-            "SSLCipherSuite \"HIGH\"",
-            "SSLCertificateFile /x",
-        ] {
-            let kept = redact_apache(line).unwrap_or_default();
-            assert_eq!(of_apache(&kept), of_apache(line));
-            assert_eq!(redact_apache(&kept).unwrap_or_default(), kept);
+            assert_eq!(of_lighttpd(line), expected, "{line}");
         }
         for line in [
             "  ssl.use-sslv3 = \"enable\"",
@@ -251,6 +258,23 @@ mod tests {
             assert_eq!(of_lighttpd(&kept), of_lighttpd(line));
             assert_eq!(redact_lighttpd(&kept), kept);
             assert!(!kept.contains("secret"));
+        }
+    }
+
+    #[test]
+    fn words_of_a_list_of_protocols() {
+        for (list, expected) in [
+            ("all -SSLv3", vec![]),
+            ("all", vec![]),
+            ("all +SSLv3", vec!["SSLv3"]),
+            ("+SSLv3 +TLSv1.2", vec!["SSLv3"]),
+            ("SSLv3 TLSv1.2", vec![]),
+            ("TLSv1.2 SSLv3", vec!["SSLv3"]),
+            ("+SSLv3 -all +TLSv1.2", vec![]),
+            ("+sslV3", vec!["SSLv3"]),
+            ("+SSLv2 +SSLv3 -SSLv2", vec!["SSLv3"]),
+        ] {
+            assert_eq!(old_protocols(&words(list)), expected, "{list}");
         }
     }
 }

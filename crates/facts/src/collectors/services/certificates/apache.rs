@@ -1,9 +1,11 @@
 //! Apache's files: which certificates and keys they name.
 
 use super::Uses;
-use crate::collectors::services::apache::APACHE;
-use crate::gather::{Gather, lossy};
+use crate::collectors::services::apache::{APACHE, MAINS, OTHERS};
+use crate::collectors::services::apache_reading;
+use crate::gather::Gather;
 use crate::harmless::is_path;
+use assay_model::FactKind;
 
 /// Apache's directives with the path of a certificate, and of a key; names are not case-sensitive.
 pub(crate) const APACHE_KEYS: [(&str, bool); 3] = [
@@ -12,26 +14,21 @@ pub(crate) const APACHE_KEYS: [(&str, bool); 3] = [
     ("sslcertificatekeyfile", true),
 ];
 
-/// Apache reads what its directories have at the time; a file that says a path again names it again.
+/// Takes in the certificates and keys that any server of Apache names.
 pub(super) fn apache(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Uses) {
-    for dir in APACHE {
-        for name in g.list("certificate", dir) {
-            let file = format!("{dir}/{}", lossy(&name));
-            if !file.ends_with(".conf") {
-                continue;
-            }
-            let Some(text) = g.read("certificate", &file) else {
-                continue;
-            };
-            of_lines(&file, &text, certificates, keys);
-        }
+    let reading = apache_reading::read(g.host);
+    if let Some((why, place)) = reading.problems.first() {
+        g.facts.unknown(
+            "certificate",
+            why.clone(),
+            FactKind::Configured,
+            place.clone(),
+        );
     }
-}
-
-/// Takes in the certificates and keys that the lines of a file name.
-fn of_lines(file: &str, text: &str, certificates: &mut Uses, keys: &mut Uses) {
-    for (number, line) in text.lines().enumerate() {
-        let Some((is_key, path)) = of_apache(line) else {
+    for line in reading.servers.into_iter().flat_map(|server| server.lines) {
+        let Some((is_key, path)) = of_apache(&format!("{} {}", line.name, line.arguments))
+            .map(|(is_key, path)| (is_key, path.to_owned()))
+        else {
             continue;
         };
         let uses = if is_key {
@@ -39,10 +36,10 @@ fn of_lines(file: &str, text: &str, certificates: &mut Uses, keys: &mut Uses) {
         } else {
             &mut *certificates
         };
-        let place = super::super::lines::place(file, number, line);
-        uses.entry(path.to_owned())
-            .or_default()
-            .push(("apache", place));
+        let all = uses.entry(path).or_default();
+        if !all.iter().any(|(_, place)| *place == line.place) {
+            all.push(("apache", line.place));
+        }
     }
 }
 
@@ -62,16 +59,5 @@ pub(crate) fn is_of_apache(path: &str) -> bool {
         .strip_prefix("/etc/apache2/")
         .is_some_and(|dir| dir.ends_with("-available"));
     let ours = path.ends_with(".conf") || path.ends_with(".load");
-    ours && (APACHE.contains(&dir) || available)
-}
-
-/// What a capture keeps of a line of Apache's.
-pub(crate) fn redact_apache(line: &str) -> String {
-    match of_apache(line) {
-        Some((_, path)) => {
-            let name = line.split_whitespace().next().unwrap_or_default();
-            format!("{name} {path}")
-        }
-        None => super::super::tls_lines::redact_apache(line).unwrap_or_default(),
-    }
+    ours && (APACHE.contains(&dir) || available) || MAINS.contains(&path) || OTHERS.contains(&path)
 }

@@ -1,0 +1,78 @@
+//! What a list of ciphers in OpenSSL's words offers that is broken (openssl-ciphers(1)): a word adds, `!` takes away for good,
+//! `-` takes away until another word adds, and `+` only moves what is there.
+
+/// What makes a cipher broken, and the words by which lists take all of these away.
+const BROKEN: [(&str, &[&str]); 4] = [
+    ("RC4", &["RC4", "ALL", "COMPLEMENTOFALL"]),
+    ("no encryption", &["eNULL", "NULL", "COMPLEMENTOFALL"]),
+    ("EXPORT", &["EXP", "EXPORT", "LOW", "ALL"]),
+    ("no authentication", &["aNULL", "ALL"]),
+];
+
+/// The words of a list that stay and offer something broken.
+pub(super) fn weak(list: &str) -> Vec<String> {
+    let words = list
+        .trim()
+        .trim_matches(['"', '\''])
+        .split([':', ',', ' ', ';']);
+    let mut offered: Vec<(&str, usize)> = Vec::new();
+    let mut never: Vec<&str> = Vec::new();
+    for word in words.filter(|word| !word.is_empty() && !word.starts_with(['@', '+'])) {
+        let bare = word.trim_start_matches(['!', '-']);
+        if bare.len() == word.len() {
+            let kind = kind_of(word).filter(|kind| {
+                let killed = |never: &&str| *never == word || BROKEN[*kind].1.contains(never);
+                !never.iter().any(killed)
+            });
+            offered.extend(kind.map(|kind| (word, kind)));
+            continue;
+        }
+        offered.retain(|(offer, kind)| *offer != bare && !BROKEN[*kind].1.contains(&bare));
+        if word.starts_with('!') {
+            never.push(bare);
+        }
+    }
+    let mut words: Vec<String> = offered.iter().map(|(word, _)| (*word).to_owned()).collect();
+    words.dedup();
+    words
+}
+
+/// What is broken in the ciphers that a word adds; several properties may be joined by `+`.
+fn kind_of(word: &str) -> Option<usize> {
+    let has = |part: &str| word.split(['+', '-', '_']).any(|one| one == part);
+    let found = [
+        has("RC4") || has("ARCFOUR"),
+        has("eNULL") || has("NULL"),
+        has("EXP") || word.starts_with("EXPORT") || word.starts_with("EXP1024"),
+        has("aNULL") || has("ADH") || has("AECDH"),
+    ];
+    found.into_iter().position(|found| found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_of_a_list() {
+        for (list, expected) in [
+            ("HIGH:RC4-SHA:!aNULL", vec!["RC4-SHA"]),
+            ("HIGH:+RC4", vec![]),
+            ("HIGH:+RC4:RC4", vec!["RC4"]),
+            ("RC4:-RC4:HIGH", vec![]),
+            ("-RC4:RC4", vec!["RC4"]),
+            ("!RC4:RC4", vec![]),
+            ("RC4:!RC4-MD5", vec!["RC4"]),
+            ("ECDHE-RSA-RC4-SHA", vec!["ECDHE-RSA-RC4-SHA"]),
+            ("kRSA+RC4:HIGH", vec!["kRSA+RC4"]),
+            ("ALL:eNULL:RC4", vec!["eNULL", "RC4"]),
+            ("ALL:!aNULL:!eNULL:!EXP", vec![]),
+            ("\"HIGH:EXP-RC4-MD5\"", vec!["EXP-RC4-MD5"]),
+            ("ADH:HIGH:!ADH", vec![]),
+            ("DEFAULT@SECLEVEL=0", vec![]),
+            ("", vec![]),
+        ] {
+            assert_eq!(weak(list), expected, "{list}");
+        }
+    }
+}

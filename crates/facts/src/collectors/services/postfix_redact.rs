@@ -1,0 +1,321 @@
+//! What a capture keeps of Postfix's files: the parameters that are asked for, and those of somebody's own that hold
+//! restrictions or networks, line by line, so that a line of a long value stays where it is.
+
+use super::dnsbl;
+use super::postfix::is_asked;
+use crate::harmless::is_path;
+use assay_model::secrets;
+use std::collections::BTreeSet;
+
+/// Networks of so many bits or fewer have more addresses than anybody has of their own.
+pub(crate) const WIDE_V4: u8 = 7;
+pub(crate) const WIDE_V6: u8 = 3;
+
+/// Names the classes of restrictions.
+pub(super) const CLASSES: &str = "smtpd_restriction_classes";
+
+/// Stands for a word that is somebody's own.
+const LEFT_OUT: &str = "left-out";
+
+/// What restrictions begin with.
+const STARTS: [&str; 6] = [
+    "permit",
+    "reject",
+    "defer",
+    "check_",
+    "warn_if_reject",
+    "sleep",
+];
+
+/// How the words of a value are judged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Of a parameter that is asked for: any word in lower case.
+    Words,
+    /// Of somebody's own: restrictions alone, and classes of them.
+    Restrictions,
+    /// Names of classes.
+    Names,
+    Networks,
+    Path,
+    Paths,
+}
+
+/// What a capture keeps of main.cf.
+pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(text);
+    let lines: Vec<&str> = text.split('\n').collect();
+    let classes = classes(&lines);
+    let mut kind = None;
+    let kept = lines.iter().enumerate().map(|(at, line)| {
+        let bare = line.trim();
+        if bare.is_empty() || bare.starts_with('#') {
+            return String::new();
+        }
+        if line.starts_with([' ', '\t']) {
+            let kept = kind.map_or_else(String::new, |kind| words(bare, kind, " ", &classes));
+            return match kept.is_empty() {
+                true => kept,
+                false => format!(" {kept}"),
+            };
+        }
+        let Some((name, value)) = line.split_once('=') else {
+            kind = None;
+            return String::new();
+        };
+        let (name, value) = (name.trim(), value.trim());
+        let first = if value.is_empty() {
+            next_part(&lines[at + 1..])
+        } else {
+            value
+        };
+        kind = kind_of(name, first, &classes);
+        match kind {
+            Some(kind) => format!("{name} = {}", words(value, kind, " ", &classes))
+                .trim_end()
+                .to_owned(),
+            None => String::new(),
+        }
+    });
+    kept.collect::<Vec<_>>().join("\n").into_bytes()
+}
+
+/// The names of restriction classes, of all lines that list some.
+fn classes(lines: &[&str]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut inside = false;
+    for line in lines {
+        let bare = line.trim();
+        if bare.is_empty() || bare.starts_with('#') {
+            continue;
+        }
+        let mut value = bare;
+        if !line.starts_with([' ', '\t']) {
+            let (name, rest) = line.split_once('=').unwrap_or((line, ""));
+            inside = name.trim() == CLASSES;
+            value = rest;
+        }
+        if inside {
+            let words = value.split([' ', ',', '\t', '\r']);
+            found.extend(words.filter(|word| is_class(word)).map(str::to_owned));
+        }
+    }
+    found
+}
+
+fn is_class(word: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    (1..=40).contains(&word.len()) && word.bytes().all(known)
+}
+
+/// The first part of a value that begins in one of the lines below its name.
+fn next_part<'a>(lines: &[&'a str]) -> &'a str {
+    let meant = |line: &&&str| !line.trim().is_empty() && !line.trim().starts_with('#');
+    let next = lines.iter().find(meant).copied().unwrap_or_default();
+    if next.starts_with([' ', '\t']) {
+        next.trim()
+    } else {
+        ""
+    }
+}
+
+fn kind_of(name: &str, value: &str, classes: &BTreeSet<String>) -> Option<Kind> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    match name {
+        "smtpd_tls_cert_file" | "smtpd_tls_key_file" => Some(Kind::Path),
+        "smtpd_tls_chain_files" => Some(Kind::Paths),
+        "mynetworks" => Some(Kind::Networks),
+        CLASSES => Some(Kind::Names),
+        _ if is_asked(name) => Some(Kind::Words),
+        _ if name.len() > 40 || !name.bytes().all(plain) => None,
+        _ => {
+            let first = value
+                .split([' ', ',', '\t'])
+                .find(|word| !word.is_empty())?;
+            match () {
+                () if is_restriction(first)
+                    || classes.contains(first)
+                    || dnsbl::closed(first).is_some() =>
+                {
+                    Some(Kind::Restrictions)
+                }
+                // What a condition asks for.
+                () if ["yes", "no"].contains(&value.trim()) => Some(Kind::Words),
+                () if is_network(first) || first == LEFT_OUT => Some(Kind::Networks),
+                () => None,
+            }
+        }
+    }
+}
+
+fn is_restriction(word: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+    word.len() <= 40
+        && word.bytes().all(known)
+        && STARTS.iter().any(|start| word.starts_with(start))
+}
+
+/// An address with the length of its network.
+fn is_network(word: &str) -> bool {
+    let Some((address, bits)) = word.trim_start_matches('!').split_once('/') else {
+        return false;
+    };
+    let known = |byte: u8| byte.is_ascii_hexdigit() || b".:[]".contains(&byte);
+    let numbers = address.contains(['.', ':']) && address.bytes().all(known);
+    numbers && (1..=3).contains(&bits.len()) && bits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The words of a value that are kept.
+fn words(value: &str, kind: Kind, between: &str, classes: &BTreeSet<String>) -> String {
+    if kind == Kind::Path {
+        return if is_path(value) { value } else { "" }.to_owned();
+    }
+    let split = value.split([' ', ',', '\t', '\r']);
+    let words = split.filter(|word| !word.is_empty());
+    let kept = words.filter_map(|word| match kind {
+        Kind::Paths => is_path(word).then(|| word.to_owned()),
+        _ if word.contains(['$', '{', '}']) => Some(macros(word, kind, classes)),
+        _ => Some(self::word(word, kind, classes)),
+    });
+    kept.collect::<Vec<_>>().join(between)
+}
+
+/// A word with its macros: what stands between the signs is judged by itself.
+fn macros(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
+    let mut out = String::new();
+    let mut piece = String::new();
+    let flush = |piece: &mut String, out: &mut String| {
+        if !piece.is_empty() {
+            let text = std::mem::take(piece);
+            let plain =
+                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+            // A name stands behind its sign; anything else is a text of the value.
+            let named = ["$", "${", "$("].iter().any(|sign| out.ends_with(sign));
+            let name = named && text.len() <= 40 && text.bytes().all(plain);
+            out.push_str(&match name {
+                true => text,
+                false => self::word(&text, kind, classes),
+            });
+        }
+    };
+    for c in word.chars() {
+        if "${}()?:".contains(c) {
+            flush(&mut piece, &mut out);
+            out.push(c);
+        } else {
+            piece.push(c);
+        }
+    }
+    flush(&mut piece, &mut out);
+    out
+}
+
+fn word(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
+    // Between the parts of a condition.
+    if word.bytes().all(|byte| b"=!<>?:".contains(&byte)) {
+        return word.to_owned();
+    }
+    let kept = match kind {
+        Kind::Networks => return network(word),
+        _ if dnsbl::closed(word).is_some() => {
+            return dnsbl::closed(word).unwrap_or_default().to_owned();
+        }
+        Kind::Restrictions => is_restriction(word) || classes.contains(word),
+        Kind::Names => is_class(word),
+        _ => is_plain(word),
+    };
+    if kept { word } else { LEFT_OUT }.to_owned()
+}
+
+/// Names of restrictions and levels are in lower case; what follows some of them is a table or a host.
+fn is_plain(word: &str) -> bool {
+    let name = word.trim_start_matches('!');
+    let lower = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+    let own = ["127.0.0.1", "loopback-only"];
+    let version = name.starts_with("TLSv1") || name.starts_with("SSLv") || name.starts_with(">=");
+    let time = name.len() <= 8 && name.starts_with(|c: char| c.is_ascii_digit());
+    let time = time && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    name.len() <= 40
+        && secrets::is_plain(name.trim_start_matches(">="))
+        && (name.bytes().all(lower) || version || time || own.contains(&name))
+}
+
+/// Of a network whether it is one of everybody's, the machine's own, or a table.
+fn network(word: &str) -> String {
+    let (sign, bare) = match word.strip_prefix('!') {
+        Some(bare) => ("!", bare),
+        None => ("", word),
+    };
+    let own = [
+        "127.0.0.0/8",
+        "127.0.0.1/32",
+        "127.0.0.1",
+        "[::1]/128",
+        "[::ffff:127.0.0.0]/104",
+    ];
+    let bits = bare
+        .rsplit_once('/')
+        .and_then(|(_, bits)| bits.parse::<u8>().ok());
+    let most = if bare.contains(':') { WIDE_V6 } else { WIDE_V4 };
+    let wide = is_network(bare) && bits.is_some_and(|bits| bits <= most);
+    let table = bare.contains(":/") || bare.starts_with('/');
+    match () {
+        () if wide || own.contains(&bare) => word.to_owned(),
+        () if table => format!("{sign}/table"),
+        () => format!("{sign}{LEFT_OUT}"),
+    }
+}
+
+/// What a capture keeps of a line of master.cf: the service, and the options that are asked for.
+pub(crate) fn redact_master(line: &str) -> String {
+    if line.trim_start().starts_with('#') {
+        return String::new();
+    }
+    let goes_on = line.starts_with([' ', '\t']);
+    let blank = |c: &char| matches!(c, ' ' | '\t');
+    let indent: String = line.chars().take_while(blank).collect();
+    let mut fields = line.split_whitespace();
+    let mut kept: Vec<String> = Vec::new();
+    let none = BTreeSet::new();
+    if !goes_on {
+        // Name, type, five switches and the command.
+        let head: Vec<&str> = fields.by_ref().take(8).collect();
+        let plain = |word: &str| {
+            let byte = |byte: u8| {
+                byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.:/?[]".contains(&byte)
+            };
+            word.len() <= 64 && word.bytes().all(byte)
+        };
+        if head.len() < 8 {
+            return String::new();
+        }
+        // A service that cannot be named is still one: what follows belongs to no other.
+        let named = |word: &str| if plain(word) { word } else { LEFT_OUT }.to_owned();
+        kept.extend(head.into_iter().map(named));
+    }
+    while let Some(word) = fields.next() {
+        let mut option = match word.strip_prefix("-o") {
+            Some("") => fields.next().unwrap_or_default().to_owned(),
+            Some(option) => option.to_owned(),
+            None => continue,
+        };
+        // `-o { name = value }`
+        while option.starts_with('{') && !option.ends_with('}') {
+            let Some(word) = fields.next() else { break };
+            option = format!("{option} {word}");
+        }
+        let bare = option
+            .strip_prefix('{')
+            .and_then(|option| option.strip_suffix('}'));
+        let asked = bare.unwrap_or(&option).split_once('=');
+        let asked = asked.map(|(name, value)| (name.trim(), value.trim()));
+        if let Some((name, value)) = asked.filter(|(name, _)| is_asked(name)) {
+            let kind = kind_of(name, value, &none).unwrap_or(Kind::Words);
+            kept.push(format!("-o {name}={}", words(value, kind, ",", &none)));
+        }
+    }
+    match kept.is_empty() {
+        true => String::new(),
+        false => format!("{indent}{}", kept.join(" ")),
+    }
+}

@@ -1,0 +1,254 @@
+//! Whether Postfix passes on mail of anybody to anybody: each service that strangers reach is walked through as smtpd(8)
+//! does it, for a client that is in none of its networks, did not log in, and writes to another domain.
+
+use super::postfix_redact::{WIDE_V4, WIDE_V6};
+use crate::gather::Gather;
+use assay_conf::effective::{Effective, ScopeId, expand_macros};
+use assay_model::{FactKind, Place};
+use std::collections::BTreeMap;
+
+/// What Postfix has for a service without a line (postconf(5), 3.7, and `compatibility_level` 1 or more).
+const DEFAULTS: [(&str, &str); 6] = [
+    ("smtpd_client_restrictions", ""),
+    ("smtpd_helo_restrictions", ""),
+    ("smtpd_sender_restrictions", ""),
+    (
+        "smtpd_relay_restrictions",
+        "permit_mynetworks, permit_sasl_authenticated, defer_unauth_destination",
+    ),
+    ("smtpd_recipient_restrictions", ""),
+    ("mynetworks", "(the machine's own)"),
+];
+
+/// Programs that strangers speak with.
+const PROGRAMS_OF_STRANGERS: [&str; 1] = ["smtpd"];
+
+/// Classes that name classes end there; Postfix has no limit of its own.
+const DEEPEST: usize = 16;
+
+/// What becomes of the stranger at the end of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Passes,
+    Blocked,
+    Unknown,
+}
+
+/// Notes `open_relay` of each service that strangers reach.
+pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, commands: &BTreeMap<String, String>) {
+    for (id, scope) in all.scopes() {
+        let name = scope.head.join("/");
+        let command = commands.get(&name).map(String::as_str);
+        let strangers = command.is_some_and(|command| PROGRAMS_OF_STRANGERS.contains(&command));
+        if id == ScopeId::ROOT || !strangers || !is_reached(all, id) {
+            continue;
+        }
+        let service = Service { all, id };
+        let (outcome, place) = service.judge();
+        let place = place.unwrap_or_else(|| Place::from(&scope.place));
+        let fact = format!("postfix.service.{name}.open_relay");
+        match outcome {
+            Outcome::Unknown => g.facts.unknown(
+                fact,
+                "a table, a policy service or a value that is not known decides",
+                FactKind::Configured,
+                place,
+            ),
+            outcome => {
+                let open = outcome == Outcome::Passes;
+                g.facts.known(fact, open, FactKind::Configured, place);
+            }
+        }
+        g.about(["postfix.service", &name]);
+    }
+}
+
+/// Whether a service listens where strangers are.
+fn is_reached(all: &Effective, id: ScopeId) -> bool {
+    let [name, kind] = &all.scope(id).head[..] else {
+        return false;
+    };
+    let host = name.rsplit_once(':').map_or("", |(host, _)| host);
+    let own = ["127.", "[::1]", "::1", "localhost"];
+    let local = |text: &str| own.iter().any(|own| text.starts_with(own));
+    let interfaces = all.value(id, "inet_interfaces").map(|said| said.text());
+    let words = interfaces
+        .as_deref()
+        .unwrap_or("all")
+        .split([' ', ',', '\t']);
+    let mut words = words.filter(|word| !word.is_empty());
+    let listens = !host.is_empty() || words.any(|word| word != "loopback-only" && !local(word));
+    matches!(kind.as_str(), "inet" | "pass") && !local(host) && listens
+}
+
+struct Service<'a> {
+    all: &'a Effective,
+    id: ScopeId,
+}
+
+impl Service<'_> {
+    /// The outcome for a stranger, and the line that decides where one does.
+    fn judge(&self) -> (Outcome, Option<Place>) {
+        let mut unknown = false;
+        for (key, _) in &DEFAULTS[..5] {
+            match self.list(&self.text(key)) {
+                Outcome::Blocked => return (Outcome::Blocked, self.place(key)),
+                Outcome::Unknown => unknown = true,
+                Outcome::Passes => {}
+            }
+        }
+        let wide = self.networks() == Outcome::Passes;
+        let place = match wide
+            && self
+                .text("smtpd_relay_restrictions")
+                .contains("permit_mynetworks")
+        {
+            true => self.place("mynetworks"),
+            false => self.place("smtpd_relay_restrictions"),
+        };
+        match unknown {
+            true => (Outcome::Unknown, place),
+            false => (Outcome::Passes, place.or_else(|| self.place("mynetworks"))),
+        }
+    }
+
+    fn place(&self, key: &str) -> Option<Place> {
+        let said = self.all.value(self.id, key)?;
+        Some(Place::from(&said.place))
+    }
+
+    /// The value of a parameter with its macros put in; those that are not known stay.
+    fn text(&self, key: &str) -> String {
+        let default = DEFAULTS.iter().find(|(known, _)| *known == key);
+        match self.all.value(self.id, key) {
+            Some(said) => expand_macros(self.all, self.id, &said.text()),
+            None => default.map_or("", |(_, value)| value).to_owned(),
+        }
+    }
+
+    /// What a list of restrictions does with the stranger, who passes at its end.
+    fn list(&self, text: &str) -> Outcome {
+        self.walk(text, 0).unwrap_or(Outcome::Passes)
+    }
+
+    /// Walks through a list of restrictions; nothing where it ends without a decision.
+    fn walk(&self, text: &str, depth: usize) -> Option<Outcome> {
+        let words: Vec<&str> = text
+            .split([' ', ',', '\t', '\n', '\r'])
+            .filter(|word| !word.is_empty())
+            .collect();
+        let mut at = 0;
+        let mut unknown = false;
+        let mut only_warns = false;
+        while let Some(word) = words.get(at) {
+            at += 1;
+            let warns = std::mem::take(&mut only_warns);
+            let mut takes_argument = false;
+            let outcome = match *word {
+                "permit" => Some(Outcome::Passes),
+                "reject"
+                | "defer"
+                | "reject_unauth_destination"
+                | "defer_unauth_destination"
+                | "defer_if_permit"
+                | "check_relay_domains" => Some(Outcome::Blocked),
+                "defer_if_reject"
+                | "permit_auth_destination"
+                | "permit_mx_backup"
+                | "permit_sasl_authenticated"
+                | "permit_tls_clientcerts"
+                | "permit_tls_all_clientcerts"
+                | "permit_inet_interfaces" => None,
+                "permit_mynetworks" => match self.networks() {
+                    Outcome::Blocked => None,
+                    other => Some(other),
+                },
+                "warn_if_reject" => {
+                    only_warns = true;
+                    None
+                }
+                "sleep" => {
+                    takes_argument = true;
+                    None
+                }
+                "check_policy_service" | "permit_naked_ip_address" => {
+                    takes_argument = word.starts_with("check_");
+                    Some(Outcome::Unknown)
+                }
+                _ if word.starts_with("check_")
+                    || word.starts_with("permit_dnswl")
+                    || word.starts_with("permit_rhswl") =>
+                {
+                    takes_argument = true;
+                    Some(Outcome::Unknown)
+                }
+                _ if word.starts_with("reject_") => {
+                    takes_argument = ["reject_rbl", "reject_rhsbl"]
+                        .iter()
+                        .any(|start| word.starts_with(start));
+                    None
+                }
+                // Without a name of its own: a class, or a table.
+                _ => self.class(word, depth),
+            };
+            if takes_argument {
+                at += 1;
+            }
+            match outcome {
+                Some(Outcome::Blocked) if warns => {}
+                Some(Outcome::Unknown) => unknown = true,
+                // A restriction before it may have decided otherwise.
+                Some(_) if unknown => return Some(Outcome::Unknown),
+                Some(other) => return Some(other),
+                None => {}
+            }
+        }
+        unknown.then_some(Outcome::Unknown)
+    }
+
+    /// What a class of restrictions does; a name that is no parameter here is one that is not known.
+    fn class(&self, name: &str, depth: usize) -> Option<Outcome> {
+        match self.all.value(self.id, name) {
+            Some(_) if depth < DEEPEST => self.walk(&self.text(name), depth + 1),
+            _ => Some(Outcome::Unknown),
+        }
+    }
+
+    /// Whether strangers are in `mynetworks`.
+    fn networks(&self) -> Outcome {
+        let text = self.text("mynetworks");
+        let words = text.split([' ', ',', '\t', '\n', '\r']);
+        let mut unknown = false;
+        for word in words.filter(|word| !word.is_empty()) {
+            let network = word.trim_start_matches('!');
+            let wide = is_wide(network);
+            match word.starts_with('!') {
+                true if wide => return Outcome::Blocked,
+                false if wide => return Outcome::Passes,
+                _ => {}
+            }
+            let table = network.contains(":/") || network.starts_with('/');
+            unknown |= table || network.contains('$') || network.contains("withheld");
+        }
+        match unknown {
+            true => Outcome::Unknown,
+            false => Outcome::Blocked,
+        }
+    }
+}
+
+/// Whether a network holds more addresses than anybody has of their own.
+fn is_wide(network: &str) -> bool {
+    let bare = network.replace(['[', ']'], "");
+    let Some((address, bits)) = bare.split_once('/') else {
+        return false;
+    };
+    let Ok(bits) = bits.parse::<u8>() else {
+        return false;
+    };
+    match address.parse::<std::net::IpAddr>() {
+        Ok(std::net::IpAddr::V4(_)) => bits <= WIDE_V4,
+        Ok(std::net::IpAddr::V6(_)) => bits <= WIDE_V6,
+        Err(_) => false,
+    }
+}

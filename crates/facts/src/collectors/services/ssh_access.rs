@@ -1,0 +1,189 @@
+//! Who gets past sshd: whether root can log in at all, whether with a password alone, and which lists of accounts
+//! say so. One line means something only with the others, so they are judged together.
+
+use super::scopes::yes_or_no;
+use super::ssh::in_force;
+use crate::gather::Gather;
+use assay_conf::effective::ssh_match::matches;
+use assay_conf::effective::{Effective, ScopeId, Setting};
+use assay_model::{FactKind, Place};
+
+/// Keywords with names of accounts.
+pub(crate) const LISTS: [&str; 4] = ["allowusers", "denyusers", "allowgroups", "denygroups"];
+
+/// Groups that systems have before anybody makes one; root is a member of some of them, which differ.
+pub(crate) const SYSTEM_GROUPS: [&str; 9] = [
+    "root", "wheel", "sudo", "adm", "admin", "bin", "daemon", "sys", "disk",
+];
+
+/// Stands for a name that is nobody's business.
+const LEFT_OUT: &str = "left-out";
+
+/// Ways to log in (sshd_config(5), AuthenticationMethods).
+pub(crate) const METHODS: [&str; 7] = [
+    "publickey",
+    "password",
+    "keyboard-interactive",
+    "hostbased",
+    "gssapi-with-mic",
+    "none",
+    "any",
+];
+
+pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, subject: &str) {
+    let says = |key: &str| {
+        let mut settings = all.settings().iter();
+        settings.find(|said| said.scope == id && said.key == key)
+    };
+    if let Some(line) = LISTS.iter().find_map(|key| says(key)) {
+        let fact = format!("{subject}.root_shut_out");
+        let place = Place::from(&line.place);
+        match is_shut_out(all, id) {
+            Some(shut) => g.facts.known(fact, shut, FactKind::Configured, place),
+            None => g.facts.unknown(
+                fact,
+                "whether root is in a group of these lists",
+                FactKind::Configured,
+                place,
+            ),
+        }
+    }
+    if let Some(line) = says("permitrootlogin") {
+        let fact = format!("{subject}.root_by_password");
+        let place = Place::from(&line.place);
+        match is_open_by_password(all, id) {
+            Some(open) => g.facts.known(fact, open, FactKind::Configured, place),
+            None => g.facts.unknown(
+                fact,
+                "whether root is in a group of AllowGroups or DenyGroups",
+                FactKind::Configured,
+                place,
+            ),
+        }
+    }
+    if let Some(line) = says("permitemptypasswords") {
+        let word = |key: &str| word(all, id, key);
+        let open = word("permitemptypasswords").as_deref() == Some("yes")
+            && word("passwordauthentication").as_deref() != Some("no");
+        let fact = format!("{subject}.empty_passwords");
+        g.facts
+            .known(fact, open, FactKind::Configured, Place::from(&line.place));
+    }
+    // Of a scope without any of these nothing is noted.
+    let subject: Vec<&str> = subject.rsplitn(2, '.').collect();
+    if let [name, kind] = subject[..] {
+        g.about([kind, name]);
+    }
+}
+
+fn word(all: &Effective, id: ScopeId, key: &str) -> Option<String> {
+    let said = in_force(all, id, key)?;
+    Some(yes_or_no(
+        said.word().unwrap_or_default().to_ascii_lowercase(),
+    ))
+}
+
+/// Whether root logs in with a password and nothing else; `None` when that is not known.
+fn is_open_by_password(all: &Effective, id: ScopeId) -> Option<bool> {
+    let word = |key: &str| word(all, id, key);
+    let says = |key: &str, value: &str| word(key).as_deref() == Some(value);
+    // PasswordAuthentication and KbdInteractiveAuthentication are yes by default, UsePAM is no.
+    let password = !says("passwordauthentication", "no");
+    let asked_by_pam = !says("kbdinteractiveauthentication", "no") && says("usepam", "yes");
+    if !says("permitrootlogin", "yes") || !(password || asked_by_pam) {
+        return Some(false);
+    }
+    if in_force(all, id, "authenticationmethods").is_some_and(|said| !is_alone(said)) {
+        return Some(false);
+    }
+    is_shut_out(all, id).map(|shut| !shut)
+}
+
+/// Whether one of the lists of methods is met by a password alone.
+fn is_alone(said: &Setting) -> bool {
+    let by_password = |list: &str| {
+        list.split(',').all(|method| {
+            let name = method.split(':').next().unwrap_or_default();
+            matches!(name, "password" | "keyboard-interactive" | "any")
+        })
+    };
+    let text = said.text().to_ascii_lowercase();
+    let mut lists = text.split_whitespace().peekable();
+    lists.peek().is_none() || lists.any(by_password)
+}
+
+/// Whether lists of accounts keep root out: `allowed_user` in auth.c of OpenSSH. A list of users has to name
+/// somebody, and a pattern with a host is met by some clients alone.
+fn is_shut_out(all: &Effective, id: ScopeId) -> Option<bool> {
+    let list = |key: &str| -> Vec<String> {
+        let lines = all.get(id, key);
+        let words = lines.iter().flat_map(|said| &said.words);
+        words
+            .map(|word| String::from_utf8_lossy(word).into_owned())
+            .collect()
+    };
+    let user = |pattern: &String| matches("root", pattern.split('@').next().unwrap_or_default());
+    let (allowed, denied) = (list("allowusers"), list("denyusers"));
+    let denied = denied
+        .iter()
+        .any(|pattern| !pattern.contains('@') && user(pattern));
+    if denied || (!allowed.is_empty() && !allowed.iter().any(user)) {
+        return Some(true);
+    }
+    let (allowed, denied) = (list("allowgroups"), list("denygroups"));
+    let own = |pattern: &String| matches("root", pattern);
+    let perhaps = |patterns: &[String]| {
+        let mut groups = SYSTEM_GROUPS.iter().skip(1);
+        groups.any(|group| patterns.iter().any(|pattern| matches(group, pattern)))
+    };
+    match () {
+        () if denied.iter().any(own) => Some(true),
+        () if perhaps(&denied) => None,
+        () if allowed.is_empty() || allowed.iter().any(own) => Some(false),
+        () if perhaps(&allowed) => None,
+        () => Some(true),
+    }
+}
+
+/// What a capture keeps of a list: which patterns mean root, or groups that every system has.
+pub(crate) fn redact(name: &str, value: &str) -> String {
+    let names: &[&str] = match name.ends_with("groups") {
+        true => &SYSTEM_GROUPS,
+        false => &["root"],
+    };
+    let word = |pattern: &str| {
+        let (account, host) = match pattern.split_once('@') {
+            Some((account, _)) if names.len() == 1 => (account, "@left-out"),
+            _ => (pattern, ""),
+        };
+        let meant = names.iter().filter(|name| matches(name, account));
+        let kept: Vec<String> = meant.map(|name| format!("{name}{host}")).collect();
+        match kept.is_empty() {
+            true => LEFT_OUT.to_owned(),
+            false => kept.join(" "),
+        }
+    };
+    let words = value.split_whitespace();
+    let words: Vec<String> = words
+        .map(|pattern| word(pattern.trim_matches('"')))
+        .collect();
+    words.join(" ")
+}
+
+/// What a capture keeps of AuthenticationMethods.
+pub(crate) fn redact_methods(value: &str) -> String {
+    let known = |list: &&str| {
+        list.split(',').all(|method| {
+            let (name, device) = method.split_once(':').unwrap_or((method, ""));
+            METHODS.contains(&name) && matches!(device, "" | "pam" | "bsdauth" | "skey")
+        })
+    };
+    let words: Vec<&str> = value
+        .split_whitespace()
+        .map(|word| word.trim_matches('"'))
+        .collect();
+    match words.iter().all(known) {
+        true => words.join(" "),
+        false => "withheld".to_owned(),
+    }
+}

@@ -1,0 +1,122 @@
+//! Algorithms that sshd is told to offer although they are broken: what each list means once its sign is applied
+//! (sshd_config(5): `+` and `^` add to the defaults, `-` takes away from them, and patterns stand for names).
+
+use crate::gather::Gather;
+use assay_conf::effective::ssh_match::matches;
+use assay_conf::effective::{Effective, ScopeId, Setting};
+use assay_model::{FactKind, Place};
+
+/// Keywords, and the algorithms of each that are weak. None of them is a default of OpenSSH 8.8 or later.
+const WEAK: [(&str, &[&str]); 5] = [
+    (
+        "kexalgorithms",
+        &[
+            "diffie-hellman-group1-sha1",
+            "diffie-hellman-group14-sha1",
+            "diffie-hellman-group-exchange-sha1",
+        ],
+    ),
+    (
+        "ciphers",
+        &[
+            "3des-cbc",
+            "blowfish-cbc",
+            "cast128-cbc",
+            "arcfour",
+            "arcfour128",
+            "arcfour256",
+            "aes128-cbc",
+            "aes192-cbc",
+            "aes256-cbc",
+            "rijndael-cbc@lysator.liu.se",
+            "none",
+        ],
+    ),
+    (
+        "macs",
+        &[
+            "hmac-md5",
+            "hmac-md5-96",
+            "hmac-sha1-96",
+            "hmac-md5-etm@openssh.com",
+            "hmac-md5-96-etm@openssh.com",
+            "hmac-sha1-96-etm@openssh.com",
+        ],
+    ),
+    ("hostkeyalgorithms", OF_KEYS),
+    ("pubkeyacceptedalgorithms", OF_KEYS),
+];
+
+/// DSA, and RSA with SHA-1.
+const OF_KEYS: &[&str] = &[
+    "ssh-rsa",
+    "ssh-dss",
+    "ssh-rsa-cert-v01@openssh.com",
+    "ssh-dss-cert-v01@openssh.com",
+];
+
+/// Notes the lines of a scope that count and offer weak algorithms, and of all of them what is weak.
+pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, scope: &str) {
+    for (keyword, weak) in WEAK {
+        let counts = all.get(id, keyword);
+        let Some(said) = counts.into_iter().find(|said| said.scope == id) else {
+            continue;
+        };
+        let which = format!("{scope}-{keyword}");
+        let place = Place::from(&said.place);
+        let offered: Vec<&str> = offered(said, weak);
+        let mut note = |what: &str, value: serde_json::Value| {
+            let fact = format!("sshd.algorithms.{which}.{what}");
+            g.facts
+                .known(fact, value, FactKind::Configured, place.clone());
+        };
+        note("weak", offered.into());
+        note("keyword", keyword.into());
+        note("list", said.text().into());
+        g.about(["sshd.algorithms", &which]);
+    }
+}
+
+/// Which of these algorithms a line adds or keeps.
+fn offered(said: &Setting, weak: &[&'static str]) -> Vec<&'static str> {
+    let text = said.text();
+    let list = text.trim().trim_matches('"');
+    if list.starts_with('-') {
+        return Vec::new();
+    }
+    let patterns: Vec<&str> = list.trim_start_matches(['+', '^']).split(',').collect();
+    let named = |name: &&&str| patterns.iter().any(|pattern| matches(name, pattern.trim()));
+    weak.iter().filter(named).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn signs_and_patterns() {
+        for (line, expected) in [
+            ("Ciphers 3des-cbc,aes256-ctr", vec!["3des-cbc"]),
+            ("Ciphers +aes128-cbc", vec!["aes128-cbc"]),
+            (
+                "Ciphers ^3des-cbc,aes128-cbc",
+                vec!["3des-cbc", "aes128-cbc"],
+            ),
+            ("Ciphers -3des-cbc,aes128-cbc", vec![]),
+            ("Ciphers aes*-ctr,aes*-gcm@openssh.com", vec![]),
+            (
+                "Ciphers +aes*",
+                vec!["aes128-cbc", "aes192-cbc", "aes256-cbc"],
+            ),
+            ("Ciphers \"arcfour\"", vec!["arcfour"]),
+            ("Ciphers aes128-ctr", vec![]),
+        ] {
+            let host = Recorded::new().file(super::super::ssh::SERVER, format!("{line}\n"));
+            let mut g = Gather::new(&host);
+            super::super::ssh::server(&mut g);
+            let weak = g.facts.get("sshd.algorithms.everywhere-ciphers.weak");
+            assert_eq!(weak, Some(&serde_json::json!(expected)), "{line}");
+        }
+    }
+}

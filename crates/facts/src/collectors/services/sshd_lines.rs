@@ -1,0 +1,103 @@
+//! Lines of sshd's files that do nothing or that sshd refuses: dead keywords, lines behind another one for the same
+//! keyword, and keywords in a Match block that stand outside of them alone. Values in force are in `ssh`.
+
+use super::scopes::{names, yes_or_no};
+use super::ssh::{SERVER_DEAD, is_compared};
+use crate::gather::Gather;
+use assay_conf::effective::{Effective, Program, ScopeId, Setting, Trouble, first_counts};
+use assay_model::{FactKind, Place};
+use std::collections::BTreeMap;
+
+pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
+    refused(g, all);
+    dead(g, all);
+    void(g, all);
+}
+
+/// Notes the first line because of which sshd does not start.
+fn refused(g: &mut Gather<'_>, all: &Effective) {
+    let mut lines = all
+        .problems
+        .iter()
+        .filter_map(|problem| match &problem.trouble {
+            Trouble::Refused { keyword } => Some((keyword, &problem.place)),
+            _ => None,
+        });
+    if let Some((keyword, place)) = lines.next() {
+        let why = format!("`{keyword}` is not allowed within a Match block");
+        g.facts.known(
+            "sshd.refused",
+            true,
+            FactKind::Configured,
+            Place::from(place),
+        );
+        g.facts.known(
+            "sshd.refused_because",
+            why,
+            FactKind::Configured,
+            Place::from(place),
+        );
+    }
+}
+
+/// Notes keywords that sshd reads and forgets, each with the release that first did so.
+fn dead(g: &mut Gather<'_>, all: &Effective) {
+    let lines = all.settings().iter().filter_map(|said| {
+        let found = SERVER_DEAD.iter().find(|(keyword, _)| *keyword == said.key);
+        found.map(|(_, since)| (said, *since))
+    });
+    for (at, (said, since)) in lines.enumerate() {
+        let number = at.to_string();
+        let mut note = |what: &str, value: &str| {
+            let fact = format!("sshd.dead.{number}.{what}");
+            g.facts
+                .known(fact, value, FactKind::Configured, Place::from(&said.place));
+        };
+        note("keyword", &said.key);
+        note("since", since);
+        g.about(["sshd.dead", &number]);
+    }
+}
+
+/// Notes lines that say something else than an earlier line of the same block, which counts (sshd_config(5)).
+fn void(g: &mut Gather<'_>, all: &Effective) {
+    let names: BTreeMap<ScopeId, String> = names(all).into_iter().collect();
+    let mut first: BTreeMap<(ScopeId, &str), &Setting> = BTreeMap::new();
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for said in all.settings() {
+        if !is_compared(&said.key) || !first_counts(Program::Sshd, &said.key) {
+            continue;
+        }
+        let counts = *first.entry((said.scope, said.key.as_str())).or_insert(said);
+        let value = |said: &Setting| yes_or_no(said.text().trim_matches('"').to_ascii_lowercase());
+        let (says, wins) = (value(said), value(counts));
+        if says == wins
+            || [&says, &wins]
+                .iter()
+                .any(|value| value.contains("withheld"))
+        {
+            continue;
+        }
+        let scope = names.get(&said.scope).map_or("", String::as_str);
+        let which = numbered(&mut seen, format!("{scope}-{}", said.key));
+        let mut note = |what: &str, value: String, place: &assay_conf::effective::Place| {
+            let fact = format!("sshd.void.{which}.{what}");
+            g.facts
+                .known(fact, value, FactKind::Configured, Place::from(place));
+        };
+        note("says", says, &said.place);
+        note("keyword", said.key.clone(), &said.place);
+        note("counts", wins, &counts.place);
+        g.about(["sshd.void", &which]);
+    }
+}
+
+/// A name, with a number from the second time on.
+pub(super) fn numbered(seen: &mut BTreeMap<String, usize>, name: String) -> String {
+    let times = seen.entry(name.clone()).or_default();
+    *times += 1;
+    match *times {
+        1 => name,
+        times => format!("{name}-{times}"),
+    }
+}
