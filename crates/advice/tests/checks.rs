@@ -177,10 +177,10 @@ fn what_cannot_be_read_is_unknown() {
     let checked = findings(&all, &facts(&all[0], dir.path()));
     let asks = |advice: &&Advice| {
         let check = advice.check.as_ref().unwrap();
-        check
-            .about
-            .iter()
-            .any(|about| about.kind().starts_with("sshd."))
+        let mut conditions = check.applies.iter().chain([&check.violated]);
+        let of_machine = conditions.any(|condition| condition.contains("facts[\"sshd."));
+        let mut about = check.about.iter();
+        of_machine || about.any(|about| about.kind().starts_with("sshd."))
     };
     let expected = all.iter().filter(asks).count();
     assert!(expected >= 5, "{expected}");
