@@ -262,6 +262,8 @@ impl Lines {
         };
         let mut names = match g.host.list(Path::new(&*target)) {
             Ok(names) => names.iter().map(|name| lossy(name)).collect::<Vec<_>>(),
+            // Directories of the distribution are empty at first, and copies of a machine lack those.
+            Err(error) if error.is_absent() && is_usual(from, &target) => return,
             Err(error) => return self.lacks(&target, &error.reason(), Some(at)),
         };
         // MariaDB reads files whose names begin with a dot, too.
@@ -322,6 +324,19 @@ impl Lines {
             }
         }
     }
+}
+
+/// Whether a directory is one that the packages of Debian and Red Hat make for files of the administrator.
+fn is_usual(from: &str, dir: &str) -> bool {
+    let dir = dir.trim_end_matches('/');
+    let of_cluster = Path::new(from).parent().is_some_and(|beside| Path::new(dir) == beside.join("conf.d"));
+    let usual = [
+        "/etc/my.cnf.d",
+        "/etc/mysql/conf.d",
+        "/etc/mysql/mariadb.conf.d",
+        "/etc/mysql/mysql.conf.d",
+    ];
+    of_cluster || usual.contains(&dir)
 }
 
 /// What a line says. The sign between name and value may be missing (PostgreSQL), dashes stand for
