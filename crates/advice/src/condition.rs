@@ -79,7 +79,9 @@ impl Entries {
 pub(crate) fn above(key: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(key);
     let shorter = std::iter::from_fn(move || {
-        rest = rest.and_then(|key| key.rsplit_once('.')).map(|(above, _)| above);
+        rest = rest
+            .and_then(|key| key.rsplit_once('.'))
+            .map(|(above, _)| above);
         rest
     });
     shorter.chain((!key.is_empty()).then_some(""))

@@ -104,7 +104,11 @@ fn tell_radio(facts: &mut Facts, path: &str, radio: &Radio, air: &Air) {
         tell("channels", channel.to_string().into(), radio.channel_line);
         tell("off_plan", u32::from(off).into(), radio.channel_line);
         if off {
-            let overlapped: Vec<Value> = air.overlapped(channel).into_iter().map(Value::from).collect();
+            let overlapped: Vec<Value> = air
+                .overlapped(channel)
+                .into_iter()
+                .map(Value::from)
+                .collect();
             tell("between", channel.to_string().into(), radio.channel_line);
             tell("overlapped", overlapped.into(), radio.channel_line);
         }

@@ -23,7 +23,12 @@ fn evaluate(term: &IdedExpr, context: &Context<'_, '_>) -> Option<bool> {
 }
 
 /// Adds the terms by which `part` is `wanted`.
-fn collect<'e>(part: &'e IdedExpr, wanted: bool, context: &Context<'_, '_>, found: &mut Vec<&'e IdedExpr>) {
+fn collect<'e>(
+    part: &'e IdedExpr,
+    wanted: bool,
+    context: &Context<'_, '_>,
+    found: &mut Vec<&'e IdedExpr>,
+) {
     let Expr::Call(call) = &part.expr else {
         return found.push(part);
     };
@@ -37,7 +42,9 @@ fn collect<'e>(part: &'e IdedExpr, wanted: bool, context: &Context<'_, '_>, foun
             }
         }
         (operators::CONDITIONAL, [which, yes, no]) => {
-            let Some(chosen) = evaluate(which, context) else { return };
+            let Some(chosen) = evaluate(which, context) else {
+                return;
+            };
             collect(if chosen { yes } else { no }, wanted, context, found);
             collect(which, chosen, context, found);
         }
@@ -102,10 +109,16 @@ mod tests {
             (r#"!(this.a == 2 || this.c)"#, "a c"),
             (r#"!(this.a == 2 && this.c)"#, "a c"),
             (r#"!(this.a == 1 && this.c)"#, "c"),
-            (r#"this.list.exists(one, one == "y") || this.a == 3"#, "list"),
+            (
+                r#"this.list.exists(one, one == "y") || this.a == 3"#,
+                "list",
+            ),
             // A side that is unknown did not decide.
             (r#"this.absent == 1 || this.b == "off""#, "b"),
-            (r#"(this.c || this.a == 1) && (this.b == "off" || this.c)"#, "a b"),
+            (
+                r#"(this.c || this.a == 1) && (this.b == "off" || this.c)"#,
+                "a b",
+            ),
             (r#"this.c"#, ""),
             (r#"this.absent == 1"#, ""),
         ] {

@@ -107,8 +107,7 @@ fn unknown_is_never_true() {
 #[test]
 fn what_was_asked_for_is_known() {
     let world = world();
-    let source =
-        r#"facts["disk." + target.disk + ".scheduler"] == "x" || facts["secret"] == 1"#;
+    let source = r#"facts["disk." + target.disk + ".scheduler"] == "x" || facts["secret"] == 1"#;
     evaluate(source, &world);
     assert_eq!(world.facts.take_asked(), ["disk.vda.scheduler", "secret"]);
     assert_eq!(world.target.take_asked(), ["disk"]);

@@ -36,7 +36,9 @@ impl<'a> Machine<'a> {
             let above = above(key).filter_map(|key| self.facts.map.get_key_value(key));
             above.into_iter().find(|(_, fact)| is_unread(fact))
         };
-        found.or_else(unread).map(|(key, fact)| (key.as_str(), fact))
+        found
+            .or_else(unread)
+            .map(|(key, fact)| (key.as_str(), fact))
     }
 
     /// Returns the first fact of these keys, or one above them, that could not be read, and why.

@@ -59,7 +59,9 @@ pub(super) fn fill(text: &str, scene: &Scene<'_>, facts: &Facts, places: &[Place
 
 /// Returns the line that decides as `FILE:LINE`, or where else it was read.
 fn deciding_line(places: &[Place]) -> String {
-    places.first().map_or_else(|| "its configuration".to_owned(), Place::to_string)
+    places
+        .first()
+        .map_or_else(|| "its configuration".to_owned(), Place::to_string)
 }
 
 /// Returns the file whose line decides.

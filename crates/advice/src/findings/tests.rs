@@ -94,7 +94,12 @@ fn part_of_it(unread: &str) -> Facts {
     let mut facts = Facts::default();
     let said = FactKind::Configured;
     facts.unknown(unread, "denied", said, Place::from_text("/etc/vm.conf:2"));
-    facts.known("vm.1.cache", "unsafe", said, Place::from_text("/etc/vm.conf:3"));
+    facts.known(
+        "vm.1.cache",
+        "unsafe",
+        said,
+        Place::from_text("/etc/vm.conf:3"),
+    );
     facts.about(&Subject::new(["vm", "1"]));
     facts
 }
@@ -103,14 +108,23 @@ fn of_subject(violated: &str) -> Advice {
     let table = TABLE
         .replace("vm.*.disk.*", "vm.*")
         .replace("applies = 'parent.memory > 0'\n", "")
-        .replace(r#"this.cache == "unsafe" && facts["kernel.release"] != """#, violated);
+        .replace(
+            r#"this.cache == "unsafe" && facts["kernel.release"] != """#,
+            violated,
+        );
     check(&table)
 }
 
 fn of_machine(violated: &str) -> Advice {
     let table = TABLE
-        .replace("about = [\"vm.*.disk.*\"]\napplies = 'parent.memory > 0'\n", "")
-        .replace(r#"this.cache == "unsafe" && facts["kernel.release"] != """#, violated);
+        .replace(
+            "about = [\"vm.*.disk.*\"]\napplies = 'parent.memory > 0'\n",
+            "",
+        )
+        .replace(
+            r#"this.cache == "unsafe" && facts["kernel.release"] != """#,
+            violated,
+        );
     check(&table)
 }
 
@@ -127,7 +141,10 @@ fn judged(page: &Advice, facts: &Facts) -> Option<(Certainty, Vec<String>)> {
 fn what_may_stand_in_an_unread_file_is_unknown() {
     let unknown = |page: &Advice, facts: &Facts| {
         let judged = judged(page, facts);
-        assert_eq!(judged, Some((Certainty::Unknown, vec!["/etc/vm.conf:2".to_owned()])));
+        assert_eq!(
+            judged,
+            Some((Certainty::Unknown, vec!["/etc/vm.conf:2".to_owned()]))
+        );
     };
     // Of a subject: absent, asked whether there is one, compared, or looked for because it is missing.
     for violated in [
@@ -180,15 +197,23 @@ fn the_line_that_decides_is_marked() {
         let [one] = checked.findings.as_slice() else {
             panic!("{violated}: {checked:#?}")
         };
-        let Fix::Steps(remedy) = &one.fix else { panic!() };
+        let Fix::Steps(remedy) = &one.fix else {
+            panic!()
+        };
         remedy.steps[0].clone()
     };
     let says = |key: &str, value: &str| format!(r#"facts["db.{key}"] == "{value}""#);
-    let right_or_wrong = format!(r#"facts["db.commit"] in ["0", "2"] || {}"#, says("twice", "off"));
+    let right_or_wrong = format!(
+        r#"facts["db.commit"] in ["0", "2"] || {}"#,
+        says("twice", "off")
+    );
     assert_eq!(marked(&right_or_wrong, ""), "/etc/db.conf:2 /etc/db.conf");
     let role_first = format!("{} && {}", says("role", "auto"), says("twice", "off"));
     assert_eq!(marked(&role_first, ""), "/etc/db.conf:3 /etc/db.conf");
-    assert_eq!(marked(&role_first, "facts.db.twice"), "/etc/db.conf:2 /etc/db.conf");
+    assert_eq!(
+        marked(&role_first, "facts.db.twice"),
+        "/etc/db.conf:2 /etc/db.conf"
+    );
     let there = format!(r#"facts["db.commit"] != "" && {}"#, says("twice", "off"));
     assert_eq!(marked(&there, ""), "/etc/db.conf:2 /etc/db.conf");
     // A default decides: no line is at fault.

@@ -86,7 +86,8 @@ impl Walk {
             return;
         }
         let Some((key, value)) = line.text.split_once('=') else {
-            let why = "a line that is neither a section nor a setting; Samba does not start".to_owned();
+            let why =
+                "a line that is neither a section nor a setting; Samba does not start".to_owned();
             return builder.problem(self.section, place, Trouble::Unknown(why));
         };
         let value = value.trim();
@@ -160,7 +161,10 @@ fn depends_on_client(builder: &Builder<'_>, path: &Path) -> Result<bool, Fault> 
     // Behind the last macro, which is one letter.
     let end = rest.rsplit('%').next().unwrap_or_default();
     let end = end.get(1..).unwrap_or_default();
-    let names = match builder.files.list(Path::new(if dir.is_empty() { "/" } else { dir })) {
+    let names = match builder
+        .files
+        .list(Path::new(if dir.is_empty() { "/" } else { dir }))
+    {
         Ok(names) => names,
         Err(Fault::Absent) => return Ok(false),
         Err(fault) => return Err(fault),

@@ -17,7 +17,10 @@ fn testparm(main: &Path) -> Option<Result<Sections, String>> {
     let mut section = String::new();
     for line in stdout(&output).lines() {
         let line = line.trim();
-        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+        if let Some(name) = line
+            .strip_prefix('[')
+            .and_then(|line| line.strip_suffix(']'))
+        {
             section = name.to_lowercase();
             found.entry(section.clone()).or_default();
         } else if let Some((key, value)) = line.split_once('=') {
@@ -57,11 +60,29 @@ fn pick<'a>(dice: &mut Dice, of: &[&'a str]) -> &'a str {
 fn value_for(name: &str, dice: &mut Dice) -> &'static str {
     let plain = name.to_lowercase().replace([' ', '\t'], "");
     match plain.as_str() {
-        "serversigning" => pick(dice, &[
-            "no", "False", "0", "OFF", "disabled", "auto", "enabled", "1", "yes", "if_required", "desired",
-            "required", "mandatory", "forced", "default",
-        ]),
-        "serverminprotocol" | "minprotocol" => pick(dice, &["NT1", "core", "lanman1", "SMB2", "smb2_10", "SMB3"]),
+        "serversigning" => pick(
+            dice,
+            &[
+                "no",
+                "False",
+                "0",
+                "OFF",
+                "disabled",
+                "auto",
+                "enabled",
+                "1",
+                "yes",
+                "if_required",
+                "desired",
+                "required",
+                "mandatory",
+                "forced",
+                "default",
+            ],
+        ),
+        "serverminprotocol" | "minprotocol" => {
+            pick(dice, &["NT1", "core", "lanman1", "SMB2", "smb2_10", "SMB3"])
+        }
         "path" => pick(dice, &["/tmp", "/", "/var/tmp"]),
         _ => pick(dice, &["yes", "No", "1", "0", "TRUE", "false", "On", "off"]),
     }
@@ -71,8 +92,21 @@ fn lines(dice: &mut Dice, includes: &[&str], dir: &Path) -> String {
     let mut out = String::new();
     for _ in 0..dice.below(12) {
         match dice.below(8) {
-            0 => out.push_str(pick(dice, &["[global]\n", "[Globals]\n", "[a]\n", "[A]\n", "[b c]\n", "[B  C]\n"])),
-            1 => out.push_str(pick(dice, &["# x \\\n", "  ; server signing = no\n", "\n", "   \t\n"])),
+            0 => out.push_str(pick(
+                dice,
+                &[
+                    "[global]\n",
+                    "[Globals]\n",
+                    "[a]\n",
+                    "[A]\n",
+                    "[b c]\n",
+                    "[B  C]\n",
+                ],
+            )),
+            1 => out.push_str(pick(
+                dice,
+                &["# x \\\n", "  ; server signing = no\n", "\n", "   \t\n"],
+            )),
             2 if !includes.is_empty() => {
                 let name = pick(dice, includes);
                 out.push_str(&format!("  include = {}/{name}\n", dir.display()));
@@ -82,7 +116,10 @@ fn lines(dice: &mut Dice, includes: &[&str], dir: &Path) -> String {
                 let value = value_for(name, dice);
                 let equals = pick(dice, &[" = ", "=", "= \\\n   ", " \\\n =", "  =\t"]);
                 let end = pick(dice, &["\n", "  \n", "\r\n", "\\\n\n", " \\ \n \n"]);
-                out.push_str(&format!("{}{name}{equals}{value}{end}", pick(dice, &["", "  ", "\t"])));
+                out.push_str(&format!(
+                    "{}{name}{equals}{value}{end}",
+                    pick(dice, &["", "  ", "\t"])
+                ));
             }
         }
     }
@@ -105,8 +142,12 @@ fn signing(value: &str) -> &'static str {
 
 fn compare(ours: &Effective, theirs: &Sections, context: &str) -> usize {
     let global = &theirs["global"];
-    let said = |scope: ScopeId, key: &str| ours.value(scope, key).map(assay_conf::effective::Setting::text);
-    let ours_signing = said(ScopeId::ROOT, "server signing").map_or("default", |value| signing(&value));
+    let said = |scope: ScopeId, key: &str| {
+        ours.value(scope, key)
+            .map(assay_conf::effective::Setting::text)
+    };
+    let ours_signing =
+        said(ScopeId::ROOT, "server signing").map_or("default", |value| signing(&value));
     assert_eq!(ours_signing, global["server signing"], "{context}");
     let oldest = said(ScopeId::ROOT, "server min protocol").unwrap_or_else(|| "smb2_02".to_owned());
     // SMB2 and SMB3 stand for the dialects 2.10 and 3.11 as a limit from above; from below they are printed as written.
@@ -125,8 +166,15 @@ fn compare(ours: &Effective, theirs: &Sections, context: &str) -> usize {
             let Some(mine) = ours.value(id, key).filter(|said| said.scope == id) else {
                 continue;
             };
-            let printed = share.get(key).or(global.get(key)).map_or(default, String::as_str);
-            assert_eq!(is_true(&mine.text()), is_true(printed), "{name} {key}: {context}");
+            let printed = share
+                .get(key)
+                .or(global.get(key))
+                .map_or(default, String::as_str);
+            assert_eq!(
+                is_true(&mine.text()),
+                is_true(printed),
+                "{name} {key}: {context}"
+            );
             compared += 1;
         }
         let path = ours.value(id, "path").filter(|said| said.scope == id);
@@ -192,7 +240,10 @@ fn what_is_not_read_is_told() {
         let [problem] = all.problems.as_slice() else {
             panic!("{line}: {:?}", all.problems)
         };
-        assert!(problem.trouble.to_string().contains(told), "{line}: {problem}");
+        assert!(
+            problem.trouble.to_string().contains(told),
+            "{line}: {problem}"
+        );
         assert_eq!(problem.place.line, 2, "{line}");
     }
     // No client has a file of its own.
@@ -200,7 +251,15 @@ fn what_is_not_read_is_told() {
     std::fs::write(&main, text).unwrap();
     assert!(read(Program::Samba, &main).problems.is_empty());
     // Files that include each other end.
-    std::fs::write(&main, format!("include = {0}\ninclude = {0}\n", main.display())).unwrap();
+    std::fs::write(
+        &main,
+        format!("include = {0}\ninclude = {0}\n", main.display()),
+    )
+    .unwrap();
     let all = read(Program::Samba, &main);
-    assert!(all.problems.iter().any(|problem| problem.trouble == Trouble::Endless));
+    assert!(
+        all.problems
+            .iter()
+            .any(|problem| problem.trouble == Trouble::Endless)
+    );
 }

@@ -2,8 +2,8 @@
 
 use super::{cmdline, mount};
 use crate::collectors::services::{
-    apache, authorized_keys, certificates, databases, lines, mapped, openvpn, packages, postfix, power,
-    resolver, samba, spam, ssh, swap, timers, tls_lines,
+    apache, authorized_keys, certificates, databases, lines, mapped, openvpn, packages, postfix,
+    power, resolver, samba, spam, ssh, swap, timers, tls_lines,
 };
 use crate::collectors::{kernel, nginx, services, sysctl};
 use crate::harmless::LEFT_OUT;

@@ -52,7 +52,10 @@ fn firewall(g: &mut Gather<'_>, path: &str, document: &Document<'_>) {
             let fixed = value(tunnel, "ncp_enable").is_some_and(|(word, _)| word == "disabled");
             // What is used with who does not negotiate; before 2.5 it was called crypto.
             let mut ciphers: Vec<openvpn::Said> = Vec::new();
-            for (tag, option) in [("crypto", "cipher"), ("data_ciphers_fallback", "data-ciphers-fallback")] {
+            for (tag, option) in [
+                ("crypto", "cipher"),
+                ("data_ciphers_fallback", "data-ciphers-fallback"),
+            ] {
                 let cipher = value(tunnel, tag).filter(|(cipher, _)| is_word(cipher));
                 if let Some((cipher, node)) = cipher {
                     ciphers.push((option, cipher.to_uppercase(), place(node)));
@@ -91,7 +94,9 @@ fn firewall(g: &mut Gather<'_>, path: &str, document: &Document<'_>) {
                 false => openvpn::Mode::Tls,
             };
             if shared_key {
-                ciphers.iter_mut().for_each(|(option, ..)| *option = "cipher");
+                ciphers
+                    .iter_mut()
+                    .for_each(|(option, ..)| *option = "cipher");
             }
             let subject = format!("openvpn.{which}");
             openvpn::note_ciphers(g, &subject, &ciphers, mode, Some((2, 4, 0)));

@@ -117,7 +117,12 @@ impl Air {
     pub(super) fn overlapped(&self, channel: Channel) -> Vec<u16> {
         let band = Band::Two;
         let mut plan: Vec<u16> = self.plan.to_vec();
-        plan.retain(|number| channel.overlaps(Channel { band, number: *number }));
+        plan.retain(|number| {
+            channel.overlaps(Channel {
+                band,
+                number: *number,
+            })
+        });
         match self.plan.contains(&channel.number) {
             true => Vec::new(),
             false => plan,

@@ -96,7 +96,9 @@ impl Telling<'_> {
             kind: assay_model::FactKind::Runtime,
             subject: self.subject.clone(),
         };
-        self.facts.map.insert(format!("{}.{property}", self.subject), fact);
+        self.facts
+            .map
+            .insert(format!("{}.{property}", self.subject), fact);
     }
 
     fn count(&mut self, property: &str, count: &Count) {
@@ -244,7 +246,11 @@ impl Network<'_> {
         let first = self.old(|known| known.wpa1, |lines| lines.first_wpa);
         let tkip = self.old(|known| known.tkip, |lines| lines.tkip);
         let old = [("WPA1", &first), ("TKIP", &tkip)];
-        let old: Vec<&str> = old.iter().filter(|(_, count)| count.count > 0).map(|(name, _)| *name).collect();
+        let old: Vec<&str> = old
+            .iter()
+            .filter(|(_, count)| count.count > 0)
+            .map(|(name, _)| *name)
+            .collect();
         let place = tkip.place.as_ref().or(first.place.as_ref());
         tell.value("old", old, place);
         tell.count("wpa1", &first);
@@ -253,15 +259,25 @@ impl Network<'_> {
         let kinds: Vec<(String, Place)> = self
             .heard
             .iter()
-            .filter(|at| at.what.channel.is_none_or(|channel| channel.band != Band::Six))
+            .filter(|at| {
+                at.what
+                    .channel
+                    .is_none_or(|channel| channel.band != Band::Six)
+            })
             .filter_map(|at| {
-                let security = at.what.security.as_ref().filter(|known| known.is_protected())?;
+                let security = at
+                    .what
+                    .security
+                    .as_ref()
+                    .filter(|known| known.is_protected())?;
                 let lines = at.what.lines;
                 Some((security.name(), at.place(lines.security, lines.begin)))
             })
             .collect();
         let first = kinds.first().map(|(name, _)| name);
-        let unlike = kinds.iter().find(|(name, _)| first.is_some_and(|first| first != name));
+        let unlike = kinds
+            .iter()
+            .find(|(name, _)| first.is_some_and(|first| first != name));
         let place = unlike.map(|(_, place)| place.clone());
         let different: BTreeSet<&String> = kinds.iter().map(|(name, _)| name).collect();
         tell.value("kinds", different.len(), place.as_ref());
@@ -283,14 +299,37 @@ impl Network<'_> {
         let (mut off, mut needed, mut known) = (Count::default(), Count::default(), (false, false));
         let heard = self.heard.iter().map(|at| {
             let lines = at.what.lines;
-            (&at.what.security, lines, at.place(if lines.pmf > 0 { lines.pmf } else { lines.security }, lines.begin))
+            (
+                &at.what.security,
+                lines,
+                at.place(
+                    if lines.pmf > 0 {
+                        lines.pmf
+                    } else {
+                        lines.security
+                    },
+                    lines.begin,
+                ),
+            )
         });
         let configured = self.configured.iter().map(|at| {
             let lines = at.what.lines;
-            (&at.what.security, lines, at.place(if lines.pmf > 0 { lines.pmf } else { lines.security }, lines.begin))
+            (
+                &at.what.security,
+                lines,
+                at.place(
+                    if lines.pmf > 0 {
+                        lines.pmf
+                    } else {
+                        lines.security
+                    },
+                    lines.begin,
+                ),
+            )
         });
         for (security, _, place) in heard.chain(configured) {
-            let Some((security, pmf)) = security.as_ref().and_then(|one| Some((one, one.pmf?))) else {
+            let Some((security, pmf)) = security.as_ref().and_then(|one| Some((one, one.pmf?)))
+            else {
                 continue;
             };
             let is_off = pmf == Pmf::Off;

@@ -115,13 +115,34 @@ fn only_the_network_of_an_unread_line_is_unknown() {
     let good = scan(&[("78:8a:20:01:02:03", "Office", 2437, "Privacy")]);
     let others = [
         // A frequency of another band leaves its network out, and is no fault.
-        ("BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: 60480\n\tSSID: ad\n", None),
-        ("BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: 902.5\n\tSSID: ah\n", None),
-        ("BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: 69120.0\n\tSSID: ad\n", None),
-        ("BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: 5002\n\tSSID: j\n", None),
-        ("BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: 4940\n\tSSID: j\n", None),
-        ("BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: x\n\tSSID: bad\n", Some("wifi.network.bad")),
-        ("BSS 02:00:00:00:00:02(on wlan0)\n\tSSID: bad\n\tSupported rates: y*\n", Some("wifi.network.bad")),
+        (
+            "BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: 60480\n\tSSID: ad\n",
+            None,
+        ),
+        (
+            "BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: 902.5\n\tSSID: ah\n",
+            None,
+        ),
+        (
+            "BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: 69120.0\n\tSSID: ad\n",
+            None,
+        ),
+        (
+            "BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: 5002\n\tSSID: j\n",
+            None,
+        ),
+        (
+            "BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: 4940\n\tSSID: j\n",
+            None,
+        ),
+        (
+            "BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: x\n\tSSID: bad\n",
+            Some("wifi.network.bad"),
+        ),
+        (
+            "BSS 02:00:00:00:00:02(on wlan0)\n\tSSID: bad\n\tSupported rates: y*\n",
+            Some("wifi.network.bad"),
+        ),
         ("BSS zz\n\tSSID: bad\n", Some("wifi.network.lines of x")),
     ];
     for (other, unknown) in others {
@@ -135,11 +156,22 @@ fn only_the_network_of_an_unread_line_is_unknown() {
             }],
             &[],
         );
-        let unread = found.map.iter().filter(|(_, fact)| matches!(fact.value, FactValue::Unknown(_)));
+        let unread = found
+            .map
+            .iter()
+            .filter(|(_, fact)| matches!(fact.value, FactValue::Unknown(_)));
         let unread: Vec<&str> = unread.map(|(key, _)| key.as_str()).collect();
         assert_eq!(unread, Vec::from_iter(unknown), "{other}");
-        assert_eq!(found.get("wifi.network.Office.off_plan"), Some(&0.into()), "{other}");
-        assert_eq!(reading.other_bands, usize::from(unknown.is_none()), "{other}");
+        assert_eq!(
+            found.get("wifi.network.Office.off_plan"),
+            Some(&0.into()),
+            "{other}"
+        );
+        assert_eq!(
+            reading.other_bands,
+            usize::from(unknown.is_none()),
+            "{other}"
+        );
     }
 }
 
@@ -155,10 +187,22 @@ fn masked_addresses_are_read_and_tell_no_devices_apart() {
     ] {
         let one = scan(&[(address, "Office", 2437, "Privacy")]);
         let text = told(&[("x", &one)], &[]);
-        assert!(text.contains("wifi.network.Office.devices = 1"), "{address}: {text}");
-        let two = scan(&[(address, "Office", 2437, "Privacy"), (address, "Office", 2462, "Privacy")]);
+        assert!(
+            text.contains("wifi.network.Office.devices = 1"),
+            "{address}: {text}"
+        );
+        let two = scan(&[
+            (address, "Office", 2437, "Privacy"),
+            (address, "Office", 2462, "Privacy"),
+        ]);
         let text = told(&[("x", &two)], &[]);
-        assert!(text.contains("Office.devices = unknown"), "{address}: {text}");
-        assert!(!text.contains("Office.sharing") && text.contains("Office.wep = 0"), "{address}: {text}");
+        assert!(
+            text.contains("Office.devices = unknown"),
+            "{address}: {text}"
+        );
+        assert!(
+            !text.contains("Office.sharing") && text.contains("Office.wep = 0"),
+            "{address}: {text}"
+        );
     }
 }

@@ -277,7 +277,9 @@ impl Open {
                 let security = security.get_or_insert_default();
                 let before = (security.tkip, security.pmf);
                 suites(security, item);
-                if security.tkip && !before.0 && lines.tkip == 0 {
+                let pairwise =
+                    rest(item, "Pairwise ciphers").is_some_and(|all| all.contains("TKIP"));
+                if pairwise || (security.tkip && !before.0 && lines.tkip == 0) {
                     lines.tkip = number;
                 }
                 if self.section == Section::Rsn && security.pmf != before.1 {
@@ -356,7 +358,10 @@ fn overridden(mut one: Security, other: Security) -> Security {
 fn is_masked(text: &str) -> bool {
     let hidden = |byte: u8| byte.is_ascii_hexdigit() || b"xX*_?#.".contains(&byte);
     let parts: Vec<&str> = text.split([':', '-']).collect();
-    parts.len() == 6 && parts.iter().all(|part| part.len() == 2 && part.bytes().all(hidden))
+    parts.len() == 6
+        && parts
+            .iter()
+            .all(|part| part.len() == 2 && part.bytes().all(hidden))
 }
 
 fn suites(security: &mut Security, item: &str) {

@@ -39,7 +39,13 @@ pub(crate) const GROUPS: [&str; 6] = [
 /// Groups that may carry a version: `mariadb-10.11`.
 const VERSIONED: [&str; 3] = ["mysqld", "mariadb", "mariadbd"];
 /// Lines that include files.
-const INCLUDES: [&str; 5] = ["!include", "!includedir", "include", "include_dir", "include_if_exists"];
+const INCLUDES: [&str; 5] = [
+    "!include",
+    "!includedir",
+    "include",
+    "include_dir",
+    "include_if_exists",
+];
 /// Words before the name of an option that say how it is meant.
 const PREFIXES: [&str; 4] = ["loose_", "skip_", "disable_", "enable_"];
 /// How many files one may include, all in all.
@@ -84,8 +90,14 @@ fn postgresql(g: &mut Gather<'_>) {
                 continue;
             }
             let usual = format!("{DATA}/{name}");
-            let data = all.last("data_directory").map_or(usual, |said| said.value.clone());
-            all.read_file(g, &format!("{}/{ALTERED}", data.trim_end_matches('/')), None);
+            let data = all
+                .last("data_directory")
+                .map_or(usual, |said| said.value.clone());
+            all.read_file(
+                g,
+                &format!("{}/{ALTERED}", data.trim_end_matches('/')),
+                None,
+            );
             let subject = format!("postgresql.cluster.{name}");
             all.note_missing(g, &subject);
             for key in SWITCHES {
@@ -148,9 +160,16 @@ impl Server {
     fn reads(&self, group: &str) -> Read {
         if GROUPS.contains(&group) {
             let of_mariadb = !["mysqld", "server"].contains(&group);
-            return if of_mariadb && self.mysql { Read::No } else { Read::Yes };
+            return if of_mariadb && self.mysql {
+                Read::No
+            } else {
+                Read::Yes
+            };
         }
-        let Some((name, version)) = group.rsplit_once('-').filter(|(name, _)| VERSIONED.contains(name)) else {
+        let Some((name, version)) = group
+            .rsplit_once('-')
+            .filter(|(name, _)| VERSIONED.contains(name))
+        else {
             return Read::No;
         };
         let numbers = version.split_once('.').and_then(|(major, minor)| {
@@ -159,7 +178,11 @@ impl Server {
         match (numbers, self.version) {
             (None, _) => Read::No,
             (Some(_), None) => Read::Perhaps,
-            (Some(group), Some(version)) if group == version && !(self.mysql && name != "mysqld") => Read::Yes,
+            (Some(group), Some(version))
+                if group == version && !(self.mysql && name != "mysqld") =>
+            {
+                Read::Yes
+            }
             _ => Read::No,
         }
     }
@@ -182,6 +205,8 @@ struct Lines {
     said: Vec<Said>,
     /// Files that could not be read: how many settings came before, why, and where that was noticed.
     missing: Vec<(usize, String, Place)>,
+    /// The server refuses this configuration: a file that it wants is not there. What it runs with is not known.
+    refused: bool,
     /// Of option files with groups, who reads them.
     server: Option<Server>,
 }
@@ -193,6 +218,7 @@ impl Lines {
             files: 0,
             said: Vec::new(),
             missing: Vec::new(),
+            refused: false,
             server,
         }
     }
@@ -204,7 +230,10 @@ impl Lines {
 
     /// The last word on a key.
     fn last(&self, key: &str) -> Option<&Said> {
-        self.said.iter().rev().find(|said| said.name == key && !said.perhaps)
+        self.said
+            .iter()
+            .rev()
+            .find(|said| said.name == key && !said.perhaps)
     }
 
     /// Reads a file and those that it includes. A main file that does not exist says nothing; one that is
@@ -225,7 +254,10 @@ impl Lines {
         for (number, line) in text.lines().enumerate() {
             match understood(line) {
                 Some(Line::Group(name)) => {
-                    reads = self.server.as_ref().map_or(Read::No, |server| server.reads(name));
+                    reads = self
+                        .server
+                        .as_ref()
+                        .map_or(Read::No, |server| server.reads(name));
                 }
                 Some(Line::Include(how, target)) => {
                     let at = super::lines::place(path, number, line);
@@ -245,7 +277,13 @@ impl Lines {
         }
     }
 
-    fn read_included(&mut self, g: &Gather<'_>, from: &str, (how, target): (&str, &str), at: &Place) {
+    fn read_included(
+        &mut self,
+        g: &Gather<'_>,
+        from: &str,
+        (how, target): (&str, &str),
+        at: &Place,
+    ) {
         if target == LEFT_OUT || (how.starts_with('!') && !target.starts_with('/')) {
             let why = "a name that is not followed here";
             return self.lacks(target, why, Some(at));
@@ -258,19 +296,30 @@ impl Lines {
             "!includedir" => ".cnf",
             // PostgreSQL goes on without it, and says so.
             "include_if_exists" if g.host.exists(Path::new(&*target)).is_ok_and(|is| !is) => return,
-            _ => return self.read_file(g, &target, Some(at)),
+            _ => {
+                let there = g.host.exists(Path::new(&*target));
+                self.refused |= how != "!include" && there.is_ok_and(|is| !is);
+                return self.read_file(g, &target, Some(at));
+            }
         };
         let mut names = match g.host.list(Path::new(&*target)) {
             Ok(names) => names.iter().map(|name| lossy(name)).collect::<Vec<_>>(),
             // Directories of the distribution are empty at first, and copies of a machine lack those.
             Err(error) if error.is_absent() && is_usual(from, &target) => return,
-            Err(error) => return self.lacks(&target, &error.reason(), Some(at)),
+            Err(error) => {
+                self.refused |= error.is_absent();
+                return self.lacks(&target, &error.reason(), Some(at));
+            }
         };
         // MariaDB reads files whose names begin with a dot, too.
         names.retain(|name| name.ends_with(end) && (end == ".cnf" || !name.starts_with('.')));
         names.sort();
         for name in names {
-            self.read_file(g, &format!("{}/{name}", target.trim_end_matches('/')), Some(at));
+            self.read_file(
+                g,
+                &format!("{}/{name}", target.trim_end_matches('/')),
+                Some(at),
+            );
         }
     }
 
@@ -295,18 +344,31 @@ impl Lines {
     /// line says it again.
     fn note(&self, g: &mut Gather<'_>, subject: &str, key: &str, (default, told): (&str, &str)) {
         let fact = format!("{subject}.{key}");
-        let last = self.said.iter().rposition(|said| said.name == key && !said.perhaps);
-        let hidden = self.missing.iter().any(|(before, ..)| last.is_none_or(|last| *before > last));
-        if hidden {
+        let last = self
+            .said
+            .iter()
+            .rposition(|said| said.name == key && !said.perhaps);
+        let hidden = self
+            .missing
+            .iter()
+            .any(|(before, ..)| last.is_none_or(|last| *before > last));
+        let found = last.map(|at| &self.said[at]);
+        // A line that is right proves nothing while the server does not take the file; one that is not is told.
+        let right = found.is_some_and(|said| said.value == default);
+        if hidden || (self.refused && right) {
             return;
         }
-        let found = last.map(|at| &self.said[at]);
         let value = found.map_or(default, |said| said.value.as_str());
         let later = self.said.iter().skip(last.map_or(0, |at| at + 1));
         let mut perhaps = later.filter(|said| said.name == key && said.value != value);
         let unknown = match (perhaps.next(), found) {
-            (Some(said), _) => Some(("its group counts for one version, and that of the server is not known", said)),
-            (None, Some(said)) if value.contains('(') => Some(("no value that is understood here", said)),
+            (Some(said), _) => Some((
+                "its group counts for one version, and that of the server is not known",
+                said,
+            )),
+            (None, Some(said)) if value.contains('(') => {
+                Some(("no value that is understood here", said))
+            }
             _ => None,
         };
         match (unknown, found) {
@@ -329,7 +391,9 @@ impl Lines {
 /// Whether a directory is one that the packages of Debian and Red Hat make for files of the administrator.
 fn is_usual(from: &str, dir: &str) -> bool {
     let dir = dir.trim_end_matches('/');
-    let of_cluster = Path::new(from).parent().is_some_and(|beside| Path::new(dir) == beside.join("conf.d"));
+    let of_cluster = Path::new(from)
+        .parent()
+        .is_some_and(|beside| Path::new(dir) == beside.join("conf.d"));
     let usual = [
         "/etc/my.cnf.d",
         "/etc/mysql/conf.d",
@@ -399,7 +463,11 @@ fn plainly(name: &str, value: Option<&str>) -> (String, String) {
 /// The names that are asked for.
 pub(crate) fn names() -> Vec<&'static str> {
     let innodb = INNODB.iter().map(|(key, _)| *key);
-    SWITCHES.into_iter().chain(innodb).chain(DATA_DIRECTORIES).collect()
+    SWITCHES
+        .into_iter()
+        .chain(innodb)
+        .chain(DATA_DIRECTORIES)
+        .collect()
 }
 
 /// Whether a file is one of those that are read.
@@ -419,7 +487,9 @@ pub(crate) fn may_be_listed(dir: &str) -> bool {
 /// Whether a group may be one that the server reads.
 fn is_of_server(group: &str) -> bool {
     let version = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-    let name = group.rsplit_once('-').filter(|(_, rest)| rest.bytes().all(version));
+    let name = group
+        .rsplit_once('-')
+        .filter(|(_, rest)| rest.bytes().all(version));
     GROUPS.contains(&name.map_or(group, |(name, _)| name)) || GROUPS.contains(&group)
 }
 

@@ -10,7 +10,12 @@ pub(crate) const DIR: &str = "/etc/openvpn/";
 const DIRS: [&str; 3] = ["/etc/openvpn", "/etc/openvpn/server", "/etc/openvpn/client"];
 
 /// Options whose value is a cipher, or several with colons between.
-pub(crate) const CIPHERS: [&str; 4] = ["cipher", "data-ciphers", "ncp-ciphers", "data-ciphers-fallback"];
+pub(crate) const CIPHERS: [&str; 4] = [
+    "cipher",
+    "data-ciphers",
+    "ncp-ciphers",
+    "data-ciphers-fallback",
+];
 /// Options whose value is asked for.
 pub(crate) const KEYS: [&str; 8] = [
     "cipher",
@@ -39,8 +44,8 @@ pub(crate) const FLAGS: [&str; 12] = [
 ];
 /// What the names of ciphers begin with.
 pub(crate) const FAMILIES: [&str; 15] = [
-    "AES", "ARIA", "BF", "CAMELLIA", "CAST", "CHACHA", "DEFAULT", "DES", "DESX", "ID", "IDEA", "NONE", "RC", "SEED",
-    "SM",
+    "AES", "ARIA", "BF", "CAMELLIA", "CAST", "CHACHA", "DEFAULT", "DES", "DESX", "ID", "IDEA",
+    "NONE", "RC", "SEED", "SM",
 ];
 /// Ciphers with blocks of 64 bits.
 const SMALL: [&str; 6] = ["BF-", "CAST5-", "DES-", "DESX-", "IDEA-", "RC2-"];
@@ -93,7 +98,9 @@ fn file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, u32, 
         let place = super::lines::place(path, number, line);
         match option {
             "secret" | "<secret>" => mode = Mode::Static,
-            "tls-server" | "tls-client" | "client" | "server" | "server-bridge" if mode == Mode::Unsaid => {
+            "tls-server" | "tls-client" | "client" | "server" | "server-bridge"
+                if mode == Mode::Unsaid =>
+            {
                 mode = Mode::Tls;
             }
             "config" => {
@@ -123,7 +130,12 @@ fn file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, u32, 
 }
 
 /// Whether what an option says is used.
-fn counts(option: &str, said: &[Said], mode: Mode, version: Option<(u32, u32, u32)>) -> Option<bool> {
+fn counts(
+    option: &str,
+    said: &[Said],
+    mode: Mode,
+    version: Option<(u32, u32, u32)>,
+) -> Option<bool> {
     let there = |name: &str| said.iter().any(|(option, ..)| *option == name);
     match (option, mode) {
         // Nothing is negotiated with a static key.
@@ -152,7 +164,8 @@ pub(crate) fn note_ciphers(
     };
     let small = |name: &&str| SMALL.iter().any(|begin| name.starts_with(begin));
     let none = |name: &&str| *name == "NONE";
-    let kinds: [(&str, &dyn Fn(&&str) -> bool); 2] = [("small_blocks", &small), ("unencrypted", &none)];
+    let kinds: [(&str, &dyn Fn(&&str) -> bool); 2] =
+        [("small_blocks", &small), ("unencrypted", &none)];
     for (fact, is) in kinds {
         let key = format!("{subject}.{fact}");
         let (mut found, mut place): (Vec<String>, Option<&Place>) = (Vec::new(), None);
@@ -177,7 +190,8 @@ pub(crate) fn note_ciphers(
         }
         match (place, open) {
             (None, Some(open)) => {
-                let why = "whether `cipher` counts depends on the version of OpenVPN, which is not known";
+                let why =
+                    "whether `cipher` counts depends on the version of OpenVPN, which is not known";
                 g.facts.unknown(key, why, FactKind::Configured, open);
             }
             _ => {
@@ -215,7 +229,8 @@ fn is_value(option: &str, value: &str) -> bool {
     if CIPHERS.contains(&option) {
         return value.len() <= 200 && value.split(':').all(is_cipher);
     }
-    let byte = |byte: u8| byte.is_ascii_digit() || b"-.:".contains(&byte) || byte.is_ascii_uppercase();
+    let byte =
+        |byte: u8| byte.is_ascii_digit() || b"-.:".contains(&byte) || byte.is_ascii_uppercase();
     let words = [
         "no", "yes", "adaptive", "lzo", "lz4", "lz4-v2", "stub", "stub-v2", "migrate",
     ];
@@ -225,7 +240,9 @@ fn is_value(option: &str, value: &str) -> bool {
 fn is_cipher(name: &str) -> bool {
     let name = name.strip_prefix('?').unwrap_or(name).to_ascii_uppercase();
     let known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    let family = name.find(|c: char| !c.is_ascii_uppercase()).unwrap_or(name.len());
+    let family = name
+        .find(|c: char| !c.is_ascii_uppercase())
+        .unwrap_or(name.len());
     name.len() <= 32 && name.bytes().all(known) && FAMILIES.contains(&&name[..family])
 }
 
@@ -239,7 +256,8 @@ mod tests {
     const FILE: &str = "/etc/openvpn/server/a.conf";
 
     fn fact(text: &str, version: &str, name: &str) -> Option<Fact> {
-        let status = format!("Package: openvpn\nStatus: install ok installed\nVersion: {version}\n");
+        let status =
+            format!("Package: openvpn\nStatus: install ok installed\nVersion: {version}\n");
         let mut host = Recorded::new().file(FILE, text);
         if !version.is_empty() {
             host = host.file(packages::STATUS, &*status);
@@ -247,7 +265,10 @@ mod tests {
         let host = crate::Redacted::new(&host, false);
         let mut g = Gather::new(&host);
         collect(&mut g);
-        g.facts.map.get(&format!("openvpn.server-0.{name}")).cloned()
+        g.facts
+            .map
+            .get(&format!("openvpn.server-0.{name}"))
+            .cloned()
     }
 
     fn value(text: &str, version: &str, name: &str) -> Option<Value> {
@@ -265,24 +286,72 @@ mod tests {
         let new = "2.6.3-1+deb12u3";
         for (text, version, expected) in [
             ("dev tun\ncipher BF-CBC\n", "", json!(["BF-CBC"])),
-            ("dev tun\nsecret k\ncipher bf-cbc # old\n", new, json!(["BF-CBC"])),
-            ("<secret>\nabc\n</secret>\n--cipher \"DES-EDE3-CBC\"\n", new, json!(["DES-EDE3-CBC"])),
+            (
+                "dev tun\nsecret k\ncipher bf-cbc # old\n",
+                new,
+                json!(["BF-CBC"]),
+            ),
+            (
+                "<secret>\nabc\n</secret>\n--cipher \"DES-EDE3-CBC\"\n",
+                new,
+                json!(["DES-EDE3-CBC"]),
+            ),
             ("client\ncipher BF-CBC\n", old, json!(["BF-CBC"])),
             ("client\ncipher BF-CBC\n", new, json!([])),
             ("client\ncipher BF-CBC\n", "", json!("unknown")),
             ("client\ncipher AES-256-CBC\n", "", json!([])),
-            ("client\ndata-ciphers AES-256-GCM:BF-CBC\ndata-ciphers-fallback BF-CBC\n", "", json!(["BF-CBC"])),
-            ("client\ndata-ciphers AES-256-GCM:?CAST5-CBC\n", new, json!(["CAST5-CBC"])),
-            ("client\ndata-ciphers AES-256-GCM\ndata-ciphers-fallback DES-CBC\n", new, json!(["DES-CBC"])),
-            ("client\ncipher BF-CBC\ndata-ciphers-fallback AES-128-CBC\n", old, json!([])),
-            ("client\nncp-ciphers RC2-CBC\ndata-ciphers AES-128-GCM\n", old, json!([])),
-            ("client\nncp-ciphers RC2-CBC:IDEA-CBC\n", "2.4.7-1", json!(["RC2-CBC", "IDEA-CBC"])),
-            ("secret k\ndata-ciphers BF-CBC\ncipher AES-256-CBC\n", new, json!([])),
-            ("client\ncipher BF-CBC\ncipher AES-256-GCM\n", old, json!([])),
+            (
+                "client\ndata-ciphers AES-256-GCM:BF-CBC\ndata-ciphers-fallback BF-CBC\n",
+                "",
+                json!(["BF-CBC"]),
+            ),
+            (
+                "client\ndata-ciphers AES-256-GCM:?CAST5-CBC\n",
+                new,
+                json!(["CAST5-CBC"]),
+            ),
+            (
+                "client\ndata-ciphers AES-256-GCM\ndata-ciphers-fallback DES-CBC\n",
+                new,
+                json!(["DES-CBC"]),
+            ),
+            (
+                "client\ncipher BF-CBC\ndata-ciphers-fallback AES-128-CBC\n",
+                old,
+                json!([]),
+            ),
+            (
+                "client\nncp-ciphers RC2-CBC\ndata-ciphers AES-128-GCM\n",
+                old,
+                json!([]),
+            ),
+            (
+                "client\nncp-ciphers RC2-CBC:IDEA-CBC\n",
+                "2.4.7-1",
+                json!(["RC2-CBC", "IDEA-CBC"]),
+            ),
+            (
+                "secret k\ndata-ciphers BF-CBC\ncipher AES-256-CBC\n",
+                new,
+                json!([]),
+            ),
+            (
+                "client\ncipher BF-CBC\ncipher AES-256-GCM\n",
+                old,
+                json!([]),
+            ),
         ] {
-            assert_eq!(value(text, version, "small_blocks"), Some(expected), "{text} {version}");
+            assert_eq!(
+                value(text, version, "small_blocks"),
+                Some(expected),
+                "{text} {version}"
+            );
         }
-        let marked = fact(&format!("{TLS}cipher BF-CBC\ndata-ciphers AES-256-GCM:BF-CBC\n"), new, "small_blocks");
+        let marked = fact(
+            &format!("{TLS}cipher BF-CBC\ndata-ciphers AES-256-GCM:BF-CBC\n"),
+            new,
+            "small_blocks",
+        );
         assert_eq!(marked.and_then(|fact| fact.place.line()), Some(3));
         assert_eq!(value(TLS, new, "small_blocks"), None);
     }
@@ -295,17 +364,35 @@ mod tests {
             ("client\ncipher none\n", "2.4.7-1", json!(["NONE"])),
             ("client\ncipher none\n", "2.6.3-1", json!([])),
             ("client\ncipher none\n", "", json!("unknown")),
-            ("client\ndata-ciphers AES-256-GCM:none\n", "2.6.3-1", json!(["NONE"])),
-            ("client\ndata-ciphers-fallback none\n", "2.6.3-1", json!(["NONE"])),
+            (
+                "client\ndata-ciphers AES-256-GCM:none\n",
+                "2.6.3-1",
+                json!(["NONE"]),
+            ),
+            (
+                "client\ndata-ciphers-fallback none\n",
+                "2.6.3-1",
+                json!(["NONE"]),
+            ),
         ] {
-            assert_eq!(value(text, version, "unencrypted"), Some(expected), "{text} {version}");
+            assert_eq!(
+                value(text, version, "unencrypted"),
+                Some(expected),
+                "{text} {version}"
+            );
         }
     }
 
     #[test]
     fn what_is_not_understood_is_unknown() {
-        assert_eq!(value("cipher hunter2\n", "", "cipher"), Some(json!("unknown")));
-        assert_eq!(value("cipher AES-256-GCM\nconfig more.conf\n", "", "cipher"), Some(json!("AES-256-GCM")));
+        assert_eq!(
+            value("cipher hunter2\n", "", "cipher"),
+            Some(json!("unknown"))
+        );
+        assert_eq!(
+            value("cipher AES-256-GCM\nconfig more.conf\n", "", "cipher"),
+            Some(json!("AES-256-GCM"))
+        );
         let host = Recorded::new().file(FILE, "config more.conf\n");
         let mut g = Gather::new(&host);
         collect(&mut g);
@@ -318,7 +405,10 @@ mod tests {
     fn what_is_kept_stays_the_same() {
         for (line, kept) in [
             ("cipher none", "cipher none"),
-            ("--data-ciphers ?AES-256-GCM:chacha20-poly1305 # x", "data-ciphers ?AES-256-GCM:chacha20-poly1305"),
+            (
+                "--data-ciphers ?AES-256-GCM:chacha20-poly1305 # x",
+                "data-ciphers ?AES-256-GCM:chacha20-poly1305",
+            ),
             ("cipher secret", "cipher (withheld)"),
             ("cipher 'BF-CBC'", "cipher BF-CBC"),
             ("secret /home/alice/key", "secret"),

@@ -68,25 +68,83 @@ pub(crate) const NAMES: [&str; 31] = [
 ];
 /// Values of the settings above, in lower case and with `_` for blanks.
 pub(crate) const VALUES: [&str; 66] = [
-    "yes", "no", "true", "false", "on", "off", "0", "1", "auto", "default", "mandatory", "disabled", "enabled",
-    "required", "force", "forced", "enforced", "desired", "if_required", "core", "coreplus", "core+", "lanman1",
-    "lanman2", "nt1", "smb2", "smb2_02", "smb2_10", "smb2_22", "smb2_24", "smb3", "smb3_00", "smb3_02",
-    "smb3_10", "smb3_11", "user", "domain", "ads", "share", "server", "never", "bad_user", "bad_password",
-    "bad_uid", "file", "registry", "standalone_server", "standalone", "member_server", "member",
-    "classic_primary_domain_controller", "classic_backup_domain_controller", "active_directory_domain_controller",
-    "domain_controller", "dc", "ipa_domain_controller", "primary_classic_domain_controller",
-    "backup_classic_domain_controller", "pdc", "bdc", "netbios_backup_domain_controller", "bad_passwd", "baduser",
-    "badpassword", "baduid", "tdb",
+    "yes",
+    "no",
+    "true",
+    "false",
+    "on",
+    "off",
+    "0",
+    "1",
+    "auto",
+    "default",
+    "mandatory",
+    "disabled",
+    "enabled",
+    "required",
+    "force",
+    "forced",
+    "enforced",
+    "desired",
+    "if_required",
+    "core",
+    "coreplus",
+    "core+",
+    "lanman1",
+    "lanman2",
+    "nt1",
+    "smb2",
+    "smb2_02",
+    "smb2_10",
+    "smb2_22",
+    "smb2_24",
+    "smb3",
+    "smb3_00",
+    "smb3_02",
+    "smb3_10",
+    "smb3_11",
+    "user",
+    "domain",
+    "ads",
+    "share",
+    "server",
+    "never",
+    "bad_user",
+    "bad_password",
+    "bad_uid",
+    "file",
+    "registry",
+    "standalone_server",
+    "standalone",
+    "member_server",
+    "member",
+    "classic_primary_domain_controller",
+    "classic_backup_domain_controller",
+    "active_directory_domain_controller",
+    "domain_controller",
+    "dc",
+    "ipa_domain_controller",
+    "primary_classic_domain_controller",
+    "backup_classic_domain_controller",
+    "pdc",
+    "bdc",
+    "netbios_backup_domain_controller",
+    "bad_passwd",
+    "baduser",
+    "badpassword",
+    "baduid",
+    "tdb",
 ];
 /// Settings whose value is the name of an account, of which only root's is kept.
 pub(crate) const ACCOUNTS: [&str; 2] = ["forceuser", "guestaccount"];
 /// Directories of the system, which nobody should share with guests.
 pub(crate) const SYSTEM: [&str; 14] = [
-    "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/proc", "/root", "/sbin", "/sys", "/usr", "/usr/bin",
-    "/var",
+    "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/proc", "/root", "/sbin", "/sys",
+    "/usr", "/usr/bin", "/var",
 ];
 /// Sections that are called so everywhere.
-pub(crate) const SECTIONS: [&str; 6] = ["homes", "printers", "print$", "netlogon", "sysvol", "ipc$"];
+pub(crate) const SECTIONS: [&str; 6] =
+    ["homes", "printers", "print$", "netlogon", "sysvol", "ipc$"];
 /// Stands for a value that is somebody's text.
 const LEFT_OUT: &str = "(left-out)";
 
@@ -144,7 +202,9 @@ fn is_true(said: &Setting) -> bool {
 /// `samba.role`: `dc`, `member` or `standalone`.
 fn note_role(g: &mut Gather<'_>, all: &Effective) {
     let ask = |name| all.certain(ScopeId::ROOT, name);
-    let (Ok(role), Ok(logons), Ok(security)) = (ask("serverrole"), ask("domainlogons"), ask("security")) else {
+    let (Ok(role), Ok(logons), Ok(security)) =
+        (ask("serverrole"), ask("domainlogons"), ask("security"))
+    else {
         return;
     };
     let text = |said: Option<&Setting>| said.map(|said| said.text().to_ascii_lowercase());
@@ -262,16 +322,18 @@ impl<'a> Share<'a> {
             g.facts
                 .unknown(&*subject, why, FactKind::Configured, &said.place);
         }
-        let mut switch = |property: &str, said: Option<&Setting>, holds: &dyn Fn(&Setting) -> bool| {
-            let fact = format!("{subject}.{property}");
-            match said {
-                Some(said) => {
-                    let place = Place::from(&said.place);
-                    g.facts.known(fact, holds(said), FactKind::Configured, place);
+        let mut switch =
+            |property: &str, said: Option<&Setting>, holds: &dyn Fn(&Setting) -> bool| {
+                let fact = format!("{subject}.{property}");
+                match said {
+                    Some(said) => {
+                        let place = Place::from(&said.place);
+                        g.facts
+                            .known(fact, holds(said), FactKind::Configured, place);
+                    }
+                    None => g.facts.known(fact, false, FactKind::Default, "smb.conf(5)"),
                 }
-                None => g.facts.known(fact, false, FactKind::Default, "smb.conf(5)"),
-            }
-        };
+            };
         let guest = self.find("guestok");
         switch("guest", guest, &is_true);
         switch("writable", self.find("readonly"), &|said| !is_true(said));
@@ -283,8 +345,12 @@ impl<'a> Share<'a> {
                 text => text,
             };
             let place = Place::from(&path.place);
-            g.facts
-                .known(format!("{subject}.path"), value, FactKind::Configured, place);
+            g.facts.known(
+                format!("{subject}.path"),
+                value,
+                FactKind::Configured,
+                place,
+            );
         }
         g.about(["samba.share", name]);
         guest.filter(|said| is_true(said))
@@ -298,7 +364,8 @@ fn note_guests(g: &mut Gather<'_>, all: &Effective, by_share: Option<&Setting>) 
     let account = counting(all, ScopeId::ROOT, "guestaccount");
     if let Some(line) = by_share.or(mapped) {
         let place = Place::from(&line.place);
-        g.facts.known("samba.guests", true, FactKind::Configured, place);
+        g.facts
+            .known("samba.guests", true, FactKind::Configured, place);
     }
     if let Some(account) = account {
         let root = account.text() == "root";
@@ -312,7 +379,11 @@ fn note_guests(g: &mut Gather<'_>, all: &Effective, by_share: Option<&Setting>) 
 pub(crate) fn may_be(path: &str) -> bool {
     let name = path.strip_prefix(DIR).filter(|rest| !rest.contains("/."));
     name.is_some_and(|name| {
-        name.split('/').count() <= 2 && name.rsplit('/').next().is_some_and(|name| name.contains("conf"))
+        name.split('/').count() <= 2
+            && name
+                .rsplit('/')
+                .next()
+                .is_some_and(|name| name.contains("conf"))
     })
 }
 

@@ -40,11 +40,13 @@ fn the_last_word_of_a_cluster_counts_and_is_named() {
 #[test]
 fn groups_prefixes_and_dashes_of_mariadb() {
     let text = "[client]\ninnodb_doublewrite=0\n!includedir /etc/mysql/mariadb.conf.d/\n";
-    let host = with_version("1:10.11.6-0+deb12u1").file("/etc/mysql/my.cnf", text).file(
-        "/etc/mysql/mariadb.conf.d/50-server.cnf",
-        "[mariadb-10.11]\nskip-innodb-doublewrite\n[mysqldump]\nskip_innodb_doublewrite=0\n\
+    let host = with_version("1:10.11.6-0+deb12u1")
+        .file("/etc/mysql/my.cnf", text)
+        .file(
+            "/etc/mysql/mariadb.conf.d/50-server.cnf",
+            "[mariadb-10.11]\nskip-innodb-doublewrite\n[mysqldump]\nskip_innodb_doublewrite=0\n\
          [mysqld]\nloose-innodb_flush_log_at_trx_commit = 2 # fast\n",
-    );
+        );
     let found = facts(&host);
     assert_eq!(found.str("mariadb.innodb_doublewrite"), Some("off"));
     assert_eq!(
@@ -88,7 +90,8 @@ fn a_capture_says_the_same_and_nothing_else() {
 }
 
 fn with_version(version: &str) -> Recorded {
-    let status = format!("Package: mariadb-server\nStatus: install ok installed\nVersion: {version}\n");
+    let status =
+        format!("Package: mariadb-server\nStatus: install ok installed\nVersion: {version}\n");
     Recorded::new().file(packages::STATUS, &*status)
 }
 
@@ -111,7 +114,11 @@ fn groups_of_other_versions_are_not_read() {
         ("1:10.11.6-0+deb12u1", "[mariadb-10.3]=2", "1"),
         ("1:10.11.6-0+deb12u1", "[mariadb-10.11]=2", "2"),
         ("1:10.11.6-0+deb12u1", "[mariadbd-10.11]=2", "2"),
-        ("1:10.11.6-0+deb12u1", "[mysqld-10.11]=0\n[mysqld-5.7]=1", "0"),
+        (
+            "1:10.11.6-0+deb12u1",
+            "[mysqld-10.11]=0\n[mysqld-5.7]=1",
+            "0",
+        ),
         ("1:10.11.6-0+deb12u1", "[server-10.11]=2", "1"),
         ("1:10.11.6-0+deb12u1", "[galera-10.11]=2", "1"),
         ("1:10.11.6-0+deb12u1", "[mariadb-10.11.6]=2", "1"),
@@ -123,11 +130,25 @@ fn groups_of_other_versions_are_not_read() {
         ("", "[mariadb-10.3]=2\n[mysqld]=1", "1"),
         ("", "[mariadb-10.3]=1", "1"),
     ] {
-        let host = if version.is_empty() { Recorded::new() } else { with_version(version) };
-        assert_eq!(ask(host, groups).str(commit), Some(expected), "{version} {groups}");
+        let host = if version.is_empty() {
+            Recorded::new()
+        } else {
+            with_version(version)
+        };
+        assert_eq!(
+            ask(host, groups).str(commit),
+            Some(expected),
+            "{version} {groups}"
+        );
     }
-    assert!(is_unknown(&ask(Recorded::new(), "[mariadb-10.3]=2"), commit));
-    assert!(is_unknown(&ask(Recorded::new(), "[mysqld]=1\n[mariadb-10.11]=0"), commit));
+    assert!(is_unknown(
+        &ask(Recorded::new(), "[mariadb-10.3]=2"),
+        commit
+    ));
+    assert!(is_unknown(
+        &ask(Recorded::new(), "[mysqld]=1\n[mariadb-10.11]=0"),
+        commit
+    ));
     let status = "Package: mysql-server-8.0\nStatus: install ok installed\nVersion: 8.0.36-0ubuntu0.22.04.1\n";
     let mysql = || Recorded::new().file(packages::STATUS, status);
     assert_eq!(ask(mysql(), "[mariadb]=2").str(commit), Some("1"));
@@ -146,11 +167,19 @@ fn what_a_missing_file_may_say_is_unknown() {
         ("include 'my file.conf'\n", None),
         ("include 'denied.conf'\n", None),
         ("include_if_exists 'denied.conf'\n", None),
+        ("include 'missing.conf'\nfsync = on\n", None),
+        ("include_dir 'nowhere'\nfsync = on\n", None),
+        ("include 'denied.conf'\nfsync = on\n", Some("on")),
         ("include 'missing.conf'\nfsync = of\n", Some("off")),
-        ("fsync = fals\ninclude_if_exists 'missing.conf'\n", Some("off")),
+        (
+            "fsync = fals\ninclude_if_exists 'missing.conf'\n",
+            Some("off"),
+        ),
         ("fsync = YE\n", Some("on")),
     ] {
-        let host = Recorded::new().file(conf, text).denied("/etc/postgresql/15/main/denied.conf");
+        let host = Recorded::new()
+            .file(conf, text)
+            .denied("/etc/postgresql/15/main/denied.conf");
         let host = crate::Redacted::new(&host, false);
         let mut g = Gather::new(&host);
         collect(&mut g);
@@ -158,7 +187,10 @@ fn what_a_missing_file_may_say_is_unknown() {
         let hidden = text.to_lowercase().starts_with("include '") || known.is_none();
         assert_eq!(is_unknown(&g.facts, subject), hidden, "{text}");
         if let Some(fact) = g.facts.map.get(subject) {
-            let line = 1 + text.lines().position(|line| line.to_lowercase().starts_with("include")).unwrap();
+            let line = 1 + text
+                .lines()
+                .position(|line| line.to_lowercase().starts_with("include"))
+                .unwrap();
             assert_eq!(fact.place.line(), Some(line), "{text}");
         }
     }
@@ -168,14 +200,26 @@ fn what_a_missing_file_may_say_is_unknown() {
         .file("/srv/pg/postgresql.auto.conf", "fsync = 'off'\n");
     assert_eq!(facts(&host).str(key), Some("off"));
     // Relative to where the server was started, and a directory that is not there.
-    for line in ["!include x.cnf", "!includedir /nowhere", "!include /etc/none.cnf", "!include /etc/a b"] {
+    for line in [
+        "!include x.cnf",
+        "!includedir /nowhere",
+        "!include /etc/none.cnf",
+        "!include /etc/a b",
+    ] {
         let host = Recorded::new().file("/etc/my.cnf", format!("[mysqld]\n{line}\n"));
         let found = facts(&host);
-        assert!(is_unknown(&found, "mariadb") && found.map.len() == 1, "{line}: {:?}", found.map);
+        assert!(
+            is_unknown(&found, "mariadb") && found.map.len() == 1,
+            "{line}: {:?}",
+            found.map
+        );
     }
     let host = Recorded::new()
         .file("/etc/my.cnf", "[mysqld]\n!includedir /etc/my.cnf.d\n")
-        .file("/etc/my.cnf.d/.hidden.cnf", "[mysqld]\ninnodb_doublewrite=0\n");
+        .file(
+            "/etc/my.cnf.d/.hidden.cnf",
+            "[mysqld]\ninnodb_doublewrite=0\n",
+        );
     assert_eq!(facts(&host).str("mariadb.innodb_doublewrite"), Some("off"));
 }
 
@@ -194,10 +238,19 @@ fn file_systems_that_write_whole_pages() {
     };
     let zfs = "2 1 0:30 / /var/lib/postgresql rw - zfs tank/pg rw,xattr\n";
     assert_eq!(on(zfs, "").get(key), Some(&true.into()));
-    assert_eq!(on(zfs, "data_directory = '/srv/pg'\n").get(key), Some(&false.into()));
-    assert_eq!(on("3 1 0:31 / /srv rw - xfs /dev/vdb rw\n", "").get(key), Some(&false.into()));
+    assert_eq!(
+        on(zfs, "data_directory = '/srv/pg'\n").get(key),
+        Some(&false.into())
+    );
+    assert_eq!(
+        on("3 1 0:31 / /srv rw - xfs /dev/vdb rw\n", "").get(key),
+        Some(&false.into())
+    );
     // Whether its files are copied on write is an attribute of each.
-    assert!(is_unknown(&on("2 1 0:30 / /var/lib rw - btrfs /dev/vdb rw,ssd\n", ""), key));
+    assert!(is_unknown(
+        &on("2 1 0:30 / /var/lib rw - btrfs /dev/vdb rw,ssd\n", ""),
+        key
+    ));
     let nodatacow = "2 1 0:30 / /var/lib rw - btrfs /dev/vdb rw,nodatacow\n";
     assert_eq!(on(nodatacow, "").get(key), Some(&false.into()));
     assert!(is_unknown(&on("", ""), key));

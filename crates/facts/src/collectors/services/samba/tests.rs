@@ -28,10 +28,26 @@ fn settings_are_read_as_samba_reads_them() {
         ("[global]\nserver  signing=0\n", "0", 2),
         ("server signing = disabled\n", "disabled", 1),
         ("[GLOBALS]\n\tSERVER\tSigning = \\\n   Off  \n", "off", 2),
-        ("[global]\r\n# a \\\r\nserver sig\\\r\nning = no\r\n", "no", 3),
-        ("[homes]\nguest ok = no\n[global]\nserver signing = dis\\\nabled\n", "disabled", 4),
-        ("[global]\nserver signing = auto\nserver signing = False\n", "false", 3),
-        ("[global]\nserver role = standalone server\nserver signing = if_required", "if_required", 3),
+        (
+            "[global]\r\n# a \\\r\nserver sig\\\r\nning = no\r\n",
+            "no",
+            3,
+        ),
+        (
+            "[homes]\nguest ok = no\n[global]\nserver signing = dis\\\nabled\n",
+            "disabled",
+            4,
+        ),
+        (
+            "[global]\nserver signing = auto\nserver signing = False\n",
+            "false",
+            3,
+        ),
+        (
+            "[global]\nserver role = standalone server\nserver signing = if_required",
+            "if_required",
+            3,
+        ),
     ] {
         let found = of(text);
         assert_eq!(found.str(signing), Some(value), "{text}");
@@ -39,7 +55,10 @@ fn settings_are_read_as_samba_reads_them() {
         assert_eq!(whole_unknown(&found), None, "{text}");
     }
     // What stands in a share, or in a comment, does not count; what is no word of Samba's is unknown.
-    for text in ["[a]\nserver signing = no\n", "[global]\n; server signing = no\n"] {
+    for text in [
+        "[a]\nserver signing = no\n",
+        "[global]\n; server signing = no\n",
+    ] {
         assert!(!of(text).map.contains_key(signing), "{text}");
     }
     let found = of("[global]\nserver signing = hunter2\n");
@@ -54,7 +73,10 @@ fn included_files_are_followed_or_unknown() {
         .file(extra, "server signing = disabled\n");
     let found = facts(&host);
     assert_eq!(found.str("samba.server_signing"), Some("disabled"));
-    assert_eq!(found.map["samba.server_signing"].place.to_string(), "/etc/samba/extra.conf:1");
+    assert_eq!(
+        found.map["samba.server_signing"].place.to_string(),
+        "/etc/samba/extra.conf:1"
+    );
     assert!(whole_unknown(&facts(&host.denied(extra))).is_some());
     for line in [
         "include = /etc/samba/none.conf",
@@ -111,29 +133,53 @@ fn shares_of_guests_have_no_names() {
          writable=yes\nforce user = root\n[alice]\npath = /home/alice\nforce user = alice\n[homes]\nwide links = yes\n\
          [off]\npath=/etc\navailable = no\n",
     );
-    let share = |property: &str| found.get(&format!("samba.share.share-1.{property}")).cloned();
+    let share = |property: &str| {
+        found
+            .get(&format!("samba.share.share-1.{property}"))
+            .cloned()
+    };
     assert_eq!(share("path"), Some("/".into()));
     for property in ["guest", "writable", "as_root"] {
         assert_eq!(share(property), Some(true.into()), "{property}");
     }
     assert_eq!(found.str("samba.share.share-2.path"), Some("elsewhere"));
-    assert_eq!(found.get("samba.share.share-2.as_root"), Some(&false.into()));
-    assert!(!found.map.keys().any(|key| key.starts_with("samba.share.share-3")));
+    assert_eq!(
+        found.get("samba.share.share-2.as_root"),
+        Some(&false.into())
+    );
+    assert!(
+        !found
+            .map
+            .keys()
+            .any(|key| key.starts_with("samba.share.share-3"))
+    );
     for fact in ["guests", "guest_is_root", "wide_links"] {
-        assert_eq!(found.get(&format!("samba.{fact}")), Some(&true.into()), "{fact}");
+        assert_eq!(
+            found.get(&format!("samba.{fact}")),
+            Some(&true.into()),
+            "{fact}"
+        );
     }
     let told = format!("{:?}", found.map);
-    assert!(!told.contains("alice") && !told.contains("salaries"), "{told}");
+    assert!(
+        !told.contains("alice") && !told.contains("salaries"),
+        "{told}"
+    );
 }
 
 #[test]
 fn versions_decide_where_nothing_is_said() {
     let with = |version: &str| {
         let status = format!("Package: samba\nStatus: install ok installed\nVersion: {version}\n");
-        let host = Recorded::new().file(MAIN, "[global]\n").file(packages::STATUS, &*status);
+        let host = Recorded::new()
+            .file(MAIN, "[global]\n")
+            .file(packages::STATUS, &*status);
         let found = facts(&host);
         let flag = |fact: &str| found.get(fact).and_then(serde_json::Value::as_bool);
-        (flag("samba.seals_by_default"), flag("samba.smb_1_by_default"))
+        (
+            flag("samba.seals_by_default"),
+            flag("samba.smb_1_by_default"),
+        )
     };
     for (version, seals, smb_1) in [
         ("2:4.17.12+dfsg-0+deb12u4", true, false),
@@ -147,7 +193,10 @@ fn versions_decide_where_nothing_is_said() {
         assert_eq!(with(version), (Some(seals), Some(smb_1)), "{version}");
     }
     let found = of("[global]\n");
-    assert!(found.get("samba.seals_by_default").is_none() && found.map.contains_key("samba.seals_by_default"));
+    assert!(
+        found.get("samba.seals_by_default").is_none()
+            && found.map.contains_key("samba.seals_by_default")
+    );
 }
 
 #[test]
