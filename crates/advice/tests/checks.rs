@@ -213,7 +213,11 @@ fn the_same_machine_gives_the_same_findings() {
 #[test]
 fn includes_that_lead_nowhere_are_unknown() {
     let postgresql = "/etc/postgresql/15/main/postgresql.conf";
-    let (samba, mariadb, tunnel) = ("/etc/samba/smb.conf", "/etc/mysql/my.cnf", "/etc/openvpn/server/a.conf");
+    let (samba, mariadb, tunnel) = (
+        "/etc/samba/smb.conf",
+        "/etc/mysql/my.cnf",
+        "/etc/openvpn/server/a.conf",
+    );
     let all = checks();
     for (path, text, line, rule) in [
         (
@@ -222,14 +226,54 @@ fn includes_that_lead_nowhere_are_unknown() {
             1,
             "postgresql-fsync-off",
         ),
-        (postgresql, "fsync=on\ninclude_dir = 'nowhere'\n", 2, "postgresql-fsync-off"),
-        (postgresql, "include 'a b.conf'\n", 1, "postgresql-fsync-off"),
-        (samba, "[global]\ninclude = /etc/samba/extra.conf\n", 2, "smb-signing-off"),
-        (samba, "[global]\ninclude = registry\n", 2, "smb-null-passwords"),
-        (samba, "[global]\nconfig file = /etc/samba/b.conf\n", 2, "smb-guest-is-root"),
-        (samba, "[a]\ninclude = /home/x/y.conf\n", 2, "smb-guests-in-system"),
-        (mariadb, "[mysqld]\n!includedir /etc/nowhere\n", 2, "mariadb-flush-log-at-trx-commit"),
-        (mariadb, "[mysqld]\n!include /etc/none.cnf\n", 2, "mariadb-doublewrite-off"),
+        (
+            postgresql,
+            "fsync=on\ninclude_dir = 'nowhere'\n",
+            2,
+            "postgresql-fsync-off",
+        ),
+        (
+            postgresql,
+            "include 'a b.conf'\n",
+            1,
+            "postgresql-fsync-off",
+        ),
+        (
+            samba,
+            "[global]\ninclude = /etc/samba/extra.conf\n",
+            2,
+            "smb-signing-off",
+        ),
+        (
+            samba,
+            "[global]\ninclude = registry\n",
+            2,
+            "smb-null-passwords",
+        ),
+        (
+            samba,
+            "[global]\nconfig file = /etc/samba/b.conf\n",
+            2,
+            "smb-guest-is-root",
+        ),
+        (
+            samba,
+            "[a]\ninclude = /home/x/y.conf\n",
+            2,
+            "smb-guests-in-system",
+        ),
+        (
+            mariadb,
+            "[mysqld]\n!includedir /etc/nowhere\n",
+            2,
+            "mariadb-flush-log-at-trx-commit",
+        ),
+        (
+            mariadb,
+            "[mysqld]\n!include /etc/none.cnf\n",
+            2,
+            "mariadb-doublewrite-off",
+        ),
         (tunnel, "config more.conf\n", 1, "openvpn-unencrypted"),
     ] {
         let dir = tempfile::tempdir().unwrap();
@@ -244,10 +288,18 @@ fn includes_that_lead_nowhere_are_unknown() {
         };
         assert_eq!(one.certainty, Certainty::Unknown, "{text}");
         let place = &one.places[0];
-        assert_eq!((place.to_string(), place.line()), (format!("{path}:{line}"), Some(line)), "{text}");
+        assert_eq!(
+            (place.to_string(), place.line()),
+            (format!("{path}:{line}"), Some(line)),
+            "{text}"
+        );
         // One reason for all of them, which is one line of the report.
-        let unknown = checked.findings.iter().filter(|finding| finding.certainty == Certainty::Unknown);
-        let reasons: std::collections::BTreeSet<&str> = unknown.map(|finding| finding.text.as_str()).collect();
+        let unknown = checked
+            .findings
+            .iter()
+            .filter(|finding| finding.certainty == Certainty::Unknown);
+        let reasons: std::collections::BTreeSet<&str> =
+            unknown.map(|finding| finding.text.as_str()).collect();
         assert_eq!(reasons.len(), 1, "{text}: {reasons:#?}");
     }
 }
