@@ -10,6 +10,8 @@
 //! CEL's `&&` and `||` are decided by one side where they can be; otherwise a fact that is unknown
 //! or absent makes the whole condition unknown, and is named.
 
+mod deciding;
+
 use crate::near;
 use crate::version::Version;
 use cel::common::traits::{Comparer, Container, Indexer};
@@ -60,6 +62,31 @@ struct Entries {
     asked: Mutex<Vec<String>>,
 }
 
+impl Entries {
+    /// Returns the entry of a key, or that of the nearest key above it that could not be read: `samba` for
+    /// `samba.server_signing`, the empty key for a property of a subject that was read in part.
+    fn find(&self, key: &str) -> Option<&Entry> {
+        self.values.get(key).or_else(|| {
+            above(key)
+                .filter_map(|key| self.values.get(key))
+                .find(|entry| entry.is_err())
+        })
+    }
+}
+
+/// Returns the keys that stand for a part of the machine which holds this key, the nearest first, and the
+/// empty key last.
+pub(crate) fn above(key: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(key);
+    let shorter = std::iter::from_fn(move || {
+        rest = rest
+            .and_then(|key| key.rsplit_once('.'))
+            .map(|(above, _)| above);
+        rest
+    });
+    shorter.chain((!key.is_empty()).then_some(""))
+}
+
 impl Ledger {
     pub(crate) fn new(
         what: &'static str,
@@ -96,7 +123,7 @@ impl Ledger {
         if !asked.contains(&key) {
             asked.push(key.clone());
         }
-        let found = self.0.values.get(&key);
+        let found = self.0.find(&key);
         Ok((key, found))
     }
 
@@ -274,6 +301,17 @@ impl World {
     }
 
     fn evaluate(&self, program: &Program) -> Result<Value, ExecutionError> {
+        program.execute(&self.context()?)
+    }
+
+    /// Forgets what was asked for so far.
+    fn forget_asked(&self) {
+        for (_, map) in self.maps() {
+            map.take_asked();
+        }
+    }
+
+    fn context(&self) -> Result<Context<'static, 'static>, ExecutionError> {
         let mut env = Env::stdlib();
         cel::add_overload!(env, fn find_version: (CelString) -> Result<Version>, name = "version")
             .map_err(|error| ExecutionError::function_error("version", error))?;
@@ -283,7 +321,7 @@ impl World {
         for (name, map) in self.maps() {
             context.add_variable_as_val(name, Box::new(map.clone()));
         }
-        program.execute(&context)
+        Ok(context)
     }
 }
 
@@ -341,12 +379,32 @@ impl Condition {
 
     /// What it says about a world.
     pub(crate) fn evaluate(&self, world: &World) -> Truth {
-        match world.evaluate(&self.0) {
-            Ok(Value::Bool(true)) => Truth::True,
-            Ok(Value::Bool(false)) => Truth::False,
-            Ok(other) => Truth::Unknown(format!("it says {}, not true or false", other.type_of())),
-            Err(error) => Truth::Unknown(error.to_string()),
+        truth(world.evaluate(&self.0))
+    }
+
+    /// Calls `visit` for each term whose change could make this condition false, those that compare a value
+    /// before those that only ask whether there is one. While it is called, the ledgers of the world hold
+    /// what that term asked for. Nothing is visited unless the condition is true.
+    pub(crate) fn visit_deciding(&self, world: &World, visit: &mut dyn FnMut()) {
+        let Ok(context) = world.context() else { return };
+        let terms = deciding::terms(self.0.expression(), &context);
+        for weak in [false, true] {
+            for term in terms.iter().filter(|term| deciding::is_weak(term) == weak) {
+                world.forget_asked();
+                let _ = context.resolve(term);
+                visit();
+            }
         }
+        world.forget_asked();
+    }
+}
+
+fn truth(result: Result<Value, ExecutionError>) -> Truth {
+    match result {
+        Ok(Value::Bool(true)) => Truth::True,
+        Ok(Value::Bool(false)) => Truth::False,
+        Ok(other) => Truth::Unknown(format!("it says {}, not true or false", other.type_of())),
+        Err(error) => Truth::Unknown(error.to_string()),
     }
 }
 
@@ -359,144 +417,4 @@ pub(crate) fn evaluate(source: &str, world: &World) -> Truth {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use serde_json::json;
-
-    fn world() -> World {
-        let known = |entries: &[(&str, serde_json::Value)]| {
-            entries
-                .iter()
-                .map(|(key, value)| ((*key).to_owned(), Known::Value(value.clone())))
-                .collect::<Vec<_>>()
-        };
-        let mut facts = known(&[
-            ("tool.qemu-img", json!("qemu-img version 7.2.22 (Debian)")),
-            ("disk.vda.scheduler", json!("none")),
-            ("disk.vda.rotational", json!(false)),
-            ("cpu.logical", json!(2)),
-            ("big", json!(u64::MAX)),
-            ("list", json!(["a", "b"])),
-        ]);
-        facts.push((
-            "secret".into(),
-            Known::Unreadable("Permission denied".into()),
-        ));
-        World {
-            facts: Ledger::new("fact", facts),
-            parameters: Ledger::new("parameter", known(&[("value", json!("none"))])),
-            target: Ledger::new(
-                "target",
-                known(&[("fstype", json!("ext4")), ("disk", json!("vda"))]),
-            ),
-            ..World::empty()
-        }
-    }
-
-    fn says(source: &str) -> Truth {
-        syntax(source).unwrap_or_else(|error| panic!("{source}: {error}"));
-        evaluate(source, &world())
-    }
-
-    #[test]
-    fn true_and_false() {
-        for (source, expected) in [
-            (r#"facts["disk.vda.scheduler"] == "none""#, true),
-            (
-                r#"facts["disk." + target.disk + ".scheduler"] != parameters["value"]"#,
-                false,
-            ),
-            (r#"target.fstype in ["ext4", "xfs"]"#, true),
-            (r#"version(facts["tool.qemu-img"]) >= version("7.0")"#, true),
-            (
-                r#"version(facts["tool.qemu-img"]) < version("7.2.22")"#,
-                false,
-            ),
-            (r#"version("1.2") == version("v1.2.0")"#, true),
-            (
-                r#"facts["cpu.logical"] > 1 && !facts["disk.vda.rotational"]"#,
-                true,
-            ),
-            (r#""absent" in facts"#, false),
-            (r#"!("absent" in facts)"#, true),
-            (r#"facts["list"].exists(x, x == "b")"#, true),
-            (r#"facts["list"].all(x, x == "b")"#, false),
-            (r#"facts["tool.qemu-img"].contains("Debian")"#, true),
-            // One side decides.
-            (r#"facts["absent"] == 1 || facts["cpu.logical"] == 2"#, true),
-            (
-                r#"facts["absent"] == 1 && facts["cpu.logical"] == 3"#,
-                false,
-            ),
-            (r#"has(target.fstype) && !has(target.free)"#, true),
-            (r#"int(parameters.value == "none" ? 1 : 2) == 1"#, true),
-        ] {
-            let expected = if expected { Truth::True } else { Truth::False };
-            assert_eq!(says(source), expected, "{source}");
-        }
-    }
-
-    #[test]
-    fn unknown_is_never_true() {
-        for (source, name) in [
-            (r#"facts["absent"] == 1"#, "absent"),
-            (r#"facts["absent"] != 1"#, "absent"),
-            (r#"!(facts["secret"] == 1)"#, "Permission denied"),
-            (r#""secret" in facts"#, "Permission denied"),
-            (
-                r#"facts["absent"] == 1 || facts["cpu.logical"] == 3"#,
-                "absent",
-            ),
-            (
-                r#"facts["absent"] == 1 && facts["cpu.logical"] == 2"#,
-                "absent",
-            ),
-            (
-                r#"version(facts["disk.vda.scheduler"]) > version("1")"#,
-                "no version in `none`",
-            ),
-            (r#"target.free > 1"#, "free"),
-            (r#"facts["list"] > 1"#, "overload"),
-        ] {
-            match says(source) {
-                Truth::Unknown(why) => assert!(why.contains(name), "{source}: {why}"),
-                other => panic!("{source}: {other:?}"),
-            }
-        }
-    }
-
-    #[test]
-    fn what_was_asked_for_is_known() {
-        let world = world();
-        let source =
-            r#"facts["disk." + target.disk + ".scheduler"] == "x" || facts["secret"] == 1"#;
-        evaluate(source, &world);
-        assert_eq!(world.facts.take_asked(), ["disk.vda.scheduler", "secret"]);
-        assert_eq!(world.target.take_asked(), ["disk"]);
-        assert!(world.facts.take_asked().is_empty());
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_survived(text in any::<String>(), like in "[a-z0-9\\[\\](){}.,?:!&|<>=+*/%'\" -]{0,40}") {
-            let _ = syntax(&text);
-            if syntax(&like).is_ok() {
-                evaluate(&like, &world());
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_no_condition() {
-        for (source, expected) in [
-            ("facts[", "column"),
-            ("fact[\"a\"] == 1", "did you mean `facts`?"),
-            ("versio(\"1\") == 1", "no function `versio`"),
-            ("1 + 1", "int"),
-        ] {
-            let error = syntax(source).unwrap_err().to_string();
-            assert!(error.contains(expected), "{source}: {error}");
-        }
-    }
-}
+mod tests;

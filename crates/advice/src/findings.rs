@@ -1,13 +1,16 @@
 //! Findings: the pages of the catalogue that have a `[check]` table, held against the facts of a
 //! machine. Pure; the same facts and pages give the same findings in the same order.
 
-use crate::condition::{Condition, Known, Ledger, SyntaxError, Truth, World};
+mod machine;
+mod say;
+
+use crate::condition::{Condition, Ledger, SyntaxError, Truth, World};
 use assay_model::advice::Advice;
 use assay_model::finding::{
     Certainty, Check, Checked, Edit, Finding, Fix, Looked, Remedy, Seen, Severity,
 };
-use assay_model::{Fact, FactKind, FactValue, Facts, Place, Subject};
-use serde_json::Value;
+use assay_model::{Fact, FactValue, Facts, Place, Subject};
+use machine::{Machine, find_property, kinds, ledger};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -49,74 +52,6 @@ fn sort(findings: &mut [Finding]) {
         )
     };
     findings.sort_by_cached_key(key);
-}
-
-/// Facts as conditions see them.
-struct Machine<'a> {
-    facts: &'a Facts,
-    subjects: BTreeMap<&'a Subject, Properties<'a>>,
-    all: Ledger,
-}
-
-impl<'a> Machine<'a> {
-    fn new(facts: &'a Facts) -> Self {
-        let known = facts.map.iter();
-        Self {
-            facts,
-            subjects: facts.subjects(),
-            all: Ledger::new("fact", known.map(|(key, fact)| (key.clone(), value(fact)))),
-        }
-    }
-
-    fn of(&self, subject: Option<&Subject>) -> Properties<'a> {
-        let found = subject.and_then(|subject| self.subjects.get(subject));
-        found.cloned().unwrap_or_default()
-    }
-
-    /// The first fact of these keys, or one they are below, that could not be read.
-    fn unread(&self, keys: &[String]) -> Option<(&'a str, &'a Fact, &'a str)> {
-        keys.iter().find_map(|key| {
-            let above = std::iter::successors(Some(key.as_str()), |key| {
-                key.rsplit_once('.').map(|(above, _)| above)
-            });
-            above.into_iter().find_map(|key| {
-                let (key, fact) = self.facts.map.get_key_value(key)?;
-                match &fact.value {
-                    FactValue::Unknown(why) => Some((key.as_str(), fact, why.as_str())),
-                    FactValue::Known(_) => None,
-                }
-            })
-        })
-    }
-}
-
-fn value(fact: &Fact) -> Known {
-    match &fact.value {
-        FactValue::Known(value) => Known::Value(value.clone()),
-        FactValue::Unknown(why) => Known::Unreadable(why.clone()),
-    }
-}
-
-fn ledger(what: &'static str, properties: &Properties<'_>) -> Ledger {
-    let known = properties.iter();
-    Ledger::new(
-        what,
-        known.map(|(name, fact)| ((*name).to_owned(), value(fact))),
-    )
-}
-
-/// How each property came to be so.
-fn kinds(properties: &Properties<'_>) -> Ledger {
-    let kind = |fact: &Fact| match fact.kind {
-        FactKind::Default => "default",
-        FactKind::Configured => "configured",
-        FactKind::Runtime => "runtime",
-    };
-    let known = properties.iter();
-    Ledger::new(
-        "property",
-        known.map(|(name, fact)| ((*name).to_owned(), Known::Value(kind(fact).into()))),
-    )
 }
 
 /// One page and what it is held against.
@@ -195,9 +130,9 @@ impl<'a> Rule<'a> {
     {
         let this = match subject.is_machine() {
             true => Properties::new(),
-            false => self.machine.of(Some(subject)),
+            false => self.machine.properties_of(Some(subject)),
         };
-        let parent = self.machine.of(subject.parent().as_ref());
+        let parent = self.machine.properties_of(subject.parent().as_ref());
         let none = |what| Ledger::new(what, []);
         let world = World {
             facts: self.machine.all.clone(),
@@ -217,13 +152,6 @@ impl<'a> Rule<'a> {
     }
 
     fn subject(&mut self, scene: &Scene<'_>) -> Option<Finding> {
-        // The subject is there, and nothing more is known of it.
-        if let Some(fact) = scene.this.get("")
-            && let FactValue::Unknown(why) = &fact.value
-        {
-            let key = scene.subject.to_string();
-            return Some(self.unknown(scene.subject, &[(key, *fact)], why));
-        }
         let mut asked = Asked::default();
         if let Some(applies) = &self.applies {
             match self.ask(applies, scene, &mut asked) {
@@ -240,7 +168,10 @@ impl<'a> Rule<'a> {
         match truth {
             Truth::False => None,
             Truth::Unknown(why) => self.undecided(scene, &decided, &why),
-            Truth::True => Some(self.violated(scene, &decided)),
+            Truth::True => {
+                let deciding = self.find_deciding(scene);
+                Some(self.violated(scene, &decided, &deciding))
+            }
         }
     }
 
@@ -257,20 +188,29 @@ impl<'a> Rule<'a> {
             Ok(condition) => condition.evaluate(&scene.world),
             Err(error) => Truth::Unknown(error.to_string()),
         };
-        let of = |properties: &Properties<'s>, subject: &Subject, name: &str| {
-            let fact = *properties.get(name)?;
-            Some((format!("{subject}.{name}"), fact))
-        };
+        self.note_asked(scene, asked);
+        truth
+    }
+
+    /// Notes the facts that the ledgers of the scene were asked for since the last time.
+    fn note_asked<'s>(&self, scene: &Scene<'s>, asked: &mut Asked<'s>)
+    where
+        'a: 's,
+    {
         let mut this = scene.world.this.take_asked();
         this.extend(scene.world.kinds.take_asked());
-        let this = this.iter().map(|name| of(&scene.this, scene.subject, name));
+        let this = this
+            .iter()
+            .map(|name| find_property(&scene.this, scene.subject, name));
         let above = scene.subject.parent().unwrap_or_default();
         let parent = scene.world.parent.take_asked();
-        let parent = parent.iter().map(|name| of(&scene.parent, &above, name));
+        let parent = parent
+            .iter()
+            .map(|name| find_property(&scene.parent, &above, name));
         let facts = scene.world.facts.take_asked();
         let facts = facts.into_iter().map(|key| {
-            let fact = self.machine.facts.map.get(&key)?;
-            Some((key, fact))
+            let (key, fact) = self.machine.find(&key)?;
+            Some((key.to_owned(), fact))
         });
         for found in this.chain(parent).chain(facts) {
             match found {
@@ -278,7 +218,19 @@ impl<'a> Rule<'a> {
                 None => asked.absent = true,
             }
         }
-        truth
+    }
+
+    /// Returns the facts because of which the condition is true, those that decide most first.
+    fn find_deciding<'s>(&self, scene: &Scene<'s>) -> Asked<'s>
+    where
+        'a: 's,
+    {
+        let mut deciding = Asked::default();
+        if let Ok(condition) = &self.violated {
+            let mut note = || self.note_asked(scene, &mut deciding);
+            condition.visit_deciding(&scene.world, &mut note);
+        }
+        deciding
     }
 
     /// What could not be read leaves it open; what does not exist is not asked about.
@@ -312,10 +264,11 @@ impl<'a> Rule<'a> {
         }
     }
 
-    fn violated(&self, scene: &Scene<'_>, asked: &Asked<'_>) -> Finding {
-        let fill = |text: &str| fill(text, scene, self.machine.facts);
-        let all = |steps: &[String]| steps.iter().map(|step| fill(step)).collect();
+    fn violated(&self, scene: &Scene<'_>, asked: &Asked<'_>, deciding: &Asked<'_>) -> Finding {
         let evidence: Vec<Seen> = asked.seen.iter().filter_map(seen).collect();
+        let places = self.places(scene, &evidence, deciding);
+        let fill = |text: &str| say::fill(text, scene, self.machine.facts, &places);
+        let all = |steps: &[String]| steps.iter().map(|step| fill(step)).collect();
         let fix = match (&self.check.not_actionable, &self.check.remedy) {
             (Some(why), _) => Fix::NotHere(fill(why)),
             (None, Some(remedy)) => Fix::Steps(Remedy {
@@ -335,11 +288,24 @@ impl<'a> Rule<'a> {
         Finding {
             title: fill(&self.check.say.title),
             text: fill(&self.check.say.text),
-            places: places(&evidence),
+            places,
             evidence,
             fix,
             certainty: Certainty::Violated,
             ..self.finding(scene.subject)
+        }
+    }
+
+    /// Returns the places of a finding: of the facts that decided, and of the one that the page names first.
+    /// Where only something that is missing decided, of all that were looked at.
+    fn places(&self, scene: &Scene<'_>, evidence: &[Seen], deciding: &Asked<'_>) -> Vec<Place> {
+        let at = self.check.say.at.as_deref();
+        let first = at.and_then(|at| say::value_of(at, scene, self.machine.facts));
+        let of_key = |(key, _): &(String, &Fact)| evidence.iter().find(|seen| seen.key == *key);
+        let decided: Vec<&Seen> = deciding.seen.iter().filter_map(of_key).collect();
+        match decided.is_empty() {
+            true => say::places(first, &evidence.iter().collect::<Vec<_>>()),
+            false => say::places(first, &decided),
         }
     }
 
@@ -390,75 +356,6 @@ fn seen((key, fact): &(String, &Fact)) -> Option<Seen> {
             kind: fact.kind,
             place: fact.place.clone(),
         }),
-    }
-}
-
-/// Lines of files before anything else, each once: they are what somebody changes.
-fn places(evidence: &[Seen]) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
-    for seen in evidence {
-        if !places.contains(&seen.place) {
-            places.push(seen.place.clone());
-        }
-    }
-    places.sort_by_key(|place| match place {
-        Place::File { line: Some(_), .. } => 0,
-        Place::Command { .. } | Place::Interface { .. } => 1,
-        Place::File { .. } => 2,
-        Place::Words(_) => 3,
-    });
-    places
-}
-
-/// Text with its placeholders filled in; what is not known stays as it is written.
-fn fill(text: &str, scene: &Scene<'_>, facts: &Facts) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('{') {
-        out.push_str(before);
-        let value = after.split_once('}').and_then(|(name, behind)| {
-            let found = match name {
-                "name" if !scene.this.contains_key("name") => Some(scene.subject.label()),
-                _ => match name.strip_prefix("place.") {
-                    Some(name) => value_of(name, scene, facts).map(|fact| fact.place.to_string()),
-                    None => value_of(name, scene, facts).map(|fact| shown(&fact.value)),
-                },
-            };
-            Some((found?, behind))
-        });
-        match value {
-            Some((value, behind)) => {
-                out.push_str(&value);
-                rest = behind;
-            }
-            None => {
-                out.push('{');
-                rest = after;
-            }
-        }
-    }
-    out + rest
-}
-
-fn value_of<'a>(name: &str, scene: &Scene<'a>, facts: &'a Facts) -> Option<&'a Fact> {
-    match name.split_once('.') {
-        Some(("parent", name)) => scene.parent.get(name).copied(),
-        Some(("facts", key)) => facts.map.get(key),
-        _ => scene.this.get(name).copied(),
-    }
-}
-
-fn shown(value: &FactValue) -> String {
-    let one = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    match value {
-        FactValue::Known(Value::Array(items)) => {
-            items.iter().map(one).collect::<Vec<_>>().join(", ")
-        }
-        FactValue::Known(value) => one(value),
-        FactValue::Unknown(_) => "unknown".to_owned(),
     }
 }
 

@@ -177,10 +177,10 @@ fn what_cannot_be_read_is_unknown() {
     let checked = findings(&all, &facts(&all[0], dir.path()));
     let asks = |advice: &&Advice| {
         let check = advice.check.as_ref().unwrap();
-        check
-            .about
-            .iter()
-            .any(|about| about.kind().starts_with("sshd."))
+        let mut conditions = check.applies.iter().chain([&check.violated]);
+        let of_machine = conditions.any(|condition| condition.contains("facts[\"sshd."));
+        let mut about = check.about.iter();
+        of_machine || about.any(|about| about.kind().starts_with("sshd."))
     };
     let expected = all.iter().filter(asks).count();
     assert!(expected >= 5, "{expected}");
@@ -342,4 +342,100 @@ fn the_same_machine_gives_the_same_findings() {
     assert_eq!(once, findings(&all, &facts(&all[0], &tree)));
     let backwards = findings(all.iter().rev(), &facts(&all[0], &tree));
     assert_eq!(once.findings, backwards.findings);
+}
+
+/// Includes that lead nowhere hide what may stand there: every rule that would have to know it says so once, with
+/// the line of the include.
+#[test]
+fn includes_that_lead_nowhere_are_unknown() {
+    let postgresql = "/etc/postgresql/15/main/postgresql.conf";
+    let (samba, mariadb, tunnel) = (
+        "/etc/samba/smb.conf",
+        "/etc/mysql/my.cnf",
+        "/etc/openvpn/server/a.conf",
+    );
+    let all = checks();
+    for (path, text, line, rule) in [
+        (
+            postgresql,
+            "include 'missing.conf'\ninclude_if_exists 'nope.conf'\nfsync=on\nfull_page_writes=on\n",
+            1,
+            "postgresql-fsync-off",
+        ),
+        (
+            postgresql,
+            "fsync=on\ninclude_dir = 'nowhere'\n",
+            2,
+            "postgresql-fsync-off",
+        ),
+        (
+            postgresql,
+            "include 'a b.conf'\n",
+            1,
+            "postgresql-fsync-off",
+        ),
+        (
+            samba,
+            "[global]\ninclude = /etc/samba/extra.conf\n",
+            2,
+            "smb-signing-off",
+        ),
+        (
+            samba,
+            "[global]\ninclude = registry\n",
+            2,
+            "smb-null-passwords",
+        ),
+        (
+            samba,
+            "[global]\nconfig file = /etc/samba/b.conf\n",
+            2,
+            "smb-guest-is-root",
+        ),
+        (
+            samba,
+            "[a]\ninclude = /home/x/y.conf\n",
+            2,
+            "smb-guests-in-system",
+        ),
+        (
+            mariadb,
+            "[mysqld]\n!includedir /etc/nowhere\n",
+            2,
+            "mariadb-flush-log-at-trx-commit",
+        ),
+        (
+            mariadb,
+            "[mysqld]\n!include /etc/none.cnf\n",
+            2,
+            "mariadb-doublewrite-off",
+        ),
+        (tunnel, "config more.conf\n", 1, "openvpn-unencrypted"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(path.trim_start_matches('/'));
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, text).unwrap();
+        let checked = findings(&all, &facts(&all[0], dir.path()));
+        assert_eq!(checked.worst(), None, "{text}");
+        let found = of(&checked, rule);
+        let [one] = found.as_slice() else {
+            panic!("{text}: {found:#?}")
+        };
+        assert_eq!(one.certainty, Certainty::Unknown, "{text}");
+        let place = &one.places[0];
+        assert_eq!(
+            (place.to_string(), place.line()),
+            (format!("{path}:{line}"), Some(line)),
+            "{text}"
+        );
+        // One reason for all of them, which is one line of the report.
+        let unknown = checked
+            .findings
+            .iter()
+            .filter(|finding| finding.certainty == Certainty::Unknown);
+        let reasons: std::collections::BTreeSet<&str> =
+            unknown.map(|finding| finding.text.as_str()).collect();
+        assert_eq!(reasons.len(), 1, "{text}: {reasons:#?}");
+    }
 }

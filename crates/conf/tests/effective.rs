@@ -59,6 +59,7 @@ fn read(program: Program, files: &dyn Files) -> Effective {
         Program::Sysctl => "/etc/sysctl.conf",
         Program::Systemd => "/etc/systemd/system.conf",
         Program::Nsswitch => "/etc/nsswitch.conf",
+        Program::Samba => "/etc/samba/smb.conf",
     };
     effective(program, Path::new(main), files).unwrap()
 }

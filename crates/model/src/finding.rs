@@ -101,6 +101,10 @@ pub struct Say {
     pub title: String,
     /// Why it matters, in a few sentences.
     pub text: String,
+    /// The fact whose line is marked, where the condition does not tell which one is at fault: a property of
+    /// the subject, `parent.PROPERTY` or `facts.KEY`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
 }
 
 /// How a finding is put right, and how that is taken back. Each step is a command or one thing to do.

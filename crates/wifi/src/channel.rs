@@ -89,6 +89,21 @@ impl Channel {
         Some(Self { band, number })
     }
 
+    /// Whether two channels of 20 MHz in 2.4 GHz overlap: their middles are closer than 22 MHz, the width of
+    /// 802.11b (IEEE 802.11-2020, 15.4.4.3).
+    #[must_use]
+    pub fn overlaps(self, other: Self) -> bool {
+        let middle = |number: u16| {
+            if number == 14 {
+                2484
+            } else {
+                2407 + 5 * number
+            }
+        };
+        let two = (self.band, other.band) == (Band::Two, Band::Two);
+        two && middle(self.number).abs_diff(middle(other.number)) < 22
+    }
+
     /// Whether an access point there has to leave when it hears a radar (ETSI EN 301 893, FCC 15.407:
     /// 5250 to 5350 and 5470 to 5730 MHz).
     #[must_use]
@@ -115,6 +130,21 @@ mod tests {
         assert_eq!(shown(5500).as_deref(), Some("5 GHz channel 100"));
         assert_eq!(shown(6275).as_deref(), Some("6 GHz channel 65"));
         assert_eq!((shown(2438), shown(0), shown(u32::MAX)), (None, None, None));
+        let pairs = |number| {
+            let of = |number| Channel {
+                band: Band::Two,
+                number,
+            };
+            [1, 6, 11]
+                .into_iter()
+                .filter(|usual| of(number).overlaps(of(*usual)))
+                .collect::<Vec<u16>>()
+        };
+        assert_eq!((pairs(3), pairs(10)), (vec![1, 6], vec![6, 11]));
+        assert_eq!(
+            (pairs(12), pairs(13), pairs(14)),
+            (vec![11], vec![11], vec![])
+        );
         let radar = |mhz| Channel::at(mhz).unwrap().yields_to_radar();
         assert!(radar(5260) && radar(5720) && !radar(5240) && !radar(5745));
     }

@@ -51,6 +51,7 @@ pub fn facts(files: &[Named<'_>], own: &[Ssid]) -> Facts {
         (true, false) => "the networks that an export configures",
         (true, true) => "all networks are taken for one's own",
     };
+    let claimed = !own.is_empty() || !configured.is_empty();
     let air = Air::new(files, &is_own);
     for (ssid, network) in network::networks(files) {
         let own = is_own(ssid);
@@ -58,6 +59,10 @@ pub fn facts(files: &[Named<'_>], own: &[Ssid]) -> Facts {
         if own || network.imitates(&air) {
             let subject = Subject::new(["wifi.network", &ssid.shown()]);
             network.tell(&mut facts, &subject, (own, whose), &air);
+            if own && !claimed {
+                // Nobody said so: what only an owner can want is not asked.
+                facts.map.remove(&format!("{subject}.open_own"));
+            }
         }
     }
     for file in files {
@@ -98,6 +103,15 @@ fn tell_radio(facts: &mut Facts, path: &str, radio: &Radio, air: &Air) {
     if let Some(channel) = radio.channel {
         tell("channels", channel.to_string().into(), radio.channel_line);
         tell("off_plan", u32::from(off).into(), radio.channel_line);
+        if off {
+            let overlapped: Vec<Value> = air
+                .overlapped(channel)
+                .into_iter()
+                .map(Value::from)
+                .collect();
+            tell("between", channel.to_string().into(), radio.channel_line);
+            tell("overlapped", overlapped.into(), radio.channel_line);
+        }
         let yields = u32::from(channel.yields_to_radar());
         tell("radar", yields.into(), radio.channel_line);
     }
@@ -108,34 +122,40 @@ fn tell_radio(facts: &mut Facts, path: &str, radio: &Radio, air: &Air) {
     }
 }
 
-/// What could not be read is not known, and never taken for fine.
+/// What could not be read may have been a network: one of its own, of which nothing is known, for each file.
 fn unread(facts: &mut Facts, files: &[Named<'_>]) {
-    let reasons: Vec<String> = files
-        .iter()
-        .filter(|file| file.reading.unread.count > 0)
-        .map(|file| {
-            let unread = &file.reading.unread;
-            let told: Vec<String> = unread
-                .first
-                .iter()
-                .map(|(line, expected)| format!("line {line}: {expected} was expected"))
-                .collect();
-            let more = match unread.count.saturating_sub(told.len()) {
-                0 => String::new(),
-                more => format!("; and {more} more"),
-            };
-            format!("{}: {}{more}", file.path, told.join("; "))
-        })
-        .collect();
-    if let Some(first) = files.iter().find(|file| file.reading.unread.count > 0) {
-        let line = first.reading.unread.first.first().map(|(line, _)| *line);
-        let place = Place::File {
-            path: first.path.to_owned(),
-            line,
-            span: None,
+    for file in files.iter().filter(|file| file.reading.unread.lost > 0) {
+        let unread = &file.reading.unread;
+        let told: Vec<String> = unread
+            .first_lost
+            .iter()
+            .map(|(line, expected)| format!("line {line}: {expected} was expected"))
+            .collect();
+        let more = match unread.lost.saturating_sub(told.len()) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
         };
-        facts.unknown(KIND, reasons.join("; "), FactKind::Runtime, place);
+        let line = unread.first_lost.first().map(|(line, _)| *line);
+        let subject = Subject::new(["wifi.network".to_owned(), format!("lines of {}", file.path)]);
+        let why = format!("{}{more}", told.join("; "));
+        put_unknown(facts, &subject, &why, file.path, line);
     }
+}
+
+/// Writes that nothing is known of a subject.
+fn put_unknown(facts: &mut Facts, subject: &Subject, why: &str, path: &str, line: Option<usize>) {
+    let place = Place::File {
+        path: path.to_owned(),
+        line,
+        span: None,
+    };
+    let fact = Fact {
+        value: FactValue::Unknown(why.to_owned()),
+        place,
+        kind: FactKind::Runtime,
+        subject: subject.clone(),
+    };
+    facts.map.insert(subject.to_string(), fact);
 }
 
 /// Whether a BSS counts as one of an access point.

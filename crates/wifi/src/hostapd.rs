@@ -66,14 +66,15 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
             open.begin = number;
             continue;
         }
-        let understood = radio
-            .setting(key, value, number)
-            .and_then(|ours| match ours {
-                true => Ok(()),
-                false => open.setting(key, value, number),
-            });
-        if let Err(expected) = understood {
-            reading.unread.note(number, expected);
+        match radio.setting(key, value, number) {
+            Ok(true) => {}
+            Ok(false) => {
+                if let Err(expected) = open.setting(key, value, number) {
+                    open.unread.get_or_insert((number, expected));
+                    reading.unread.note_part(number, expected);
+                }
+            }
+            Err(expected) => reading.unread.note(number, expected),
         }
     }
     open.close(&radio, &mut reading);
@@ -172,8 +173,15 @@ struct Open {
     first: Vec<String>,
     /// Ciphers of WPA2; those of WPA where none are named.
     second: Vec<String>,
+    /// Where ciphers are named.
+    cipher_lines: (usize, usize),
     wep: bool,
-    pmf: Option<Pmf>,
+    pmf: Option<(Pmf, usize)>,
+    /// Ways to join and protection of frames that clients which know WPA3 take instead.
+    overriding: Vec<String>,
+    overriding_pmf: Option<Pmf>,
+    owe_transition: bool,
+    unread: Option<(usize, &'static str)>,
     neighbours: bool,
     transition: (bool, usize),
     /// Who is asked about accounts: a RADIUS server, or the one that is built in.
@@ -194,14 +202,15 @@ impl Open {
             "ignore_broadcast_ssid" => self.hidden = Some((number::<u32>(value)? > 0, line)),
             "wpa" => self.wpa = (number(value)?, line),
             "wpa_key_mgmt" => self.management = words(),
-            "wpa_pairwise" => self.first = words(),
-            "rsn_pairwise" => self.second = words(),
-            "ieee80211w" => {
-                self.pmf = Some(match number::<u32>(value)? {
-                    0 => Pmf::Off,
-                    1 => Pmf::Capable,
-                    _ => Pmf::Required,
-                });
+            "wpa_pairwise" => (self.first, self.cipher_lines.0) = (words(), line),
+            "rsn_pairwise" => (self.second, self.cipher_lines.1) = (words(), line),
+            "ieee80211w" => self.pmf = Some((protection(value)?, line)),
+            "rsn_override_key_mgmt" | "rsn_override_key_mgmt_2" => self.overriding.extend(words()),
+            "rsn_override_mfp" | "rsn_override_mfp_2" => {
+                self.overriding_pmf = self.overriding_pmf.max(Some(protection(value)?));
+            }
+            "owe_transition_ssid" | "owe_transition_bssid" | "owe_transition_ifname" => {
+                self.owe_transition = true;
             }
             "rrm_neighbor_report" => self.neighbours = number::<u32>(value)? > 0,
             "bss_transition" => self.transition = (number::<u32>(value)? > 0, line),
@@ -224,7 +233,7 @@ impl Open {
             };
         }
         let has = |names: &[&str]| {
-            let mut ways = self.management.iter();
+            let mut ways = self.management.iter().chain(&self.overriding);
             ways.any(|way| names.contains(&way.as_str()))
         };
         let mut found = Security {
@@ -270,12 +279,20 @@ impl Open {
             false => &self.second,
         };
         found.tkip = wpa1 && tkip(&self.first) || rsn && tkip(second);
-        // WPA3 and Enhanced Open cannot do without, so what is not written for them is not known.
-        let modern = [Key::Sae, Key::Owe]
-            .iter()
-            .any(|key| found.keys.contains(key));
-        found.pmf = self.pmf.or((!modern).then_some(Pmf::Off));
+        // Where nothing is said frames are not protected (hostapd.conf: 0 is the default).
+        let pmf = self.pmf.map_or(Pmf::Off, |(pmf, _)| pmf);
+        found.pmf = self.overriding_pmf.max(Some(pmf));
         found
+    }
+
+    /// The line because of which TKIP is offered: ciphers, or that none are named.
+    fn tkip_line(&self) -> usize {
+        let names = |ciphers: &[String]| ciphers.iter().any(|cipher| cipher == "TKIP");
+        match (names(&self.second), names(&self.first)) {
+            (true, _) => self.cipher_lines.1,
+            (false, true) => self.cipher_lines.0,
+            (false, false) => self.wpa.1,
+        }
     }
 
     fn close(self, radio: &Air, reading: &mut Reading) {
@@ -288,6 +305,7 @@ impl Open {
             return;
         };
         let security = self.security();
+        let (tkip, pmf) = (self.tkip_line(), self.pmf.map_or(0, |(_, line)| line));
         let asks = security.keys.contains(&Key::Eap);
         let fallback = match radio.band() {
             Some(Band::Two) => Some(SLOWEST_OF_B),
@@ -305,6 +323,8 @@ impl Open {
         let mut lines = crate::reading::Lines {
             begin: self.begin,
             security: self.wpa.1,
+            tkip,
+            pmf,
             rates,
             roaming: self.transition.1,
             ..crate::reading::Lines::default()
@@ -318,9 +338,21 @@ impl Open {
             neighbours: Some(self.neighbours),
             transition: Some(self.transition.0),
             slowest,
+            owe_transition: self.owe_transition,
+            guest: false,
+            unread: self.unread,
             lines,
         });
     }
+}
+
+/// The value of `ieee80211w`.
+fn protection(value: &str) -> Result<Pmf, &'static str> {
+    Ok(match number::<u32>(value)? {
+        0 => Pmf::Off,
+        1 => Pmf::Capable,
+        _ => Pmf::Required,
+    })
 }
 
 /// A name in quotes, in quotes with escapes (`P"…"`), or as hexadecimal digits (`wpa_config_parse_string`).

@@ -78,6 +78,12 @@ pub struct Bss {
     pub direct: bool,
     /// The maker of the address, where the file names it.
     pub vendor: Option<String>,
+    /// It is one half of a pair of an open network and one with Enhanced Open, whose name is hidden.
+    pub owe_transition: bool,
+    /// Its address was masked, so that nobody can tell which networks are of one device.
+    pub masked: bool,
+    /// The first line of it that could not be read, and what was expected.
+    pub unread: Option<(usize, &'static str)>,
     /// Lines that say so, from 1.
     pub lines: Lines,
 }
@@ -91,6 +97,10 @@ pub struct Lines {
     pub security: usize,
     /// The element of the first WPA.
     pub first_wpa: usize,
+    /// The ciphers, where TKIP is one of them.
+    pub tkip: usize,
+    /// Whether management frames are protected.
+    pub pmf: usize,
     /// Its channel.
     pub channel: usize,
     /// Its width.
@@ -120,6 +130,12 @@ pub struct Wlan {
     pub transition: Option<bool>,
     /// The slowest rate in 2.4 GHz, in kbit/s; none where nothing is said.
     pub slowest: Option<u64>,
+    /// It is one half of a pair of an open network and one with Enhanced Open, whose name is hidden.
+    pub owe_transition: bool,
+    /// It is meant for guests, who are let in by a page of their own.
+    pub guest: bool,
+    /// The first line of it that could not be read, and what was expected.
+    pub unread: Option<(usize, &'static str)>,
     /// Lines that say so.
     pub lines: Lines,
 }
@@ -148,11 +164,24 @@ pub struct Unread {
     pub count: usize,
     /// The first of them: line from 1, and what was expected.
     pub first: Vec<(usize, &'static str)>,
+    /// How many belong to no network that is known all the same.
+    pub lost: usize,
+    /// The first of these.
+    pub first_lost: Vec<(usize, &'static str)>,
 }
 
 impl Unread {
-    /// Notes one.
+    /// Notes one that may have been a network.
     pub fn note(&mut self, line: usize, expected: &'static str) {
+        self.note_part(line, expected);
+        self.lost += 1;
+        if self.first_lost.len() < TOLD {
+            self.first_lost.push((line, expected));
+        }
+    }
+
+    /// Notes one of a network that is known, and notes it there, too.
+    pub fn note_part(&mut self, line: usize, expected: &'static str) {
         self.count += 1;
         if self.first.len() < TOLD {
             self.first.push((line, expected));
@@ -177,6 +206,8 @@ pub struct Reading {
     pub profiles: Option<BTreeSet<String>>,
     /// Ids of the profiles that networks ask for, by their place in `configured`.
     pub asks: Vec<(usize, Option<String>)>,
+    /// Networks outside of 2.4, 5 and 6 GHz, which no rule is about.
+    pub other_bands: usize,
     /// What could not be read.
     pub unread: Unread,
 }
@@ -193,6 +224,7 @@ impl Reading {
             access_points: None,
             profiles: None,
             asks: Vec::new(),
+            other_bands: 0,
             unread: Unread::default(),
         }
     }

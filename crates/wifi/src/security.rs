@@ -66,6 +66,13 @@ impl Security {
         self.rsn && self.is_protected()
     }
 
+    /// Whether its clients need management frames to be protected: it offers WPA3 or Enhanced Open.
+    #[must_use]
+    pub fn needs_protected_frames(&self) -> bool {
+        let modern = |key: &Key| matches!(key, Key::Sae | Key::Owe);
+        self.rsn && self.keys.iter().any(modern)
+    }
+
     /// In words: `WPA2 PSK`, `WPA2/WPA3 PSK SAE`, `open`.
     #[must_use]
     pub fn name(&self) -> String {

@@ -165,10 +165,12 @@ fn configured(object: &Object<'_>, reading: &mut Reading) {
         return;
     }
     let security = security(&value);
+    let mut unread = None;
     if security.is_none() {
         let line = object.line_of("security");
         let expected = "open, wep, wpapsk, wpaeap or osen in the field security";
-        reading.unread.note(line, expected);
+        reading.unread.note_part(line, expected);
+        unread = Some((line, expected));
     }
     if text(value.get("security")) == "wpaeap" {
         let profile = text(value.get("radiusprofile_id"));
@@ -198,6 +200,9 @@ fn configured(object: &Object<'_>, reading: &mut Reading) {
         neighbours: yes(value.get("rrm_enabled")),
         transition: yes(value.get("bss_transition")),
         slowest: slowest.filter(|_| !without_two),
+        owe_transition: false,
+        guest: yes(value.get("is_guest")) == Some(true),
+        unread,
         lines: Lines {
             begin: object.line,
             security: object.line_of("security"),

@@ -1,6 +1,7 @@
 use super::*;
 use crate::check::tests::PAGE;
 use crate::page;
+use assay_model::FactKind;
 
 fn check(table: &str) -> Advice {
     let text = PAGE.replacen("+++\n## Claim", &format!("{table}\n+++\n## Claim"), 1);
@@ -86,4 +87,136 @@ fn a_table_that_is_not_whole_is_refused() {
     assert!(message("remedy =", "# ").contains("not_actionable"));
     insta::assert_snapshot!(message("undo = [\"u\"]", "undo = []"), @"a/b.md:39: a remedy has at least one step, and says how it is taken back");
     assert!(message("severity = \"high\"", "severity = \"big\"").contains("critical"));
+}
+
+/// A machine of which two settings are known, and what stands above them is not.
+fn part_of_it(unread: &str) -> Facts {
+    let mut facts = Facts::default();
+    let said = FactKind::Configured;
+    facts.unknown(unread, "denied", said, Place::from_text("/etc/vm.conf:2"));
+    facts.known(
+        "vm.1.cache",
+        "unsafe",
+        said,
+        Place::from_text("/etc/vm.conf:3"),
+    );
+    facts.about(&Subject::new(["vm", "1"]));
+    facts
+}
+
+fn of_subject(violated: &str) -> Advice {
+    let table = TABLE
+        .replace("vm.*.disk.*", "vm.*")
+        .replace("applies = 'parent.memory > 0'\n", "")
+        .replace(
+            r#"this.cache == "unsafe" && facts["kernel.release"] != """#,
+            violated,
+        );
+    check(&table)
+}
+
+fn of_machine(violated: &str) -> Advice {
+    let table = TABLE
+        .replace(
+            "about = [\"vm.*.disk.*\"]\napplies = 'parent.memory > 0'\n",
+            "",
+        )
+        .replace(
+            r#"this.cache == "unsafe" && facts["kernel.release"] != """#,
+            violated,
+        );
+    check(&table)
+}
+
+/// The certainty of the only finding, and the files it names.
+fn judged(page: &Advice, facts: &Facts) -> Option<(Certainty, Vec<String>)> {
+    let checked = findings([page], facts);
+    assert!(checked.findings.len() <= 1, "{checked:#?}");
+    let one = checked.findings.into_iter().next()?;
+    let places = one.places.iter().map(Place::to_string).collect();
+    Some((one.certainty, places))
+}
+
+#[test]
+fn what_may_stand_in_an_unread_file_is_unknown() {
+    let unknown = |page: &Advice, facts: &Facts| {
+        let judged = judged(page, facts);
+        assert_eq!(
+            judged,
+            Some((Certainty::Unknown, vec!["/etc/vm.conf:2".to_owned()]))
+        );
+    };
+    // Of a subject: absent, asked whether there is one, compared, or looked for because it is missing.
+    for violated in [
+        r#"this.sync == "off""#,
+        r#"!has(this.sync)"#,
+        r#"!("sync" in this) || this.sync == "off""#,
+        r#"has(this.sync) && this.sync == "off""#,
+        r#"!has(this.sync) || this.cache == "none""#,
+        r#"kinds.sync == "configured""#,
+    ] {
+        unknown(&of_subject(violated), &part_of_it("vm.1"));
+    }
+    // Of the machine, one level below what could not be read and two.
+    for violated in [
+        r#"facts["vm.sync"] == "off""#,
+        r#"!("vm.sync" in facts)"#,
+        r#""vm.1.sync" in facts && facts["vm.1.sync"] == "off""#,
+        r#"!("vm.1.sync" in facts) || facts["vm.1.cache"] == "none""#,
+    ] {
+        unknown(&of_machine(violated), &part_of_it("vm"));
+    }
+    // What is known all the same decides, and so does another program's.
+    let violated = Some((Certainty::Violated, vec!["/etc/vm.conf:3".to_owned()]));
+    let page = of_subject(r#"!has(this.sync) || this.cache == "unsafe""#);
+    assert_eq!(judged(&page, &part_of_it("vm.1")), violated);
+    let page = of_machine(r#"facts["vm.1.cache"] == "unsafe" && !("other.x" in facts)"#);
+    assert_eq!(judged(&page, &part_of_it("vm")), violated);
+    let page = of_machine(r#"facts["vmx.sync"] == "off""#);
+    assert_eq!(judged(&page, &part_of_it("vm")), None);
+}
+
+#[test]
+fn the_line_that_decides_is_marked() {
+    let mut facts = Facts::default();
+    let mut told = |key: &str, value: &str, line: usize| {
+        let place = Place::from_text(&format!("/etc/db.conf:{line}"));
+        facts.known(key, value, FactKind::Configured, place);
+    };
+    told("db.commit", "1", 1);
+    told("db.twice", "off", 2);
+    told("db.role", "auto", 3);
+    let built_in = Place::from("the manual");
+    facts.known("db.sync", "off", FactKind::Default, built_in);
+    let marked = |violated: &str, at: &str| {
+        let mut page = of_machine(violated);
+        let check = page.check.as_mut().unwrap();
+        check.say.at = (!at.is_empty()).then(|| at.to_owned());
+        check.remedy.as_mut().unwrap().steps = vec!["{at} {at.file}".to_owned()];
+        let checked = findings([&page], &facts);
+        let [one] = checked.findings.as_slice() else {
+            panic!("{violated}: {checked:#?}")
+        };
+        let Fix::Steps(remedy) = &one.fix else {
+            panic!()
+        };
+        remedy.steps[0].clone()
+    };
+    let says = |key: &str, value: &str| format!(r#"facts["db.{key}"] == "{value}""#);
+    let right_or_wrong = format!(
+        r#"facts["db.commit"] in ["0", "2"] || {}"#,
+        says("twice", "off")
+    );
+    assert_eq!(marked(&right_or_wrong, ""), "/etc/db.conf:2 /etc/db.conf");
+    let role_first = format!("{} && {}", says("role", "auto"), says("twice", "off"));
+    assert_eq!(marked(&role_first, ""), "/etc/db.conf:3 /etc/db.conf");
+    assert_eq!(
+        marked(&role_first, "facts.db.twice"),
+        "/etc/db.conf:2 /etc/db.conf"
+    );
+    let there = format!(r#"facts["db.commit"] != "" && {}"#, says("twice", "off"));
+    assert_eq!(marked(&there, ""), "/etc/db.conf:2 /etc/db.conf");
+    // A default decides: no line is at fault.
+    let default = format!(r#"facts["db.commit"] == "0" || {}"#, says("sync", "off"));
+    assert_eq!(marked(&default, ""), "the manual its configuration");
 }

@@ -134,7 +134,34 @@ pub const CASES: [Case; 19] = [
         "smb-schannel-off",
         &[("samba/smb.conf", |text| {
             let lines = "[global]\n   server schannel = no\n   server schannel require seal = no\n";
+            let role = "server role = classic primary domain controller";
             text.replacen("[global]\n", lines, 1)
+                .replace("server role = standalone server", role)
+        })],
+    ),
+    (
+        "smb-1-accepted",
+        &[("samba/smb.conf", |text| {
+            text.replacen("[global]\n", "[global]\n   server  MIN protocol = NT1\n", 1)
+        })],
+    ),
+    (
+        "smb-weak-logins",
+        &[("samba/smb.conf", |text| {
+            let lines = "[global]\n   lanman auth = 1\n   encrypt passwords = off\n";
+            text.replacen("[global]\n", lines, 1)
+        })],
+    ),
+    (
+        "smb-null-passwords",
+        &[("samba/smb.conf", |text| {
+            text.replacen("[global]\n", "[global]\n   null passwords = True\n", 1)
+        })],
+    ),
+    (
+        "smb-guest-is-root",
+        &[("samba/smb.conf", |text| {
+            text.replacen("[global]\n", "[global]\n   guest account = root\n", 1)
         })],
     ),
 ];

@@ -220,7 +220,9 @@ impl Effective {
     /// Where a key is looked up, the first place first.
     fn chain(&self, scope: ScopeId, key: &str) -> Vec<ScopeId> {
         match self.program {
-            Program::Sshd | Program::Ssh | Program::Postfix => self.outward(scope).collect(),
+            Program::Sshd | Program::Ssh | Program::Postfix | Program::Samba => {
+                self.outward(scope).collect()
+            }
             Program::Nginx => nginx::chain(self, scope, key),
             Program::Dovecot => dovecot::chain(self, scope),
             Program::Sysctl | Program::Systemd | Program::Nsswitch => vec![scope],
@@ -259,6 +261,7 @@ impl Effective {
         match self.program {
             Program::Sshd | Program::Ssh => ssh::keyword(self.program, key),
             Program::Sysctl => super::dropin::dotted(key),
+            Program::Samba => super::samba::name(key),
             _ => key.to_owned(),
         }
     }

@@ -11,6 +11,7 @@
 //! | nginx | `include`, glob(3), from the main file's directory | the only one, or all of a list | outwards, where directives are inherited |
 //! | Dovecot 2.3 | `!include`, `!include_try`, glob(3) with braces, from the including file's directory | the last | in its filters (`protocol`, `local` …), then without them |
 //! | Postfix | none; master.cf lies beside main.cf | the last | in the service's `-o`, then in main.cf |
+//! | Samba | `include`, one file, in its place | the last | in its share, then in `[global]` |
 //! | sysctl.d, systemd | directories of drop-ins | the last | in its section alone |
 //!
 //! Sources are named in the file of each program. What a program has by default is not told: a key
@@ -29,6 +30,7 @@ mod lookup;
 mod nginx;
 mod postfix;
 mod postfix_macros;
+mod samba;
 mod ssh;
 pub mod ssh_match;
 pub mod ssh_sample;
@@ -57,6 +59,7 @@ pub fn effective(program: Program, main: &Path, files: &dyn Files) -> Result<Eff
         Program::Sysctl => dropin::sysctl(&mut builder, main)?,
         Program::Systemd => dropin::systemd(&mut builder, main)?,
         Program::Nsswitch => dropin::alone(&mut builder, main)?,
+        Program::Samba => samba::read(&mut builder, main)?,
     }
     Ok(builder.done())
 }
@@ -78,5 +81,6 @@ pub fn included(
         Program::Nginx => nginx::included(main, pattern, files),
         Program::Dovecot => dovecot::included(including, pattern, files),
         Program::Postfix | Program::Sysctl | Program::Systemd | Program::Nsswitch => Ok(Vec::new()),
+        Program::Samba => Ok(vec![PathBuf::from(pattern)]),
     }
 }

@@ -25,11 +25,13 @@ pub enum Program {
     Systemd,
     /// nsswitch.conf: one file.
     Nsswitch,
+    /// Samba's server; its main file is smb.conf.
+    Samba,
 }
 
 impl Program {
     /// All, each with the main file that Debian gives it; of the client that of root.
-    pub const USUAL: [(Self, &'static str); 8] = [
+    pub const USUAL: [(Self, &'static str); 9] = [
         (Self::Sshd, "/etc/ssh/sshd_config"),
         (Self::Ssh, "/root/.ssh/config"),
         (Self::Nginx, "/etc/nginx/nginx.conf"),
@@ -38,6 +40,7 @@ impl Program {
         (Self::Sysctl, "/etc/sysctl.conf"),
         (Self::Systemd, "/etc/systemd/system.conf"),
         (Self::Nsswitch, "/etc/nsswitch.conf"),
+        (Self::Samba, "/etc/samba/smb.conf"),
     ];
 }
 

@@ -5,6 +5,7 @@
 mod dovecot;
 mod nginx;
 mod postfix;
+mod samba;
 mod ssh;
 mod sysctl;
 

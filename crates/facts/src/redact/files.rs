@@ -2,8 +2,8 @@
 
 use super::{cmdline, mount};
 use crate::collectors::services::{
-    apache, apache_redact, authorized_keys, certificates, databases, lines, mapped, packages,
-    postfix, postfix_redact, power, resolver, spam, ssh, swap, timers, tls_lines,
+    apache, apache_redact, authorized_keys, certificates, databases, lines, mapped, openvpn, packages,
+    postfix, postfix_redact, power, resolver, samba, spam, ssh, swap, timers, tls_lines,
 };
 use crate::collectors::{fstab, kernel, nginx, services, sysctl};
 use crate::harmless::LEFT_OUT;
@@ -132,10 +132,10 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         lines::PAM_SSHD => Rule::Lines(|line, _| lines::redact_pam_sshd(line)),
         resolver::ORDER => Rule::Lines(|line, _| resolver::redact_order(line)),
         resolver::RESOLV => Rule::Lines(|line, _| resolver::redact_domain(line)),
-        lines::SAMBA => Rule::Lines(|line, _| lines::redact_samba(line)),
+        _ if samba::may_be(path) => Rule::Bytes(|bytes, _| samba::redact(bytes)),
         _ if databases::may_be(path) => Rule::Lines(|line, _| databases::redact(line)),
         _ if spam::may_be(path) => Rule::Lines(|line, _| spam::redact(line)),
-        _ if path.starts_with(lines::VPN) => Rule::Lines(|line, _| lines::redact_vpn(line)),
+        _ if path.starts_with(openvpn::DIR) => Rule::Lines(|line, _| openvpn::redact(line)),
         "/etc/pve/storage.cfg" => Rule::Lines(|line, _| proxmox::redact_store(line)),
         _ if starts(&SYSCTL) => Rule::Lines(|line, _| sysctl::redact(line)),
         _ if starts(&MODPROBE) => Rule::Bytes(modprobe),
@@ -182,7 +182,8 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
         || dir.trim_end_matches('/') == tls_lines::LIGHTTPD_DIR
         || timers::CRON.contains(&dir.trim_end_matches('/'))
         || dir.starts_with(SSH)
-        || dir.starts_with(lines::VPN)
+        || dir.starts_with(openvpn::DIR)
+        || dir == samba::DIR
         || databases::may_be_listed(&dir)
         || spam::may_be_listed(&dir)
         || dir.starts_with(nginx::DIR)

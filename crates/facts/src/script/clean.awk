@@ -66,7 +66,6 @@ function line_of(class, line) {
     if (class == "pam-sshd") return pam_sshd(line)
     if (class == "hosts-order") return hosts_order(line)
     if (class == "domain") return domain(line)
-    if (class == "samba") return samba(line)
     if (class == "database") return database(line)
     if (class == "spam") return spam(line)
     if (class == "vpn") return vpn(line)
@@ -319,24 +318,53 @@ function domain(line,   n, words, i, name) {
     }
     return ""
 }
-function samba(line,   text, at, name, value) {
+# Samba: a line with those in which it goes on stands where it begins; names of shares are numbered.
+function samba_file(n,   i, line, begin, joined, more, one) {
+    for (one in share_number) delete share_number[one]
+    shares = 0; begin = 0; joined = ""
+    for (i = 1; i <= n; i++) {
+        line = text_of[i]; sub(/[ \t\r]+$/, "", line)
+        if (!begin && line ~ /^[ \t\r]*[#;]/) continue
+        if (!begin) { begin = i; joined = "" }
+        more = line ~ /\\$/
+        joined = joined (more ? substr(line, 1, length(line) - 1) : line)
+        if (!more) { out[begin] = samba(joined); begin = 0 }
+    }
+    if (begin) out[begin] = samba(joined)
+}
+function samba(line,   text, at, name, value, joined, keep) {
     text = trim(line)
-    if (text ~ /^\[/) return tolower(text) == "[global]" ? "[global]" : "[left-out]"
+    if (text ~ /^\[/) {
+        at = index(text, "]")
+        return at ? "[" share_name(substr(text, 2, at - 2)) "]" : ""
+    }
     at = index(line, "=")
     if (!at) return ""
-    name = substr(line, 1, at - 1); value = trim(substr(line, at + 1))
-    if (trim(name) == "include") return "include = (left-out)"
-    gsub(/[ \t]/, "", name)
-    return (tolower(name) in SMB && length(value) <= 12 && tolower(value) in SMB_VALUE) ? line : ""
+    name = trim(substr(line, 1, at - 1)); value = trim(substr(line, at + 1))
+    joined = tolower(name); gsub(/[ \t\r]/, "", joined)
+    if (joined == "include" || joined == "configfile") keep = plain(value)
+    else if (joined == "path" || joined == "directory") keep = value in SMB_SYSTEM
+    else if (joined == "copy") keep = 0
+    else if (joined in SMB_ACCOUNT) keep = value == "root" || value == "nobody"
+    else if (joined in SMB) { text = tolower(value); gsub(/[ \t\r]+/, "_", text); keep = text in SMB_VALUE }
+    else return ""
+    return keep ? line : name " = (left-out)"
+}
+function share_name(name) {
+    name = tolower(trim(name)); gsub(/[ \t\r]+/, " ", name)
+    if (name == "global" || name == "globals") return "global"
+    if (name in SMB_SECTION) return name
+    if (!(name in share_number)) share_number[name] = ++shares
+    return "share-" share_number[name]
 }
 # Settings of databases: a name, perhaps a sign, a word that may stand in quotation marks.
 function database(line,   name, rest, key, quote) {
     line = trim(line)
     if (line ~ /^\[/) {
         if (!index(line, "]")) return ""
-        name = trim(substr(line, 2, index(line, "]") - 2)); key = name
+        name = substr(line, 2, index(line, "]") - 2); sub(/[ \t\r]+$/, "", name); key = name
         sub(/-[0-9.]*$/, "", key)
-        return key in DB_GROUP ? "[" name "]" : "[left-out]"
+        return (key in DB_GROUP || name in DB_GROUP) ? "[" name "]" : "[left-out]"
     }
     match(line, /^[A-Za-z0-9_.!-]*/)
     name = substr(line, 1, RLENGTH); rest = trim(substr(line, RLENGTH + 1))
@@ -346,11 +374,13 @@ function database(line,   name, rest, key, quote) {
         rest = substr(rest, 2)
         if (index(rest, quote)) rest = substr(rest, 1, index(rest, quote) - 1)
     } else sub(/[ \t#;].*$/, "", rest)
-    if (name ~ /^(!include|!includedir|include|include_dir|include_if_exists)$/) return plain(rest) ? name " " rest : ""
-    name = tolower(name); gsub("-", "_", name); key = name
+    key = tolower(name)
+    if (key ~ /^(!include|!includedir|include|include_dir|include_if_exists)$/) return rest == "" ? "" : key " " (plain(rest) ? rest : "(left-out)")
+    name = key; gsub("-", "_", name); key = name
     while (key ~ /^(loose|skip|disable|enable)_/) sub(/^[a-z]+_/, "", key)
     if (!(key in DATABASE)) return ""
     if (rest == "") return name
+    if (name == "data_directory" || name == "datadir") return name " = " (plain(rest) ? rest : "(withheld)")
     return name " = " ((length(rest) <= 12 && rest ~ /^[A-Za-z0-9]+$/) ? rest : "(withheld)")
 }
 # Of a rule its kind, its name, numbers, and words that a check knows; no pattern.
@@ -394,16 +424,25 @@ function closed(word,   zone) {
     for (zone in CLOSED) if (word == zone || substr(word, length(word) - length(zone)) == "." zone) return zone
     return ""
 }
-function vpn(line,   n, words, i, out) {
+function vpn(line,   n, words, option, value) {
     n = split(line, words, " ")
-    if (!n || !(words[1] in VPN)) return ""
-    out = words[1]
-    for (i = 2; i <= n; i++) {
-        if (length(words[i]) > 80) return ""
-        if (words[i] !~ /^[A-Z0-9.:-]+$/ && words[i] !~ /^(no|yes|adaptive|lzo|lz4|lz4-v2|stub|stub-v2|migrate)$/) return ""
-        out = out " " words[i]
+    if (!n) return ""
+    option = words[1]; sub(/^--/, "", option)
+    if (option in VPN_FLAG) return option
+    if (!(option in VPN)) return ""
+    if (n == 1 || words[2] ~ /^[#;]/) return option
+    value = bare(words[2])
+    return option " " (vpn_value(option, value) ? value : "(withheld)")
+}
+function vpn_value(option, value,   n, parts, i, one, family) {
+    if (value == "" || length(value) > 200) return 0
+    if (!(option in VPN_CIPHER)) return length(value) <= 80 && (value ~ /^[A-Z0-9.:-]+$/ || value ~ /^(no|yes|adaptive|lzo|lz4|lz4-v2|stub|stub-v2|migrate)$/)
+    n = split(value, parts, ":")
+    for (i = 1; i <= n; i++) {
+        one = toupper(parts[i]); sub(/^[?]/, "", one); family = one; sub(/[^A-Z].*$/, "", family)
+        if (length(one) > 32 || one !~ /^[A-Z0-9-]+$/ || !(family in VPN_FAMILY)) return 0
     }
-    return out
+    return 1
 }
 function guest(line,   at, key, n, parts, i, kept, text) {
     at = index(line, ":")
@@ -1135,6 +1174,7 @@ function finish(class, path, n,   i, what, line, at, key, value, said, start) {
     class_now = class; asked = 0; depth = 0; bad = 0; carried = ""
     for (i = 1; i <= n; i++) out[i] = ""
     if (class == "nginx") nginx(n)
+    else if (class == "samba") samba_file(n)
     else if (class == "postfix") {
         what = ""
         mail_classes(n)

@@ -2,8 +2,8 @@
 //! collectors and of the rules of redaction.
 
 use crate::collectors::services::{
-    apache, certificates, databases, dnsbl, lines, mail_queue, packages, postfix, power, resolver,
-    smart, spam, ssh, ssh_access, swap, timers, tls_lines,
+    apache, certificates, databases, dnsbl, lines, mail_queue, openvpn, packages, postfix, power, resolver,
+    samba, smart, spam, ssh, ssh_access, swap, timers, tls_lines,
 };
 use crate::collectors::{disk, ext4, kernel, sysctl, tools, zfs};
 use crate::qemu::lists as qemu;
@@ -29,6 +29,7 @@ pub(super) enum Want {
 
 const CONF: &[&str] = &["*.conf"];
 const ALL: &[&str] = &["*"];
+const VPN: &[&str] = &["*.conf", "*.ovpn"];
 const RULES: &[&str] = &["*.cf"];
 
 /// Files in which the kernel speaks of itself, one by one: they are asked for, and kept whole here as well.
@@ -142,12 +143,12 @@ pub(super) const WANTS: &[Want] = &[
     Want::File("pam-sshd", &[lines::PAM_SSHD]),
     Want::File("hosts-order", &[resolver::ORDER]),
     Want::File("domain", &[resolver::RESOLV]),
-    Want::File("samba", &[lines::SAMBA]),
+    Want::Files("samba", "/etc/samba", samba::FILES),
     Want::Files("spam", "/etc/spamassassin", RULES),
     Want::Files("spam", "/usr/share/spamassassin", RULES),
-    Want::Files("vpn", "/etc/openvpn", CONF),
-    Want::Files("vpn", "/etc/openvpn/server", CONF),
-    Want::Files("vpn", "/etc/openvpn/client", CONF),
+    Want::Files("vpn", "/etc/openvpn", VPN),
+    Want::Files("vpn", "/etc/openvpn/server", VPN),
+    Want::Files("vpn", "/etc/openvpn/client", VPN),
     Want::File("packages", &[packages::STATUS]),
     Want::Files("guest", "/etc/pve/qemu-server", CONF),
     Want::File("storage", &["/etc/pve/storage.cfg"]),
@@ -285,8 +286,11 @@ pub(super) fn tables() -> String {
         ("MOUNT_VALUE", lists::VALUES.to_owned()),
         ("MOUNT_NAME", lists::NAMES.to_owned()),
         ("PACKAGE", join(packages::PACKAGES.to_vec())),
-        ("SMB", join(lines::SMB.map(|(key, _)| key).to_vec())),
-        ("SMB_VALUE", join(lines::SMB_VALUES.to_vec())),
+        ("SMB", join(samba::NAMES.to_vec())),
+        ("SMB_VALUE", join(samba::VALUES.to_vec())),
+        ("SMB_ACCOUNT", join(samba::ACCOUNTS.to_vec())),
+        ("SMB_SYSTEM", join(samba::SYSTEM.to_vec())),
+        ("SMB_SECTION", join(samba::SECTIONS.to_vec())),
         ("DATABASE", join(databases::names())),
         ("DB_GROUP", join(databases::GROUPS.to_vec())),
         ("PLUGIN", join(spam::PLUGINS.to_vec())),
@@ -294,7 +298,10 @@ pub(super) fn tables() -> String {
         ("CLOSED", join(dnsbl::CLOSED.map(|(zone, _)| zone).to_vec())),
         ("SECOND", join(lines::SECOND.to_vec())),
         ("RESOLVER", join(resolver::WORDS.to_vec())),
-        ("VPN", join(lines::VPN_KEYS.to_vec())),
+        ("VPN", join(openvpn::KEYS.to_vec())),
+        ("VPN_FLAG", join(openvpn::FLAGS.to_vec())),
+        ("VPN_CIPHER", join(openvpn::CIPHERS.to_vec())),
+        ("VPN_FAMILY", join(openvpn::FAMILIES.to_vec())),
         ("SSH_LIST", join(ssh::keywords(true))),
         ("SSH_WORD", join(ssh::keywords(false))),
         (

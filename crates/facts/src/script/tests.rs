@@ -159,9 +159,11 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let dpkg = "Package: openssh-server\nStatus: install ok installed\nMaintainer: A <a@b>\nVersion: 1:9.2p1-2+deb12u10\n\n\
                 Package: secret-tool\nStatus: install ok installed\nVersion: 1.0\n\nPackage: postfix\nStatus: deinstall ok config-files\nVersion: 3.7\n";
     let samba = "[global]\n  workgroup = SECRET\n  server signing = Mandatory\n client min protocol = NT1\nserver min protocol=NT1\n\
-                 passdb backend = x:hunter2\n[alice]\n path = /home/alice\ninclude = /etc/x\n";
+                 passdb backend = x:hunter2\n[alice]\n path = /home/alice\ninclude = /etc/x\n# x \\\nserver \\\n role = \\\n  Active Directory \\\n Domain Controller\n\
+                 [homes]\npath=/\nforce user = root\n[Bob  S]\nforce user = bob\nread only = secret\n[ALICE]\ncopy = alice\ninclude=/etc/samba/%m\ninclude = a b\n[x\n";
     let vpn = "remote secret.example 1194\ncipher BF-CBC\ndata-ciphers AES-256-GCM:AES-128-GCM\ncomp-lzo adaptive\nauth SHA1\n\
-               auth-user-pass /etc/x\ncompress lz4-v2\ncipher hunter2\n# cipher X\ntls-version-min 1.0\n";
+               auth-user-pass /etc/x\ncompress lz4-v2\ncipher hunter2\n# cipher X\ntls-version-min 1.0\n\
+               --cipher none # x\ndata-ciphers ?bf-cbc:\"AES-256-GCM\"\nsecret /home/alice/k\n<secret>\nabc\nserver 10.0.0.0\ncomp-lzo\n";
     let text = |text: &str| text.as_bytes().to_vec();
     vec![
         ("ssh", "/etc/ssh/sshd_config", text(sshd)),
@@ -183,7 +185,7 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             "database",
             "/etc/postgresql/15/main/postgresql.conf",
             text(
-                "fsync = off # hunter2\nfull_page_writes 'on'\ninclude_dir = 'conf.d'\nport = 5432\nssl_passphrase_command = 'hunter2'\nfsync=\"a b\"\n",
+                "fsync = off # hunter2\nfull_page_writes 'on'\ninclude_dir = 'conf.d'\nport = 5432\nssl_passphrase_command = 'hunter2'\nfsync=\"a b\"\nInclude 'my x.conf'\ninclude_if_exists=a.conf\ndata_directory = '/srv/pg'\ndata_directory='a b'\n",
             ),
         ),
         (

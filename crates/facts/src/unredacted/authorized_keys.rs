@@ -5,6 +5,7 @@
 //! Groups and their members are compared and not told.
 
 use crate::collectors::services::authorized_keys::{OfAccount, files};
+use crate::collectors::services::certificates::why_mode_unknown;
 use crate::gather::Gather;
 use assay_model::{FactKind, Place};
 use std::path::Path;
@@ -42,9 +43,9 @@ fn judge(g: &Gather<'_>, file: &OfAccount) -> Result<Judged, String> {
     let mut all = Vec::new();
     for one in up_to(&file.path, &file.home) {
         let argv = ["stat", "--dereference", "--format=%a %u %g", "--", &one];
-        let output = g
-            .try_ask(&argv)
-            .map_err(|error| format!("whose {one} is, is not known: {}", error.reason()))?;
+        let output = g.try_ask(&argv).map_err(|error| {
+            format!("whose {one} is, is not known: {}", why_mode_unknown(&error))
+        })?;
         let owned = Owned::read(&output.text());
         all.push(owned.ok_or_else(|| format!("whose {one} is, is not known"))?);
     }

@@ -2,6 +2,7 @@
 //! own files give, and whether a rule lets everything through them. What of it becomes OpenVPN's configuration is what
 //! `openvpn_reconfigure` writes (src/etc/inc/openvpn.inc of pfSense 2.6). Names, addresses and keys are not looked at.
 
+use crate::collectors::services::openvpn;
 use crate::gather::Gather;
 use assay_model::{FactKind, Place};
 use roxmltree::{Document, Node};
@@ -50,15 +51,24 @@ fn firewall(g: &mut Gather<'_>, path: &str, document: &Document<'_>) {
                 value(tunnel, "mode").is_some_and(|(mode, _)| mode == "p2p_shared_key");
             let fixed = value(tunnel, "ncp_enable").is_some_and(|(word, _)| word == "disabled");
             // What is used with who does not negotiate; before 2.5 it was called crypto.
-            let cipher = value(tunnel, "data_ciphers_fallback").or(value(tunnel, "crypto"));
-            if let Some((cipher, node)) = cipher.filter(|(cipher, _)| is_word(cipher)) {
-                said("cipher", cipher, node);
+            let mut ciphers: Vec<openvpn::Said> = Vec::new();
+            for (tag, option) in [
+                ("crypto", "cipher"),
+                ("data_ciphers_fallback", "data-ciphers-fallback"),
+            ] {
+                let cipher = value(tunnel, tag).filter(|(cipher, _)| is_word(cipher));
+                if let Some((cipher, node)) = cipher {
+                    ciphers.push((option, cipher.to_uppercase(), place(node)));
+                    said("cipher", cipher, node);
+                }
             }
             let list = value(tunnel, "data_ciphers").or(value(tunnel, "ncp-ciphers"));
             if let Some((list, node)) = list.filter(|_| !shared_key && !fixed)
                 && list.split(',').all(is_word)
             {
-                said("data-ciphers", list.replace(',', ":"), node);
+                let list = list.replace(',', ":");
+                ciphers.push(("data-ciphers", list.to_uppercase(), place(node)));
+                said("data-ciphers", list, node);
             }
             if let Some((digest, node)) = value(tunnel, "digest").filter(|(word, _)| is_word(word))
             {
@@ -78,6 +88,18 @@ fn firewall(g: &mut Gather<'_>, path: &str, document: &Document<'_>) {
                 }
                 _ => {}
             }
+            // Releases that write `crypto` have OpenVPN 2.4, or use it with a shared key alone.
+            let mode = match shared_key {
+                true => openvpn::Mode::Static,
+                false => openvpn::Mode::Tls,
+            };
+            if shared_key {
+                ciphers
+                    .iter_mut()
+                    .for_each(|(option, ..)| *option = "cipher");
+            }
+            let subject = format!("openvpn.{which}");
+            openvpn::note_ciphers(g, &subject, &ciphers, mode, Some((2, 4, 0)));
             g.about(["openvpn", &which]);
         }
     }

@@ -108,9 +108,25 @@ impl Air {
         }
     }
 
-    /// Whether a channel in 2.4 GHz overlaps those of the plan.
+    /// Whether a channel in 2.4 GHz overlaps others of the plan.
     pub(super) fn off_plan(&self, channel: Channel) -> bool {
-        channel.band == Band::Two && !self.plan.contains(&channel.number)
+        !self.overlapped(channel).is_empty()
+    }
+
+    /// The channels of the plan that one outside of it overlaps.
+    pub(super) fn overlapped(&self, channel: Channel) -> Vec<u16> {
+        let band = Band::Two;
+        let mut plan: Vec<u16> = self.plan.to_vec();
+        plan.retain(|number| {
+            channel.overlaps(Channel {
+                band,
+                number: *number,
+            })
+        });
+        match self.plan.contains(&channel.number) {
+            true => Vec::new(),
+            false => plan,
+        }
     }
 
     /// Another protected network whose name looks the same, and whether it is one's own, which goes before

@@ -1,9 +1,9 @@
 //! The properties of one network: all radios that send its name, and what is configured under it.
 
 use super::air::{Air, Device, device};
-use super::{Named, counts, put};
+use super::{Named, counts, put, put_unknown};
 use crate::channel::{Band, Channel};
-use crate::reading::{Bss, Wlan};
+use crate::reading::{Bss, Lines, Wlan};
 use crate::security::{Pmf, Security};
 use crate::ssid::Ssid;
 use assay_model::{Facts, Place, Subject};
@@ -89,6 +89,18 @@ impl Telling<'_> {
         put(self.facts, self.subject, property, value.into(), &place);
     }
 
+    fn unknown(&mut self, property: &str, why: &str) {
+        let fact = assay_model::Fact {
+            value: assay_model::FactValue::Unknown(why.to_owned()),
+            place: self.place.clone(),
+            kind: assay_model::FactKind::Runtime,
+            subject: self.subject.clone(),
+        };
+        self.facts
+            .map
+            .insert(format!("{}.{property}", self.subject), fact);
+    }
+
     fn count(&mut self, property: &str, count: &Count) {
         self.value(property, count.count, count.place.as_ref());
     }
@@ -121,6 +133,10 @@ impl Network<'_> {
             .first()
             .map(|at| at.place(0, at.what.lines.begin));
         let Some(place) = first.or(heard) else { return };
+        if let Some((path, (line, expected))) = self.unread() {
+            let why = format!("line {line}: {expected} was expected");
+            return put_unknown(facts, subject, &why, path, Some(line));
+        }
         let mut tell = Telling {
             facts,
             subject,
@@ -135,13 +151,50 @@ impl Network<'_> {
             .map(|at| device(at.what.address, at.file, at.what.lines.begin))
             .collect();
         let devices = devices.len().max(self.listed.unwrap_or(0));
-        tell.value("devices", devices, None);
+        // Without addresses two radios may be one device's.
+        let masked = self.heard.iter().filter(|at| at.what.masked).count();
+        let told_apart = masked == 0 || self.heard.len() == 1;
+        if told_apart {
+            tell.value("devices", devices, None);
+        } else {
+            let why = "which radios are of one device is not known: addresses are masked";
+            tell.unknown("devices", why);
+        }
         self.tell_security(&mut tell);
         self.tell_moving(&mut tell);
         self.tell_hidden(&mut tell);
         self.tell_rates(&mut tell);
         self.tell_channels(&mut tell, air);
         self.tell_likeness(&mut tell, air);
+    }
+
+    /// The first line of it that could not be read, and its file.
+    fn unread(&self) -> Option<(&str, (usize, &'static str))> {
+        let heard = self.heard.iter().map(|at| (at.path, at.what.unread));
+        let configured = self.configured.iter().map(|at| (at.path, at.what.unread));
+        let mut all = heard.chain(configured);
+        all.find_map(|(path, unread)| Some((path, unread?)))
+    }
+
+    /// Open networks, on the air and configured, that are not meant to be: no half of a pair with Enhanced Open,
+    /// and not for guests.
+    fn count_open(&self) -> Count {
+        let open = |security: &Option<Security>| security.as_ref().is_some_and(Security::is_open);
+        let guest = self.configured.iter().any(|at| at.what.guest);
+        let mut count = Count::default();
+        for at in &self.configured {
+            let lines = at.what.lines;
+            if open(&at.what.security) && !at.what.owe_transition && !guest {
+                count.add(|| at.place(lines.security, lines.begin));
+            }
+        }
+        for at in &self.heard {
+            let lines = at.what.lines;
+            if open(&at.what.security) && !at.what.owe_transition && !guest {
+                count.add(|| at.place(lines.security, lines.begin));
+            }
+        }
+        count
     }
 
     /// The securities on the air and in the configuration, each with its place.
@@ -189,34 +242,49 @@ impl Network<'_> {
         );
         tell.count("encrypted", &either(&secured_at_all));
         tell.count("wep", &either(&|known| known.wep));
-        tell.count("wpa1", &self.old(|known| known.wpa1));
-        tell.count("tkip", &self.old(|known| known.tkip));
-        let kinds: BTreeSet<String> = all
+        tell.count("open_own", &self.count_open());
+        let first = self.old(|known| known.wpa1, |lines| lines.first_wpa);
+        let tkip = self.old(|known| known.tkip, |lines| lines.tkip);
+        let old = [("WPA1", &first), ("TKIP", &tkip)];
+        let old: Vec<&str> = old
             .iter()
-            .filter(|(known, _, heard)| *heard && known.is_protected())
-            .map(|(known, ..)| known.name())
+            .filter(|(_, count)| count.count > 0)
+            .map(|(name, _)| *name)
             .collect();
-        let unlike = all
+        let place = tkip.place.as_ref().or(first.place.as_ref());
+        tell.value("old", old, place);
+        tell.count("wpa1", &first);
+        tell.count("tkip", &tkip);
+        // 6 GHz allows WPA3 alone: there another kind is needed.
+        let kinds: Vec<(String, Place)> = self
+            .heard
             .iter()
-            .filter(|(known, _, heard)| *heard && known.is_protected())
-            .find(|(known, ..)| kinds.first().is_some_and(|first| *first != known.name()));
-        let place = unlike.map(|(_, place, _)| place.clone());
-        tell.value("kinds", kinds.len(), place.as_ref());
+            .filter(|at| {
+                at.what
+                    .channel
+                    .is_none_or(|channel| channel.band != Band::Six)
+            })
+            .filter_map(|at| {
+                let security = at
+                    .what
+                    .security
+                    .as_ref()
+                    .filter(|known| known.is_protected())?;
+                let lines = at.what.lines;
+                Some((security.name(), at.place(lines.security, lines.begin)))
+            })
+            .collect();
+        let first = kinds.first().map(|(name, _)| name);
+        let unlike = kinds
+            .iter()
+            .find(|(name, _)| first.is_some_and(|first| first != name));
+        let place = unlike.map(|(_, place)| place.clone());
+        let different: BTreeSet<&String> = kinds.iter().map(|(name, _)| name).collect();
+        tell.value("kinds", different.len(), place.as_ref());
         let names: BTreeSet<String> = all.iter().map(|(known, ..)| known.name()).collect();
         let names: Vec<String> = names.into_iter().collect();
         tell.value("security", names, place.as_ref());
-        let pmf: Vec<_> = all
-            .iter()
-            .filter(|(known, ..)| known.is_modern())
-            .filter_map(|(known, place, _)| Some((known.pmf?, place)))
-            .collect();
-        if !pmf.is_empty() {
-            let mut off = Count::default();
-            for (_, place) in pmf.iter().filter(|(pmf, _)| *pmf == Pmf::Off) {
-                off.add(|| (*place).clone());
-            }
-            tell.count("unprotected_frames", &off);
-        }
+        self.tell_frames(tell);
         let radius = self.configured.iter().find_map(|at| {
             let lines = at.what.lines;
             Some((at.what.radius?, at.place(lines.security, lines.begin)))
@@ -226,20 +294,84 @@ impl Network<'_> {
         }
     }
 
-    /// What the first WPA brought. It has a line of its own in a scan.
-    fn old(&self, is: fn(&Security) -> bool) -> Count {
+    /// Whether management frames are protected. WPA3 and Enhanced Open need it, so they are counted apart.
+    fn tell_frames(&self, tell: &mut Telling<'_>) {
+        let (mut off, mut needed, mut known) = (Count::default(), Count::default(), (false, false));
+        let heard = self.heard.iter().map(|at| {
+            let lines = at.what.lines;
+            (
+                &at.what.security,
+                lines,
+                at.place(
+                    if lines.pmf > 0 {
+                        lines.pmf
+                    } else {
+                        lines.security
+                    },
+                    lines.begin,
+                ),
+            )
+        });
+        let configured = self.configured.iter().map(|at| {
+            let lines = at.what.lines;
+            (
+                &at.what.security,
+                lines,
+                at.place(
+                    if lines.pmf > 0 {
+                        lines.pmf
+                    } else {
+                        lines.security
+                    },
+                    lines.begin,
+                ),
+            )
+        });
+        for (security, _, place) in heard.chain(configured) {
+            let Some((security, pmf)) = security.as_ref().and_then(|one| Some((one, one.pmf?)))
+            else {
+                continue;
+            };
+            let is_off = pmf == Pmf::Off;
+            match security.needs_protected_frames() {
+                true => {
+                    known.1 = true;
+                    if is_off {
+                        needed.add(|| place);
+                    }
+                }
+                false if security.is_modern() => {
+                    known.0 = true;
+                    if is_off {
+                        off.add(|| place);
+                    }
+                }
+                false => {}
+            }
+        }
+        if known.0 {
+            tell.count("unprotected_frames", &off);
+        }
+        if known.1 {
+            tell.count("needed_frames", &needed);
+        }
+    }
+
+    /// What the first WPA brought, with the line that says so.
+    fn old(&self, is: fn(&Security) -> bool, line: fn(&Lines) -> usize) -> Count {
         let mut count = Count::default();
         let has = |security: &Option<Security>| security.as_ref().is_some_and(is);
+        let best = |lines: &Lines| match line(lines) {
+            0 => lines.security,
+            line => line,
+        };
         for at in self.heard.iter().filter(|at| has(&at.what.security)) {
             let lines = at.what.lines;
-            let line = match lines.first_wpa {
-                0 => lines.security,
-                line => line,
-            };
-            count.add(|| at.place(line, lines.begin));
+            count.add(|| at.place(best(&lines), lines.begin));
         }
         for at in self.configured.iter().filter(|at| has(&at.what.security)) {
-            count.add(|| at.place(at.what.lines.security, at.what.lines.begin));
+            let lines = at.what.lines;
+            count.add(|| at.place(best(&lines), lines.begin));
         }
         count
     }
@@ -289,13 +421,15 @@ impl Network<'_> {
 
     fn tell_hidden(&self, tell: &mut Telling<'_>) {
         let mut hidden = Count::default();
-        for at in self.heard.iter().filter(|at| at.what.hidden) {
+        // The half of a pair with Enhanced Open has to hide its name.
+        let heard = self.heard.iter().filter(|at| at.what.hidden);
+        for at in heard.filter(|at| !at.what.owe_transition) {
             hidden.add(|| at.place(at.what.lines.hidden, at.what.lines.begin));
         }
         for at in self
             .configured
             .iter()
-            .filter(|at| at.what.hidden == Some(true))
+            .filter(|at| at.what.hidden == Some(true) && !at.what.owe_transition)
         {
             hidden.add(|| at.place(at.what.lines.hidden, at.what.lines.begin));
         }
@@ -349,6 +483,8 @@ impl Network<'_> {
     fn tell_channels(&self, tell: &mut Telling<'_>, air: &Air) {
         let mut channels: BTreeSet<Channel> = BTreeSet::new();
         let (mut off, mut radar, mut wide) = (Count::default(), Count::default(), Count::default());
+        let (mut between, mut overlapped) = (BTreeSet::new(), BTreeSet::new());
+        let masked = self.heard.iter().any(|at| at.what.masked);
         let mut crowded: Option<(usize, Channel, Place)> = None;
         let mut shared: Option<(usize, Channel, Place)> = None;
         let mut widths = false;
@@ -361,6 +497,8 @@ impl Network<'_> {
             channels.insert(channel);
             if air.off_plan(channel) {
                 off.add(place);
+                between.insert(channel);
+                overlapped.extend(air.overlapped(channel));
             }
             if channel.yields_to_radar() {
                 radar.add(place);
@@ -394,6 +532,12 @@ impl Network<'_> {
         let names: Vec<String> = channels.iter().map(Channel::to_string).collect();
         tell.value("channels", names, off.place.as_ref());
         tell.count("off_plan", &off);
+        if off.count > 0 {
+            let names: Vec<String> = between.iter().map(Channel::to_string).collect();
+            tell.value("between", names, off.place.as_ref());
+            let numbers: Vec<Value> = overlapped.into_iter().map(Value::from).collect();
+            tell.value("overlapped", numbers, off.place.as_ref());
+        }
         tell.count("radar", &radar);
         if widths {
             tell.count("wide_two", &wide);
@@ -405,7 +549,7 @@ impl Network<'_> {
             tell.value("quiet", quiet, Some(&place));
             tell.value("quiet_crowd", devices, Some(&place));
         }
-        if let Some((count, channel, place)) = shared {
+        if let Some((count, channel, place)) = shared.filter(|_| !masked) {
             tell.value("sharing", count, Some(&place));
             tell.value("shared", channel.to_string(), Some(&place));
         }

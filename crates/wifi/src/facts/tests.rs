@@ -97,7 +97,7 @@ fn the_plan_of_four_channels_is_one_too() {
         home["off_plan"].value == FactValue::Known(0.into())
     };
     assert!(off(&[1, 6, 11]) && off(&[1, 5, 9, 13]));
-    assert!(!off(&[1, 5, 11]) && !off(&[3]));
+    assert!(!off(&[1, 5, 11]) && !off(&[3]) && !off(&[6, 13]));
 }
 
 #[test]
@@ -106,5 +106,103 @@ fn what_was_not_read_is_unknown() {
         &[("scan.txt", "BSS zz\nBSS 00:00:00:00:00:00\n\tfreq: x\n")],
         &[],
     );
-    insta::assert_snapshot!(text, @"wifi = unknown: scan.txt: line 1: an address behind `BSS` was expected; line 3: a frequency in MHz was expected  [scan.txt:1]");
+    // The second network has no name: whose it is, nobody can tell.
+    insta::assert_snapshot!(text, @"wifi.network.lines of scan.txt = unknown: line 1: an address behind `BSS` was expected  [scan.txt:1]");
+}
+
+#[test]
+fn only_the_network_of_an_unread_line_is_unknown() {
+    let good = scan(&[("78:8a:20:01:02:03", "Office", 2437, "Privacy")]);
+    let others = [
+        // A frequency of another band leaves its network out, and is no fault.
+        (
+            "BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: 60480\n\tSSID: ad\n",
+            None,
+        ),
+        (
+            "BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: 902.5\n\tSSID: ah\n",
+            None,
+        ),
+        (
+            "BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: 69120.0\n\tSSID: ad\n",
+            None,
+        ),
+        (
+            "BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: 5002\n\tSSID: j\n",
+            None,
+        ),
+        (
+            "BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: 4940\n\tSSID: j\n",
+            None,
+        ),
+        (
+            "BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: x\n\tSSID: bad\n",
+            Some("wifi.network.bad"),
+        ),
+        (
+            "BSS 02:00:00:00:00:02(on wlan0)\n\tSSID: bad\n\tSupported rates: y*\n",
+            Some("wifi.network.bad"),
+        ),
+        ("BSS zz\n\tSSID: bad\n", Some("wifi.network.lines of x")),
+    ];
+    for (other, unknown) in others {
+        let text = format!("{other}{good}");
+        let reading = read(text.as_bytes()).unwrap();
+        let path = "x";
+        let found = facts(
+            &[Named {
+                path,
+                reading: &reading,
+            }],
+            &[],
+        );
+        let unread = found
+            .map
+            .iter()
+            .filter(|(_, fact)| matches!(fact.value, FactValue::Unknown(_)));
+        let unread: Vec<&str> = unread.map(|(key, _)| key.as_str()).collect();
+        assert_eq!(unread, Vec::from_iter(unknown), "{other}");
+        assert_eq!(
+            found.get("wifi.network.Office.off_plan"),
+            Some(&0.into()),
+            "{other}"
+        );
+        assert_eq!(
+            reading.other_bands,
+            usize::from(unknown.is_none()),
+            "{other}"
+        );
+    }
+}
+
+#[test]
+fn masked_addresses_are_read_and_tell_no_devices_apart() {
+    for address in [
+        "78:8a:20:xx:xx:xx",
+        "XX:XX:XX:XX:XX:XX",
+        "78:8a:20:**:**:**",
+        "aa-bb-cc-??-??-??",
+        "__:__:__:__:__:__",
+        "<redacted>",
+    ] {
+        let one = scan(&[(address, "Office", 2437, "Privacy")]);
+        let text = told(&[("x", &one)], &[]);
+        assert!(
+            text.contains("wifi.network.Office.devices = 1"),
+            "{address}: {text}"
+        );
+        let two = scan(&[
+            (address, "Office", 2437, "Privacy"),
+            (address, "Office", 2462, "Privacy"),
+        ]);
+        let text = told(&[("x", &two)], &[]);
+        assert!(
+            text.contains("Office.devices = unknown"),
+            "{address}: {text}"
+        );
+        assert!(
+            !text.contains("Office.sharing") && text.contains("Office.wep = 0"),
+            "{address}: {text}"
+        );
+    }
 }

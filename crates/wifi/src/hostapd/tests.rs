@@ -55,7 +55,10 @@ fn defaults_are_those_of_the_program() {
     let (security, ..) = with("wpa=2\n");
     assert!(security.tkip && security.keys.contains(&Key::Psk));
     let (security, ..) = with("wpa=2\nwpa_key_mgmt=SAE\nrsn_pairwise=CCMP\n");
-    assert_eq!((security.name().as_str(), security.pmf), ("WPA3 SAE", None));
+    assert_eq!(
+        (security.name().as_str(), security.pmf),
+        ("WPA3 SAE", Some(Pmf::Off))
+    );
     let (_, radius, ..) = with("wpa=2\nwpa_key_mgmt=WPA-EAP\n");
     assert_eq!(radius, Some(false));
     let (security, ..) = with("wep_key0=0123456789\n");

@@ -18,7 +18,11 @@ pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let number = at + 1;
         if line.len() > LONGEST_LINE {
-            reading.unread.note(number, "a line of at most 64 KiB");
+            let expected = "a line of at most 64 KiB";
+            match &mut current {
+                Some(open) => open.lacks(number, expected, &mut reading),
+                None => reading.unread.note(number, expected),
+            }
             continue;
         }
         let line = String::from_utf8_lossy(line);
@@ -28,7 +32,7 @@ pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
             if !line.starts_with("BSS ") && current.is_some() && !header.contains("(on ") {
                 continue;
             }
-            reading.heard.extend(current.take().map(Open::close));
+            keep(&mut reading, current.take());
             if reading.heard.len() >= MOST {
                 return Err(ReadError::TooMany { line: number });
             }
@@ -43,7 +47,7 @@ pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
             _ if text.is_empty() => {}
             Some(open) => {
                 if let Err(expected) = open.line(&line, number) {
-                    reading.unread.note(number, expected);
+                    open.lacks(number, expected, &mut reading);
                 }
             }
             None if lost => {}
@@ -52,14 +56,25 @@ pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
                 .note(number, "a line `BSS ADDRESS(on DEVICE)`"),
         }
     }
-    reading.heard.extend(current.map(Open::close));
+    keep(&mut reading, current);
     Ok(reading)
+}
+
+/// Keeps a network that was read to its end, unless it sends in a band that no rule is about.
+fn keep(reading: &mut Reading, open: Option<Open>) {
+    match open {
+        Some(open) if open.other_band => reading.other_bands += 1,
+        open => reading.heard.extend(open.map(Open::close)),
+    }
 }
 
 /// Parts of a network that have lines of their own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
     Rsn,
+    /// What clients that know WPA3 take instead of the RSN element.
+    Override,
+    Owe,
     Wpa,
     Ht,
     Vht,
@@ -79,6 +94,9 @@ struct Open {
     privacy: Option<bool>,
     rsn: Option<Security>,
     wpa: Option<Security>,
+    overriding: Option<Security>,
+    /// Its frequency is that of a band which no rule is about: 60 GHz, 900 MHz.
+    other_band: bool,
     /// The second half of 40 MHz.
     wide: bool,
 }
@@ -91,8 +109,16 @@ fn columns(line: &str) -> usize {
 impl Open {
     fn new(header: &str, number: usize) -> Option<Self> {
         let end = header.find(['(', ' ']).unwrap_or(header.len());
+        let address = header.get(..end)?;
+        let known = Address::read(address);
+        // Whoever shows a scan to others hides addresses. What stands before the device is one then.
+        let masked = known.is_none() && (is_masked(address) || header.contains("(on "));
+        if known.is_none() && !masked {
+            return None;
+        }
         let mut bss = Bss {
-            address: Some(Address::read(header.get(..end)?)?),
+            address: known,
+            masked,
             ..Bss::default()
         };
         bss.lines.begin = number;
@@ -103,8 +129,16 @@ impl Open {
             privacy: None,
             rsn: None,
             wpa: None,
+            overriding: None,
+            other_band: false,
             wide: false,
         })
+    }
+
+    /// Notes a line of it that could not be read.
+    fn lacks(&mut self, line: usize, expected: &'static str, reading: &mut Reading) {
+        self.bss.unread.get_or_insert((line, expected));
+        reading.unread.note_part(line, expected);
     }
 
     fn line(&mut self, line: &str, number: usize) -> Result<(), &'static str> {
@@ -126,7 +160,9 @@ impl Open {
         if let Some(value) = rest(text, "freq") {
             // Newer ones tell an offset behind a point.
             let whole = value.split('.').next().and_then(|mhz| mhz.parse().ok());
-            bss.channel = Some(whole.and_then(Channel::at).ok_or("a frequency in MHz")?);
+            let mhz: u32 = whole.ok_or("a frequency in MHz")?;
+            bss.channel = Channel::at(mhz);
+            self.other_band = bss.channel.is_none();
             bss.lines.channel = number;
         } else if let Some(value) = rest(text, "signal") {
             let number = value.split_whitespace().next();
@@ -183,6 +219,8 @@ impl Open {
         let lines = &mut self.bss.lines;
         self.section = match name {
             "RSN" => Section::Rsn,
+            "RSN Element Override" | "RSN Element Override 2" => Section::Override,
+            "OWE Transition Mode" => Section::Owe,
             "WPA" => Section::Wpa,
             "HT operation" => Section::Ht,
             "VHT operation" => Section::Vht,
@@ -196,6 +234,10 @@ impl Open {
                 lines.security = number;
                 self.rsn.get_or_insert_default().rsn = true;
             }
+            Section::Override => {
+                self.overriding.get_or_insert_default().rsn = true;
+            }
+            Section::Owe => self.bss.owe_transition = true,
             Section::Wpa => {
                 lines.first_wpa = number;
                 if self.rsn.is_none() {
@@ -225,8 +267,25 @@ impl Open {
     fn part(&mut self, text: &str, number: usize) {
         let item = text.strip_prefix("* ").unwrap_or(text);
         match self.section {
-            Section::Rsn => suites(self.rsn.get_or_insert_default(), item),
-            Section::Wpa => suites(self.wpa.get_or_insert_default(), item),
+            Section::Rsn | Section::Wpa | Section::Override => {
+                let lines = &mut self.bss.lines;
+                let security = match self.section {
+                    Section::Rsn => &mut self.rsn,
+                    Section::Wpa => &mut self.wpa,
+                    _ => &mut self.overriding,
+                };
+                let security = security.get_or_insert_default();
+                let before = (security.tkip, security.pmf);
+                suites(security, item);
+                let pairwise =
+                    rest(item, "Pairwise ciphers").is_some_and(|all| all.contains("TKIP"));
+                if pairwise || (security.tkip && !before.0 && lines.tkip == 0) {
+                    lines.tkip = number;
+                }
+                if self.section == Section::Rsn && security.pmf != before.1 {
+                    lines.pmf = number;
+                }
+            }
             Section::Ht => {
                 if let Some(value) = rest(item, "secondary channel offset") {
                     self.wide = matches!(value, "above" | "below");
@@ -257,13 +316,17 @@ impl Open {
                     self.bss.transition = Some(true);
                 }
             }
-            Section::Mesh | Section::Other => {}
+            Section::Mesh | Section::Owe | Section::Other => {}
         }
     }
 
     fn close(mut self) -> Bss {
         let complete = self.privacy.is_some();
-        self.bss.security = match (self.rsn, self.wpa, self.privacy) {
+        let rsn = match (self.rsn, self.overriding) {
+            (Some(rsn), Some(other)) => Some(overridden(rsn, other)),
+            (rsn, other) => rsn.or(other),
+        };
+        self.bss.security = match (rsn, self.wpa, self.privacy) {
             (None, None, None) => None,
             (None, None, Some(privacy)) => Some(Security {
                 wep: privacy,
@@ -282,8 +345,28 @@ impl Open {
     }
 }
 
+/// What two kinds of clients find: those that know the overriding element take what stands there.
+fn overridden(mut one: Security, other: Security) -> Security {
+    one.pmf = one.pmf.max(other.pmf);
+    one.ft = one.ft.max(other.ft);
+    one.tkip |= other.tkip;
+    one.keys.extend(other.keys);
+    one
+}
+
+/// Whether a text has the form of an address, with digits hidden: `02:00:5e:xx:xx:xx`.
+fn is_masked(text: &str) -> bool {
+    let hidden = |byte: u8| byte.is_ascii_hexdigit() || b"xX*_?#.".contains(&byte);
+    let parts: Vec<&str> = text.split([':', '-']).collect();
+    parts.len() == 6
+        && parts
+            .iter()
+            .all(|part| part.len() == 2 && part.bytes().all(hidden))
+}
+
 fn suites(security: &mut Security, item: &str) {
-    if let Some(ciphers) = rest(item, "Pairwise ciphers") {
+    // What is sent to all is readable for all, so it counts as well.
+    if let Some(ciphers) = rest(item, "Pairwise ciphers").or(rest(item, "Group cipher")) {
         security.tkip |= ciphers.split_whitespace().any(|word| word == "TKIP");
     } else if let Some(suites) = rest(item, "Authentication suites") {
         // A suite may have a space in its name.

@@ -166,6 +166,10 @@ fn notes(args: &Args, sources: &[Source], own: &[Ssid]) {
             1 => "1 network on the air".to_owned(),
             count => format!("{count} networks on the air"),
         }];
+        if reading.other_bands > 0 {
+            let count = reading.other_bands;
+            told.push(format!("{count} left out outside of 2.4, 5 and 6 GHz"));
+        }
         if !reading.configured.is_empty() {
             told.push(format!("{} configured", reading.configured.len()));
         }

@@ -264,7 +264,7 @@ fn writable(g: &mut Gather<'_>, key: &str, path: &str, home: &str) {
             Some(mode) => found |= mode & 0o002 != 0 && mode & 0o1000 == 0,
             None => {
                 let why = match answer {
-                    Err(error) => error.reason(),
+                    Err(error) => super::certificates::why_mode_unknown(&error),
                     Ok(output) => output.complaint(),
                 };
                 let place = Place::command(argv);

@@ -297,9 +297,12 @@ fn way_is_open(g: &Gather<'_>, path: &str) -> Result<bool, String> {
     for dir in real.ancestors().skip(1) {
         let dir = dir.to_string_lossy();
         let argv = mode_of(&dir);
-        let output = g
-            .try_ask(&argv)
-            .map_err(|error| format!("who may enter {dir} is not known: {}", error.reason()))?;
+        let output = g.try_ask(&argv).map_err(|error| {
+            format!(
+                "who may enter {dir} is not known: {}",
+                why_mode_unknown(&error)
+            )
+        })?;
         match permissions(&output.text()) {
             Some(mode) if mode & OTHERS_ENTER == 0 => return Ok(false),
             Some(_) => {}
@@ -318,6 +321,16 @@ fn permissions(text: &str) -> Option<u32> {
 /// The command that says who may read a file or enter a directory, links followed.
 pub(crate) fn mode_of(path: &str) -> [&str; 5] {
     ["stat", "--dereference", "--format=%a", "--", path]
+}
+
+/// Says why the owner or the mode of a file is not known: copies of files do not have those of the machine.
+pub(crate) fn why_mode_unknown(error: &assay_host::HostError) -> String {
+    match error {
+        assay_host::HostError::NoCommand { .. } => {
+            "copies of files do not tell; look on the machine itself".to_owned()
+        }
+        error => error.reason(),
+    }
 }
 
 /// Whether the command is [`mode_of`] some path.

@@ -1,9 +1,11 @@
 //! What databases are told of durability: postgresql.conf of each cluster, as Debian lays them out, and the
 //! option files of MariaDB and MySQL. Both are lines of a name and a value; the last one counts.
 
+mod whole_pages;
+
+use super::packages;
 use crate::gather::{Gather, lossy};
 use crate::harmless::is_pattern;
-use assay_host::HostError;
 use assay_model::{FactKind, Place, secrets};
 use std::path::Path;
 
@@ -25,7 +27,7 @@ const INNODB: [(&str, &str); 2] = [
     ("innodb_flush_log_at_trx_commit", "1"),
     ("innodb_doublewrite", "on"),
 ];
-/// Groups of which mariadbd reads the options; each may carry a version: `mariadb-10.11`.
+/// Groups of which mariadbd reads the options; MySQL reads the first two.
 pub(crate) const GROUPS: [&str; 6] = [
     "mysqld",
     "server",
@@ -34,10 +36,26 @@ pub(crate) const GROUPS: [&str; 6] = [
     "client-server",
     "galera",
 ];
+/// Groups that may carry a version: `mariadb-10.11`.
+const VERSIONED: [&str; 3] = ["mysqld", "mariadb", "mariadbd"];
+/// Lines that include files.
+const INCLUDES: [&str; 5] = [
+    "!include",
+    "!includedir",
+    "include",
+    "include_dir",
+    "include_if_exists",
+];
 /// Words before the name of an option that say how it is meant.
 const PREFIXES: [&str; 4] = ["loose_", "skip_", "disable_", "enable_"];
 /// How many files one may include, all in all.
 const FILES: usize = 200;
+
+/// Where the data lies, of each of the two; and where MariaDB has it by default.
+const DATA_DIRECTORIES: [&str; 2] = ["data_directory", "datadir"];
+const MARIADB_DATA: &str = "/var/lib/mysql";
+/// Stands for what is included under a name that is somebody's text.
+const LEFT_OUT: &str = "(left-out)";
 
 /// A line that says something.
 #[derive(Debug, PartialEq)]
@@ -45,6 +63,15 @@ enum Line<'a> {
     Group(&'a str),
     Include(&'a str, &'a str),
     Said(String, Option<&'a str>),
+}
+
+/// Whether the server reads the lines of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Read {
+    Yes,
+    No,
+    /// It is that of a version, and which one the server has is not known.
+    Perhaps,
 }
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -57,15 +84,27 @@ fn postgresql(g: &mut Gather<'_>) {
         let version = lossy(&version);
         for cluster in g.list("postgresql", &format!("{POSTGRESQL}/{version}")) {
             let name = format!("{version}/{}", lossy(&cluster));
-            let mut all = Read::default();
-            all.file(g, &format!("{POSTGRESQL}/{name}/postgresql.conf"));
+            let mut all = Lines::new(None);
+            all.read_file(g, &format!("{POSTGRESQL}/{name}/postgresql.conf"), None);
             if all.is_absent() {
                 continue;
             }
-            all.file(g, &format!("{DATA}/{name}/{ALTERED}"));
+            let usual = format!("{DATA}/{name}");
+            let data = all
+                .last("data_directory")
+                .map_or(usual, |said| said.value.clone());
+            all.read_file(
+                g,
+                &format!("{}/{ALTERED}", data.trim_end_matches('/')),
+                None,
+            );
             let subject = format!("postgresql.cluster.{name}");
+            all.note_missing(g, &subject);
             for key in SWITCHES {
                 all.note(g, &subject, key, ("on", "postgres --describe-config"));
+            }
+            if g.facts.str(&format!("{subject}.full_page_writes")) == Some("off") {
+                whole_pages::note(g, &format!("{subject}.whole_pages"), &data);
             }
             g.about(["postgresql.cluster", &name]);
         }
@@ -73,111 +112,274 @@ fn postgresql(g: &mut Gather<'_>) {
 }
 
 fn mariadb(g: &mut Gather<'_>) {
-    let mut all = Read::default();
+    let server = Server::find(g);
+    let mut all = Lines::new(Some(server));
     for file in OPTIONS {
-        all.file(g, file);
+        all.read_file(g, file, None);
     }
-    if !all.is_absent() {
-        for (key, default) in INNODB {
-            all.note(g, "mariadb", key, (default, "mariadbd --help --verbose"));
+    if all.is_absent() {
+        return;
+    }
+    all.note_missing(g, "mariadb");
+    for (key, default) in INNODB {
+        all.note(g, "mariadb", key, (default, "mariadbd --help --verbose"));
+    }
+    if g.facts.str("mariadb.innodb_doublewrite") == Some("off") {
+        let data = all.last("datadir").map(|said| said.value.clone());
+        let data = data.unwrap_or_else(|| MARIADB_DATA.to_owned());
+        whole_pages::note(g, "mariadb.whole_pages", &data);
+    }
+}
+
+/// The server that reads the option files, as far as dpkg tells.
+struct Server {
+    /// Major and minor version; none where it is not known.
+    version: Option<(u32, u32)>,
+    /// MySQL, not MariaDB.
+    mysql: bool,
+}
+
+impl Server {
+    fn find(g: &Gather<'_>) -> Self {
+        let servers = packages::PACKAGES.into_iter().filter_map(|name| {
+            let mysql = name.starts_with("mysql-server");
+            (mysql || name.starts_with("mariadb-server")).then_some((name, mysql))
+        });
+        let found = servers.into_iter().find_map(|(name, mysql)| {
+            let (version, _) = packages::find_version(g, name)?;
+            let (major, minor, _) = packages::numbers(&version);
+            Some(((major, minor), mysql))
+        });
+        Self {
+            version: found.map(|(version, _)| version),
+            mysql: found.is_some_and(|(_, mysql)| mysql),
         }
     }
+
+    /// Whether it reads a group (`mariadbd --help --verbose`: the following groups are read).
+    fn reads(&self, group: &str) -> Read {
+        if GROUPS.contains(&group) {
+            let of_mariadb = !["mysqld", "server"].contains(&group);
+            return if of_mariadb && self.mysql {
+                Read::No
+            } else {
+                Read::Yes
+            };
+        }
+        let Some((name, version)) = group
+            .rsplit_once('-')
+            .filter(|(name, _)| VERSIONED.contains(name))
+        else {
+            return Read::No;
+        };
+        let numbers = version.split_once('.').and_then(|(major, minor)| {
+            Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
+        });
+        match (numbers, self.version) {
+            (None, _) => Read::No,
+            (Some(_), None) => Read::Perhaps,
+            (Some(group), Some(version))
+                if group == version && !(self.mysql && name != "mysqld") =>
+            {
+                Read::Yes
+            }
+            _ => Read::No,
+        }
+    }
+}
+
+/// A setting in a file.
+struct Said {
+    name: String,
+    value: String,
+    place: Place,
+    /// In a group of a version that may be that of the server.
+    perhaps: bool,
 }
 
 /// What files say, read in their order.
-#[derive(Default)]
-struct Read {
+struct Lines {
     /// Whether a file was there.
     any: bool,
     files: usize,
-    said: Vec<(String, String, Place)>,
-    /// The first file that could not be read, and why.
-    missing: Option<(String, String)>,
+    said: Vec<Said>,
+    /// Files that could not be read: how many settings came before, why, and where that was noticed.
+    missing: Vec<(usize, String, Place)>,
+    /// The server refuses this configuration: a file that it wants is not there. What it runs with is not known.
+    refused: bool,
+    /// Of option files with groups, who reads them.
+    server: Option<Server>,
 }
 
-impl Read {
-    /// Whether there is no such program here, as far as can be told: what may not be read may be its file.
-    fn is_absent(&self) -> bool {
-        !self.any && self.missing.is_none()
+impl Lines {
+    fn new(server: Option<Server>) -> Self {
+        Self {
+            any: false,
+            files: 0,
+            said: Vec::new(),
+            missing: Vec::new(),
+            refused: false,
+            server,
+        }
     }
 
-    /// Reads a file and those that it includes. One that does not exist says nothing.
-    fn file(&mut self, g: &Gather<'_>, path: &str) {
+    /// Whether there is no such program here, as far as can be told: what may not be read may be its file.
+    fn is_absent(&self) -> bool {
+        !self.any && self.missing.is_empty()
+    }
+
+    /// The last word on a key.
+    fn last(&self, key: &str) -> Option<&Said> {
+        self.said
+            .iter()
+            .rev()
+            .find(|said| said.name == key && !said.perhaps)
+    }
+
+    /// Reads a file and those that it includes. A main file that does not exist says nothing; one that is
+    /// included, by the line at `from`, hides what may stand in it.
+    fn read_file(&mut self, g: &Gather<'_>, path: &str, from: Option<&Place>) {
         self.files += 1;
         if self.files > FILES {
-            return self.lacks(path, "more files than one server has");
+            return self.lacks(path, "more files than one server has", from);
         }
         let text = match g.host.read_text(Path::new(path)) {
             Ok(text) => text,
-            Err(error) => return self.fault(path, &error),
+            Err(error) if error.is_absent() && from.is_none() => return,
+            Err(error) => return self.lacks(path, &error.reason(), from),
         };
         self.any = true;
         // Groups are MariaDB's alone; without one a line is PostgreSQL's.
-        let mut counts = true;
+        let mut reads = Read::Yes;
         for (number, line) in text.lines().enumerate() {
             match understood(line) {
-                Some(Line::Group(name)) => counts = is_ours(name),
-                Some(Line::Include(how, target)) => self.included(g, path, how, target),
-                Some(Line::Said(name, value)) if counts => {
-                    let (name, value) = plainly(&name, value);
+                Some(Line::Group(name)) => {
+                    reads = self
+                        .server
+                        .as_ref()
+                        .map_or(Read::No, |server| server.reads(name));
+                }
+                Some(Line::Include(how, target)) => {
                     let at = super::lines::place(path, number, line);
-                    self.said.push((name, value, at));
+                    self.read_included(g, path, (how, target), &at);
+                }
+                Some(Line::Said(name, value)) if reads != Read::No => {
+                    let (name, value) = plainly(&name, value);
+                    self.said.push(Said {
+                        name,
+                        value,
+                        place: super::lines::place(path, number, line),
+                        perhaps: reads == Read::Perhaps,
+                    });
                 }
                 _ => {}
             }
         }
     }
 
-    fn included(&mut self, g: &Gather<'_>, from: &str, how: &str, target: &str) {
+    fn read_included(
+        &mut self,
+        g: &Gather<'_>,
+        from: &str,
+        (how, target): (&str, &str),
+        at: &Place,
+    ) {
+        if target == LEFT_OUT || (how.starts_with('!') && !target.starts_with('/')) {
+            let why = "a name that is not followed here";
+            return self.lacks(target, why, Some(at));
+        }
         let beside = Path::new(from).parent().unwrap_or(Path::new("/"));
         let target = beside.join(target);
         let target = target.to_string_lossy();
         let end = match how {
             "include_dir" => ".conf",
             "!includedir" => ".cnf",
-            _ => return self.file(g, &target),
+            // PostgreSQL goes on without it, and says so.
+            "include_if_exists" if g.host.exists(Path::new(&*target)).is_ok_and(|is| !is) => return,
+            _ => {
+                let there = g.host.exists(Path::new(&*target));
+                self.refused |= how != "!include" && there.is_ok_and(|is| !is);
+                return self.read_file(g, &target, Some(at));
+            }
         };
         let mut names = match g.host.list(Path::new(&*target)) {
             Ok(names) => names.iter().map(|name| lossy(name)).collect::<Vec<_>>(),
-            Err(error) => return self.fault(&target, &error),
+            // Directories of the distribution are empty at first, and copies of a machine lack those.
+            Err(error) if error.is_absent() && is_usual(from, &target) => return,
+            Err(error) => {
+                self.refused |= error.is_absent();
+                return self.lacks(&target, &error.reason(), Some(at));
+            }
         };
-        names.retain(|name| name.ends_with(end) && !name.starts_with('.'));
+        // MariaDB reads files whose names begin with a dot, too.
+        names.retain(|name| name.ends_with(end) && (end == ".cnf" || !name.starts_with('.')));
         names.sort();
         for name in names {
-            self.file(g, &format!("{}/{name}", target.trim_end_matches('/')));
+            self.read_file(
+                g,
+                &format!("{}/{name}", target.trim_end_matches('/')),
+                Some(at),
+            );
         }
     }
 
-    fn fault(&mut self, path: &str, error: &HostError) {
-        if !error.is_absent() {
-            self.lacks(path, &error.reason());
+    fn lacks(&mut self, path: &str, reason: &str, from: Option<&Place>) {
+        let place = from.cloned().unwrap_or_else(|| Place::from(path));
+        let why = match from {
+            Some(_) => format!("what it includes, {path}, cannot be read: {reason}"),
+            None => reason.to_owned(),
+        };
+        self.missing.push((self.said.len(), why, place));
+    }
+
+    /// Notes that not all was read: settings that nobody says elsewhere are unknown because of it.
+    fn note_missing(&self, g: &mut Gather<'_>, subject: &str) {
+        if let Some((_, why, place)) = self.missing.first() {
+            g.facts
+                .unknown(subject, why, FactKind::Configured, place.clone());
         }
     }
 
-    fn lacks(&mut self, path: &str, reason: &str) {
-        let missing = (path.to_owned(), reason.to_owned());
-        self.missing.get_or_insert(missing);
-    }
-
-    /// Notes the last word on a key. What could stand in a file that was not read is not known.
+    /// Notes the last word on a key. What could stand in a file that was not read is not known, unless a later
+    /// line says it again.
     fn note(&self, g: &mut Gather<'_>, subject: &str, key: &str, (default, told): (&str, &str)) {
         let fact = format!("{subject}.{key}");
-        let last = self.said.iter().rev().find(|(name, ..)| name == key);
-        match (&self.missing, last) {
-            (Some((path, reason)), _) => {
-                let place = Place::from(path.as_str());
-                g.facts.unknown(fact, reason, FactKind::Configured, place);
+        let last = self
+            .said
+            .iter()
+            .rposition(|said| said.name == key && !said.perhaps);
+        let hidden = self
+            .missing
+            .iter()
+            .any(|(before, ..)| last.is_none_or(|last| *before > last));
+        let found = last.map(|at| &self.said[at]);
+        // A line that is right proves nothing while the server does not take the file; one that is not is told.
+        let right = found.is_some_and(|said| said.value == default);
+        if hidden || (self.refused && right) {
+            return;
+        }
+        let value = found.map_or(default, |said| said.value.as_str());
+        let later = self.said.iter().skip(last.map_or(0, |at| at + 1));
+        let mut perhaps = later.filter(|said| said.name == key && said.value != value);
+        let unknown = match (perhaps.next(), found) {
+            (Some(said), _) => Some((
+                "its group counts for one version, and that of the server is not known",
+                said,
+            )),
+            (None, Some(said)) if value.contains('(') => {
+                Some(("no value that is understood here", said))
             }
-            (None, Some((_, value, place))) if !value.contains('(') => {
+            _ => None,
+        };
+        match (unknown, found) {
+            (Some((why, said)), _) => {
                 g.facts
-                    .known(fact, value.as_str(), FactKind::Configured, place.clone());
+                    .unknown(fact, why, FactKind::Configured, said.place.clone());
             }
-            (None, Some((.., place))) => g.facts.unknown(
-                fact,
-                "no value that is understood here",
-                FactKind::Configured,
-                place.clone(),
-            ),
+            (None, Some(said)) => {
+                g.facts
+                    .known(fact, value, FactKind::Configured, said.place.clone());
+            }
             (None, None) => {
                 let place = Place::Words(told.to_owned());
                 g.facts.known(fact, default, FactKind::Default, place);
@@ -186,12 +388,27 @@ impl Read {
     }
 }
 
+/// Whether a directory is one that the packages of Debian and Red Hat make for files of the administrator.
+fn is_usual(from: &str, dir: &str) -> bool {
+    let dir = dir.trim_end_matches('/');
+    let of_cluster = Path::new(from)
+        .parent()
+        .is_some_and(|beside| Path::new(dir) == beside.join("conf.d"));
+    let usual = [
+        "/etc/my.cnf.d",
+        "/etc/mysql/conf.d",
+        "/etc/mysql/mariadb.conf.d",
+        "/etc/mysql/mysql.conf.d",
+    ];
+    of_cluster || usual.contains(&dir)
+}
+
 /// What a line says. The sign between name and value may be missing (PostgreSQL), dashes stand for
 /// underscores (MariaDB), capitals mean nothing in names.
 fn understood(line: &str) -> Option<Line<'_>> {
     let line = line.trim();
     if let Some(rest) = line.strip_prefix('[') {
-        return Some(Line::Group(rest.split_once(']')?.0.trim()));
+        return Some(Line::Group(rest.split_once(']')?.0.trim_end()));
     }
     let word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.!".contains(&byte);
     let end = line.bytes().position(|byte| !word(byte));
@@ -203,11 +420,10 @@ fn understood(line: &str) -> Option<Line<'_>> {
         _ => rest.split([' ', '\t', '#', ';']).next(),
     };
     let value = value.filter(|value| !value.is_empty());
-    match (name, value) {
-        ("", _) => None,
-        ("!include" | "!includedir" | "include" | "include_dir" | "include_if_exists", value) => {
-            value.map(|target| Line::Include(name, target))
-        }
+    let lower = name.to_ascii_lowercase();
+    match (INCLUDES.iter().find(|known| **known == lower), value) {
+        _ if name.is_empty() => None,
+        (Some(name), value) => value.map(|target| Line::Include(name, target)),
         _ => Some(Line::Said(
             name.to_ascii_lowercase().replace('-', "_"),
             value,
@@ -223,10 +439,18 @@ fn plainly(name: &str, value: Option<&str>) -> (String, String) {
         name = &name[prefix.len()..];
     }
     let number = name == "innodb_flush_log_at_trx_commit";
+    if DATA_DIRECTORIES.contains(&name) {
+        return (name.to_owned(), value.unwrap_or_default().to_owned());
+    }
     let value = value.unwrap_or("1").to_ascii_lowercase();
+    // PostgreSQL takes the beginning of a word for the word (parse_bool_with_len).
+    let begins = |words: &[&str]| words.iter().any(|word| word.starts_with(&*value));
     let truth = match value.as_str() {
-        "on" | "true" | "yes" | "1" => Some(true),
-        "off" | "false" | "no" | "0" => Some(false),
+        "" | "o" => None,
+        "1" => Some(true),
+        "0" => Some(false),
+        _ if begins(&["on", "true", "yes"]) => Some(true),
+        _ if begins(&["off", "false", "no"]) => Some(false),
         _ => None,
     };
     let value = match truth {
@@ -236,28 +460,21 @@ fn plainly(name: &str, value: Option<&str>) -> (String, String) {
     (name.to_owned(), value)
 }
 
-/// Whether mariadbd reads a group.
-fn is_ours(group: &str) -> bool {
-    let version = |rest: &str| {
-        let digit = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-        rest.is_empty()
-            || rest
-                .strip_prefix('-')
-                .is_some_and(|rest| rest.bytes().all(digit))
-    };
-    (GROUPS.iter()).any(|known| group.strip_prefix(known).is_some_and(version))
-}
-
 /// The names that are asked for.
 pub(crate) fn names() -> Vec<&'static str> {
     let innodb = INNODB.iter().map(|(key, _)| *key);
-    SWITCHES.into_iter().chain(innodb).collect()
+    SWITCHES
+        .into_iter()
+        .chain(innodb)
+        .chain(DATA_DIRECTORIES)
+        .collect()
 }
 
 /// Whether a file is one of those that are read.
 pub(crate) fn may_be(path: &str) -> bool {
     let cluster = path.starts_with(&format!("{POSTGRESQL}/")) && path.ends_with(".conf");
-    let altered = path.starts_with(&format!("{DATA}/")) && path.ends_with(ALTERED);
+    // Wherever the data lies, nothing else is called so.
+    let altered = path.ends_with(&format!("/{ALTERED}"));
     let options = BELOW.iter().any(|dir| path.starts_with(dir)) && path.ends_with(".cnf");
     cluster || altered || options || OPTIONS.contains(&path)
 }
@@ -267,14 +484,27 @@ pub(crate) fn may_be_listed(dir: &str) -> bool {
     dir.starts_with(&format!("{POSTGRESQL}/")) || BELOW.iter().any(|below| dir.starts_with(below))
 }
 
+/// Whether a group may be one that the server reads.
+fn is_of_server(group: &str) -> bool {
+    let version = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    let name = group
+        .rsplit_once('-')
+        .filter(|(_, rest)| rest.bytes().all(version));
+    GROUPS.contains(&name.map_or(group, |(name, _)| name)) || GROUPS.contains(&group)
+}
+
 /// What a capture keeps of a line: the groups that count, what is included, and the settings above.
 pub(crate) fn redact(line: &str) -> String {
     match understood(line) {
-        Some(Line::Group(name)) if is_ours(name) => format!("[{name}]"),
+        Some(Line::Group(name)) if is_of_server(name) => format!("[{name}]"),
         Some(Line::Group(_)) => "[left-out]".to_owned(),
         Some(Line::Include(how, target)) if is_pattern(target) => format!("{how} {target}"),
+        Some(Line::Include(how, _)) => format!("{how} {LEFT_OUT}"),
         Some(Line::Said(name, value)) if names().contains(&plainly(&name, None).0.as_str()) => {
             let plain = |value: &str| {
+                if DATA_DIRECTORIES.contains(&&*name) {
+                    return secrets::is_plain(value);
+                }
                 let byte = |byte: u8| byte.is_ascii_alphanumeric();
                 value.len() <= 12 && value.bytes().all(byte) && secrets::is_plain(value)
             };
@@ -289,92 +519,4 @@ pub(crate) fn redact(line: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use assay_host::Recorded;
-
-    fn facts(host: &Recorded) -> assay_model::Facts {
-        let mut g = Gather::new(host);
-        collect(&mut g);
-        g.facts
-    }
-
-    #[test]
-    fn the_last_word_of_a_cluster_counts_and_is_named() {
-        let conf = "/etc/postgresql/15/main/postgresql.conf";
-        let host = Recorded::new()
-            .file(
-                conf,
-                "#fsync = off\nfsync 'on' # x\ninclude_dir = 'conf.d'\nFull_Page_Writes=no\n",
-            )
-            .file(
-                "/etc/postgresql/15/main/conf.d/a.conf",
-                "fsync = off\nport=1\n",
-            )
-            .file("/etc/postgresql/15/main/conf.d/b.conf.old", "fsync = on\n");
-        let found = facts(&host);
-        let key = "postgresql.cluster.15/main.fsync";
-        assert_eq!(found.str(key), Some("off"));
-        assert_eq!(
-            found.map[key].place.to_string(),
-            "/etc/postgresql/15/main/conf.d/a.conf:1"
-        );
-        let full = "postgresql.cluster.15/main.full_page_writes";
-        assert_eq!(found.str(full), Some("off"));
-        // ALTER SYSTEM has the last word; where it cannot be read nothing is known.
-        let altered = "/var/lib/postgresql/15/main/postgresql.auto.conf";
-        let host = host.file(altered, "# Do not edit\nfsync = 'on'\n");
-        assert_eq!(facts(&host).str(key), Some("on"));
-        let found = facts(&host.denied(altered));
-        assert!(found.get(key).is_none() && found.map.contains_key(key));
-    }
-
-    #[test]
-    fn groups_prefixes_and_dashes_of_mariadb() {
-        let text = "[client]\ninnodb_doublewrite=0\n!includedir /etc/mysql/mariadb.conf.d/\n";
-        let host = Recorded::new().file("/etc/mysql/my.cnf", text).file(
-            "/etc/mysql/mariadb.conf.d/50-server.cnf",
-            "[mariadb-10.11]\nskip-innodb-doublewrite\n[mysqldump]\nskip_innodb_doublewrite=0\n\
-             [mysqld]\nloose-innodb_flush_log_at_trx_commit = 2 # fast\n",
-        );
-        let found = facts(&host);
-        assert_eq!(found.str("mariadb.innodb_doublewrite"), Some("off"));
-        assert_eq!(
-            found.str("mariadb.innodb_flush_log_at_trx_commit"),
-            Some("2")
-        );
-        let bare = facts(&Recorded::new().file("/etc/my.cnf", "[mysqld]\n"));
-        assert_eq!(bare.str("mariadb.innodb_doublewrite"), Some("on"));
-        assert!(facts(&Recorded::new()).map.is_empty());
-    }
-
-    #[test]
-    fn a_capture_says_the_same_and_nothing_else() {
-        let text = "[client-server]\npassword = hunter2\n[mysqld]\nskip-innodb-doublewrite # hunter2\n\
-                    innodb_flush_log_at_trx_commit='2' # hunter2\nbind-address = 10.0.0.1\n\
-                    !includedir /etc/mysql/conf.d/\n!include /home/a b\n";
-        let kept: Vec<String> = text.lines().map(redact).collect();
-        let again: Vec<String> = kept.iter().map(|line| redact(line)).collect();
-        assert_eq!(again, kept);
-        let kept = kept.join("\n");
-        assert!(
-            !kept.contains("hunter2") && !kept.contains("10.0"),
-            "{kept}"
-        );
-        let (one, other) = (
-            Recorded::new().file("/etc/my.cnf", text),
-            Recorded::new().file("/etc/my.cnf", kept),
-        );
-        let (one, other) = (facts(&one), facts(&other));
-        assert_eq!(one.map.len(), 2);
-        for (key, fact) in &one.map {
-            assert_eq!(fact.value, other.map[key].value, "{key}");
-            let line = |fact: &assay_model::Fact| fact.place.to_string();
-            assert_eq!(line(fact), line(&other.map[key]), "{key}");
-        }
-        assert_eq!(
-            redact("fsync = a-secret-that-is-long"),
-            "fsync = (withheld)"
-        );
-    }
-}
+mod tests;

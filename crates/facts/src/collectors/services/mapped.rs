@@ -68,7 +68,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 /// Why processes are not known: how many, and what was said of the first.
 pub(crate) fn closed(count: usize, first: &HostError) -> String {
     let why = first.reason();
-    format!("processes that cannot be looked into: {count} ({why}); root can look into most")
+    format!("processes that cannot be looked into: {count} ({why})")
 }
 
 /// The fault, unless the process is gone: then it uses nothing.

@@ -7,7 +7,7 @@ pub(crate) const STATUS: &str = "/var/lib/dpkg/status";
 pub(crate) const RELEASE: &str = "/etc/os-release";
 
 /// Packages that a check asks about; what else is installed is nobody's business.
-pub(crate) const PACKAGES: [&str; 14] = [
+pub(crate) const PACKAGES: [&str; 27] = [
     "apcupsd",
     "apache2",
     "dovecot-core",
@@ -16,6 +16,19 @@ pub(crate) const PACKAGES: [&str; 14] = [
     "libssl1.1",
     "libssl3",
     "libssl3t64",
+    "mariadb-server",
+    "mariadb-server-10.0",
+    "mariadb-server-10.1",
+    "mariadb-server-10.2",
+    "mariadb-server-10.3",
+    "mariadb-server-10.5",
+    "mariadb-server-10.6",
+    "mysql-server",
+    "mysql-server-5.5",
+    "mysql-server-5.6",
+    "mysql-server-5.7",
+    "mysql-server-8.0",
+    "mysql-server-8.4",
     "nginx",
     "nut-client",
     "openssh-server",
@@ -64,6 +77,26 @@ pub(crate) fn version_of<'a>(text: &'a str, name: &str) -> Option<(&'a str, usiz
     let mut ours = all.filter(|installed| installed.name == name);
     ours.next()
         .map(|installed| (installed.version, installed.line))
+}
+
+/// Returns the version of an installed package and where dpkg says so; none where dpkg does not say.
+pub(crate) fn find_version(g: &Gather<'_>, package: &str) -> Option<(String, Place)> {
+    let text = g.host.read_text(std::path::Path::new(STATUS)).ok()?;
+    let installed = installed(&text);
+    let found = installed.iter().find(|one| one.name == package)?;
+    let place = Place::from(format!("{STATUS}:{}", found.line));
+    Some((found.version.to_owned(), place))
+}
+
+/// Returns the first three numbers of the version that a Debian package was made from.
+pub(crate) fn numbers(version: &str) -> (u32, u32, u32) {
+    let upstream = version.split_once(':').map_or(version, |(_, rest)| rest);
+    let mut parts = upstream.split('.').map(|part| {
+        let end = part.find(|c: char| !c.is_ascii_digit());
+        part[..end.unwrap_or(part.len())].parse().unwrap_or(0)
+    });
+    let mut next = || parts.next().unwrap_or(0);
+    (next(), next(), next())
 }
 
 struct Installed<'a> {

@@ -1,0 +1,211 @@
+//! smb.conf of Samba 4 (smb.conf(5); libcli/util/tini.c, source3/param/loadparm.c of 4.17).
+//!
+//! Names of settings have neither case nor blanks, and some have several names. Lines before the first section
+//! belong to `[global]`. A line that ends in a backslash goes on in the next one, unless it is a comment. An
+//! included file is read in its place; the section that it ends in goes on behind it. A setting of the whole
+//! server that stands in a share counts nowhere, so whoever looks for one asks the root.
+
+use super::builder::{Builder, Source};
+use super::files::Fault;
+use super::{ScopeId, Trouble};
+use crate::text::lossy;
+use std::ops::Range;
+use std::path::Path;
+
+/// How deep files include each other (MAX_INCLUDE_DEPTH).
+const DEEPEST: usize = 100;
+
+/// Other names of settings (lib/param/param_table.c).
+const SYNONYMS: [(&str, &str); 9] = [
+    ("minprotocol", "serverminprotocol"),
+    ("maxprotocol", "servermaxprotocol"),
+    ("protocol", "servermaxprotocol"),
+    ("public", "guestok"),
+    ("onlyguest", "guestonly"),
+    ("directory", "path"),
+    ("group", "forcegroup"),
+    ("writeable", WRITABLE),
+    ("writeok", WRITABLE),
+];
+/// The opposite of `read only`, as which it is told.
+const WRITABLE: &str = "writable";
+
+/// Returns the name of a setting as Samba compares it.
+pub(super) fn name(text: &str) -> String {
+    let plain: String = text.split_whitespace().collect();
+    let plain = plain.to_ascii_lowercase();
+    let known = SYNONYMS.iter().find(|(other, _)| *other == plain);
+    known.map_or(plain, |(_, name)| (*name).to_owned())
+}
+
+pub(super) fn read(builder: &mut Builder<'_>, main: &Path) -> Result<(), Fault> {
+    let source = builder.open(main)?;
+    let mut walk = Walk {
+        section: ScopeId::ROOT,
+        depth: 0,
+    };
+    walk.file(builder, &source);
+    Ok(())
+}
+
+/// Where the reader is.
+struct Walk {
+    section: ScopeId,
+    depth: usize,
+}
+
+/// A line with those in which it goes on.
+struct Logical {
+    text: String,
+    span: Range<usize>,
+}
+
+impl Walk {
+    fn file(&mut self, builder: &mut Builder<'_>, source: &Source) {
+        for line in logical_lines(&source.text) {
+            if builder.stopped {
+                return;
+            }
+            self.line(builder, source, &line);
+        }
+    }
+
+    fn line(&mut self, builder: &mut Builder<'_>, source: &Source, line: &Logical) {
+        let place = source.place(&line.span);
+        if let Some(section) = line.text.strip_prefix('[') {
+            let Some((section, _)) = section.split_once(']') else {
+                let why = "a section without its `]`".to_owned();
+                return builder.problem(self.section, place, Trouble::Unknown(why));
+            };
+            let words: Vec<&str> = section.split_whitespace().collect();
+            let section = words.join(" ").to_ascii_lowercase();
+            self.section = match section.as_str() {
+                "global" | "globals" => ScopeId::ROOT,
+                _ => builder.same_scope(ScopeId::ROOT, vec![section], place),
+            };
+            return;
+        }
+        let Some((key, value)) = line.text.split_once('=') else {
+            let why =
+                "a line that is neither a section nor a setting; Samba does not start".to_owned();
+            return builder.problem(self.section, place, Trouble::Unknown(why));
+        };
+        let value = value.trim();
+        match name(key).as_str() {
+            "include" => self.include(builder, value, &place),
+            "configfile" if Path::new(value) != source.path => {
+                let why = format!("Samba reads `{value}` instead, which is not followed here");
+                builder.problem(ScopeId::ROOT, place, Trouble::Unknown(why));
+            }
+            "configbackend" if value.eq_ignore_ascii_case("registry") => {
+                let why = "Samba reads its registry instead, which is not read here".to_owned();
+                builder.problem(ScopeId::ROOT, place, Trouble::Unknown(why));
+            }
+            WRITABLE => {
+                let opposite = match truth(value) {
+                    Some(true) => "no",
+                    Some(false) => "yes",
+                    None => value,
+                };
+                builder.add(self.section, "readonly".to_owned(), opposite.into(), place);
+            }
+            key => builder.add(self.section, key.to_owned(), value.into(), place),
+        }
+    }
+
+    fn include(&mut self, builder: &mut Builder<'_>, value: &str, place: &super::Place) {
+        let path = Path::new(value);
+        let unknown = match value {
+            "registry" => Some("settings of Samba's registry are not read here".to_owned()),
+            _ if value.contains('%') => match depends_on_client(builder, path) {
+                Ok(false) => return,
+                Ok(true) => Some(format!("`{value}` is another file for each client")),
+                Err(fault) => Some(format!("`{value}` cannot be looked up: {fault}")),
+            },
+            _ if !path.is_absolute() => {
+                Some(format!("`{value}` is looked for where Samba was started"))
+            }
+            _ => None,
+        };
+        if let Some(why) = unknown {
+            return builder.problem(self.section, place.clone(), Trouble::Unknown(why));
+        }
+        if self.depth >= DEEPEST {
+            return builder.stop(self.section, place);
+        }
+        if let Some(source) = builder.open_included(path, self.section, place) {
+            self.depth += 1;
+            self.file(builder, &source);
+            self.depth -= 1;
+        }
+    }
+}
+
+/// Reads a switch; none where Samba takes the value for none.
+fn truth(value: &str) -> Option<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "yes" | "true" | "on" | "1" => Some(true),
+        "no" | "false" | "off" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether there is a file that a name with macros (`%m`: the client) may mean.
+fn depends_on_client(builder: &Builder<'_>, path: &Path) -> Result<bool, Fault> {
+    let text = path.to_string_lossy();
+    let (dir, name) = text.rsplit_once('/').unwrap_or(("", &text));
+    if dir.contains('%') {
+        return Ok(true);
+    }
+    let (begin, rest) = name.split_once('%').unwrap_or((name, ""));
+    // Behind the last macro, which is one letter.
+    let end = rest.rsplit('%').next().unwrap_or_default();
+    let end = end.get(1..).unwrap_or_default();
+    let names = match builder
+        .files
+        .list(Path::new(if dir.is_empty() { "/" } else { dir }))
+    {
+        Ok(names) => names,
+        Err(Fault::Absent) => return Ok(false),
+        Err(fault) => return Err(fault),
+    };
+    Ok(names.iter().any(|name| {
+        let name = name.to_string_lossy();
+        name.len() > begin.len() + end.len() && name.starts_with(begin) && name.ends_with(end)
+    }))
+}
+
+/// The lines that say something, each with those in which it goes on.
+fn logical_lines(text: &[u8]) -> Vec<Logical> {
+    let mut found: Vec<Logical> = Vec::new();
+    let mut open: Option<Logical> = None;
+    let mut start = 0;
+    for line in text.split(|byte| *byte == b'\n') {
+        let (begin, end) = (start, start + line.len());
+        start = end + 1;
+        let line = line.trim_ascii_end();
+        let first = begin + line.len() - line.trim_ascii_start().len();
+        if open.is_none() && matches!(line.trim_ascii_start().first(), None | Some(b'#' | b';')) {
+            continue;
+        }
+        let (body, goes_on) = match line {
+            [body @ .., b'\\'] => (body, true),
+            _ => (line, false),
+        };
+        let logical = open.get_or_insert(Logical {
+            text: String::new(),
+            span: first..first,
+        });
+        logical.text.push_str(&lossy(body));
+        logical.span.end = begin + line.len();
+        if !goes_on {
+            found.extend(open.take());
+        }
+    }
+    found.extend(open);
+    for logical in &mut found {
+        logical.text = logical.text.trim().to_owned();
+    }
+    found.retain(|logical| !logical.text.is_empty());
+    found
+}

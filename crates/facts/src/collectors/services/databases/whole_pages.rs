@@ -1,0 +1,36 @@
+//! Whether the file system below a database writes pages whole: then the database need not protect itself from
+//! pages of which half was written when the power went.
+
+use crate::gather::Gather;
+use crate::mountinfo::{self, MOUNTINFO, Mount};
+use assay_model::FactKind;
+use std::path::Path;
+
+/// Notes whether files in `dir` are written whole. ZFS writes records whole (zfsprops(7), recordsize); btrfs does
+/// unless a file is not copied on write, which is an attribute of each file (btrfs(5), NOCOW).
+pub(super) fn note(g: &mut Gather<'_>, fact: &str, dir: &str) {
+    let found = find_mount(g, Path::new(dir)).map_err(str::to_owned);
+    let known = found.and_then(|mount| {
+        let options = mount.all_options();
+        let has = |name: &str| options.split(',').any(|option| option == name);
+        match mount.fs_type.as_str() {
+            "zfs" => Ok(true),
+            "btrfs" if has("nodatacow") => Ok(false),
+            "btrfs" => Err("lsattr tells whether btrfs copies its files on write".to_owned()),
+            _ => Ok(false),
+        }
+    });
+    match known {
+        Ok(whole) => g.facts.known(fact, whole, FactKind::Runtime, MOUNTINFO),
+        Err(why) => g.facts.unknown(fact, why, FactKind::Runtime, MOUNTINFO),
+    }
+}
+
+fn find_mount(g: &Gather<'_>, dir: &Path) -> Result<Mount, &'static str> {
+    let text = g.host.read(Path::new(MOUNTINFO));
+    let text = text.map_err(|_| "on which file system the data lies is not known")?;
+    let mounts = mountinfo::parse(&text).map_err(|_| "what is mounted is not understood")?;
+    let real = g.host.realpath(dir).unwrap_or_else(|_| dir.to_owned());
+    let mount = mountinfo::of(&mounts, &real).cloned();
+    mount.ok_or("on which file system the data lies is not known")
+}

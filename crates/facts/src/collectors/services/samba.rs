@@ -1,0 +1,470 @@
+//! What Samba's server is told: of the whole server, and of each share that guests may enter. What could not be
+//! read is unknown under `samba`, above all settings that may stand in it.
+
+use super::packages;
+use crate::gather::Gather;
+use assay_conf::effective::{Effective, Program, ScopeId, Setting};
+use assay_model::{FactKind, Place, secrets};
+use std::collections::BTreeMap;
+
+pub(crate) const MAIN: &str = "/etc/samba/smb.conf";
+/// Where its other files lie.
+pub(crate) const DIR: &str = "/etc/samba/";
+/// Their names, for the script that reads another machine.
+pub(crate) const FILES: &[&str] = &["*conf*", "*/*conf*"];
+
+/// Settings of the server, without blanks and in lower case (smb.conf(5)), and what they are called as facts.
+const OF_SERVER: [(&str, &str); 16] = [
+    ("serversigning", "server_signing"),
+    ("clientsigning", "client_signing"),
+    ("serverminprotocol", "server_min_protocol"),
+    ("servermaxprotocol", "server_max_protocol"),
+    ("clientschannel", "client_schannel"),
+    ("serverschannel", "server_schannel"),
+    ("serverschannelrequireseal", "server_schannel_require_seal"),
+    ("serverrole", "server_role"),
+    ("domainlogons", "domain_logons"),
+    ("security", "security"),
+    ("lanmanauth", "lanman_auth"),
+    ("nullpasswords", "null_passwords"),
+    ("encryptpasswords", "encrypt_passwords"),
+    ("maptoguest", "map_to_guest"),
+    ("unixextensions", "unix_extensions"),
+    ("allowinsecurewidelinks", "allow_insecure_wide_links"),
+];
+/// All names of settings whose values are words: those above, their other names, and those of shares.
+pub(crate) const NAMES: [&str; 31] = [
+    "serversigning",
+    "clientsigning",
+    "serverminprotocol",
+    "minprotocol",
+    "servermaxprotocol",
+    "maxprotocol",
+    "protocol",
+    "clientschannel",
+    "serverschannel",
+    "serverschannelrequireseal",
+    "serverrole",
+    "domainlogons",
+    "security",
+    "lanmanauth",
+    "nullpasswords",
+    "encryptpasswords",
+    "maptoguest",
+    "unixextensions",
+    "allowinsecurewidelinks",
+    "registryshares",
+    "configbackend",
+    "guestok",
+    "public",
+    "readonly",
+    "writable",
+    "writeable",
+    "writeok",
+    "guestonly",
+    "onlyguest",
+    "widelinks",
+    "available",
+];
+/// Values of the settings above, in lower case and with `_` for blanks.
+pub(crate) const VALUES: [&str; 66] = [
+    "yes",
+    "no",
+    "true",
+    "false",
+    "on",
+    "off",
+    "0",
+    "1",
+    "auto",
+    "default",
+    "mandatory",
+    "disabled",
+    "enabled",
+    "required",
+    "force",
+    "forced",
+    "enforced",
+    "desired",
+    "if_required",
+    "core",
+    "coreplus",
+    "core+",
+    "lanman1",
+    "lanman2",
+    "nt1",
+    "smb2",
+    "smb2_02",
+    "smb2_10",
+    "smb2_22",
+    "smb2_24",
+    "smb3",
+    "smb3_00",
+    "smb3_02",
+    "smb3_10",
+    "smb3_11",
+    "user",
+    "domain",
+    "ads",
+    "share",
+    "server",
+    "never",
+    "bad_user",
+    "bad_password",
+    "bad_uid",
+    "file",
+    "registry",
+    "standalone_server",
+    "standalone",
+    "member_server",
+    "member",
+    "classic_primary_domain_controller",
+    "classic_backup_domain_controller",
+    "active_directory_domain_controller",
+    "domain_controller",
+    "dc",
+    "ipa_domain_controller",
+    "primary_classic_domain_controller",
+    "backup_classic_domain_controller",
+    "pdc",
+    "bdc",
+    "netbios_backup_domain_controller",
+    "bad_passwd",
+    "baduser",
+    "badpassword",
+    "baduid",
+    "tdb",
+];
+/// Settings whose value is the name of an account, of which only root's is kept.
+pub(crate) const ACCOUNTS: [&str; 2] = ["forceuser", "guestaccount"];
+/// Directories of the system, which nobody should share with guests.
+pub(crate) const SYSTEM: [&str; 14] = [
+    "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/proc", "/root", "/sbin", "/sys",
+    "/usr", "/usr/bin", "/var",
+];
+/// Sections that are called so everywhere.
+pub(crate) const SECTIONS: [&str; 6] =
+    ["homes", "printers", "print$", "netlogon", "sysvol", "ipc$"];
+/// Stands for a value that is somebody's text.
+const LEFT_OUT: &str = "(left-out)";
+
+/// The version from which on `server schannel require seal` is there and yes, for each line of releases.
+const SEALED: [(u32, u32, u32); 3] = [(4, 15, 13), (4, 16, 8), (4, 17, 4)];
+/// The version from which on SMB 1 is refused by default (release notes of Samba 4.11).
+const WITHOUT_SMB_1: (u32, u32, u32) = (4, 11, 0);
+
+pub(crate) fn collect(g: &mut Gather<'_>) {
+    let Some(all) = g.configuration("samba", Program::Samba, MAIN) else {
+        return;
+    };
+    for (name, fact) in OF_SERVER {
+        if let Some(said) = counting(&all, ScopeId::ROOT, name) {
+            note_word(g, &format!("samba.{fact}"), said);
+        }
+    }
+    note_role(g, &all);
+    note_version(g);
+    note_wide_links(g, &all);
+    let guests = note_shares(g, &all);
+    note_guests(g, &all, guests);
+    if let Some(said) = counting(&all, ScopeId::ROOT, "registryshares")
+        && is_true(said)
+    {
+        let why = "shares of Samba's registry are not read here";
+        g.facts
+            .unknown("samba.share", why, FactKind::Configured, &said.place);
+    }
+}
+
+/// Returns the line that counts for a setting; none where there is none, or what could not be read may say it.
+fn counting<'a>(all: &'a Effective, scope: ScopeId, name: &str) -> Option<&'a Setting> {
+    all.certain(scope, name).ok().flatten()
+}
+
+fn note_word(g: &mut Gather<'_>, fact: &str, said: &Setting) {
+    let words: Vec<String> = said.text().split_whitespace().map(str::to_owned).collect();
+    let value = words.join(" ").to_ascii_lowercase();
+    let place = Place::from(&said.place);
+    match value == LEFT_OUT {
+        true => {
+            let why = "no value that is understood here";
+            g.facts.unknown(fact, why, FactKind::Configured, place);
+        }
+        false => g.facts.known(fact, value, FactKind::Configured, place),
+    }
+}
+
+fn is_true(said: &Setting) -> bool {
+    let value = said.text().to_ascii_lowercase();
+    ["yes", "true", "on", "1"].contains(&value.as_str())
+}
+
+/// `samba.role`: `dc`, `member` or `standalone`.
+fn note_role(g: &mut Gather<'_>, all: &Effective) {
+    let ask = |name| all.certain(ScopeId::ROOT, name);
+    let (Ok(role), Ok(logons), Ok(security)) =
+        (ask("serverrole"), ask("domainlogons"), ask("security"))
+    else {
+        return;
+    };
+    let text = |said: Option<&Setting>| said.map(|said| said.text().to_ascii_lowercase());
+    let named = text(role).unwrap_or_else(|| "auto".to_owned());
+    let domain = text(security).is_some_and(|word| ["domain", "ads"].contains(&word.as_str()));
+    let (value, line) = match named.as_str() {
+        LEFT_OUT => return,
+        name if name.contains("controller") || ["dc", "pdc", "bdc"].contains(&name) => ("dc", role),
+        name if name.starts_with("member") => ("member", role),
+        name if name.starts_with("standalone") => ("standalone", role),
+        _ if logons.is_some_and(is_true) => ("dc", logons),
+        _ if domain => ("member", security),
+        _ => ("standalone", role),
+    };
+    let (kind, place) = match line {
+        Some(line) => (FactKind::Configured, Place::from(&line.place)),
+        None => (FactKind::Default, Place::from("smb.conf(5), server role")),
+    };
+    g.facts.known("samba.role", value, kind, place);
+}
+
+/// What the version decides where nothing is said. Without a version it is not known whether the channel is
+/// sealed; which protocols a file without a line allows is then left out.
+fn note_version(g: &mut Gather<'_>) {
+    let sealed = "samba.seals_by_default";
+    match packages::find_version(g, "samba") {
+        Some((version, place)) => {
+            let version = packages::numbers(&version);
+            let facts = [
+                (sealed, seals_by_default(version)),
+                ("samba.smb_1_by_default", version < WITHOUT_SMB_1),
+            ];
+            for (fact, decided) in facts {
+                g.facts
+                    .known(fact, decided, FactKind::Default, place.clone());
+            }
+        }
+        None => {
+            let why = "the version of Samba is not known";
+            g.facts
+                .unknown(sealed, why, FactKind::Default, packages::STATUS);
+        }
+    }
+}
+
+fn seals_by_default(version: (u32, u32, u32)) -> bool {
+    let same = |(major, minor, _): &&(u32, u32, u32)| (*major, *minor) == (version.0, version.1);
+    match SEALED.iter().find(same) {
+        Some(since) => version >= *since,
+        None => version > SEALED[2],
+    }
+}
+
+/// Where links lead out of a share: the first line that says so.
+fn note_wide_links(g: &mut Gather<'_>, all: &Effective) {
+    let scopes = all.scopes().map(|(id, _)| id);
+    let wide = scopes.filter_map(|id| counting(all, id, "widelinks").filter(|said| is_true(said)));
+    if let Some(said) = wide.min_by_key(|said| (said.scope != ScopeId::ROOT, said.place.line)) {
+        let place = Place::from(&said.place);
+        g.facts
+            .known("samba.wide_links", true, FactKind::Configured, place);
+    }
+}
+
+/// Notes the shares; returns the line by which guests may enter one.
+fn note_shares<'a>(g: &mut Gather<'_>, all: &'a Effective) -> Option<&'a Setting> {
+    let mut guests = None;
+    let mut files: BTreeMap<&std::path::Path, usize> = BTreeMap::new();
+    for (number, file) in all.files.iter().enumerate() {
+        files.entry(file).or_insert(number);
+    }
+    for (id, scope) in all.scopes().filter(|(id, _)| *id != ScopeId::ROOT) {
+        // Names of shares are left out, and numbered for each file.
+        let said = all.settings().iter().filter(|said| said.scope == id);
+        let mut by_file: BTreeMap<usize, Vec<&Setting>> = BTreeMap::new();
+        for said in said {
+            let number = files.get(&*said.place.path).copied().unwrap_or_default();
+            by_file.entry(number).or_default().push(said);
+        }
+        for (number, said) in by_file {
+            let name = match number {
+                0 => scope.head[0].clone(),
+                number => format!("{}-of-file-{number}", scope.head[0]),
+            };
+            let share = Share { all, said };
+            guests = guests.or(share.note(g, &name));
+        }
+    }
+    guests
+}
+
+/// The lines of a share.
+struct Share<'a> {
+    all: &'a Effective,
+    said: Vec<&'a Setting>,
+}
+
+impl<'a> Share<'a> {
+    /// The line of the share that counts, or else that of `[global]`.
+    fn find(&self, name: &str) -> Option<&'a Setting> {
+        let own = self.said.iter().rev().find(|said| said.key == name);
+        own.copied()
+            .or_else(|| counting(self.all, ScopeId::ROOT, name))
+    }
+
+    /// Writes the facts of the share; returns the line by which guests may enter.
+    fn note(&self, g: &mut Gather<'_>, name: &str) -> Option<&'a Setting> {
+        let subject = format!("samba.share.{name}");
+        let switched_off = self.find("available").is_some_and(|said| !is_true(said));
+        if switched_off {
+            return None;
+        }
+        if let Some(said) = self.find("copy") {
+            let why = "what it copies from another share is not followed here";
+            g.facts
+                .unknown(&*subject, why, FactKind::Configured, &said.place);
+        }
+        let mut switch =
+            |property: &str, said: Option<&Setting>, holds: &dyn Fn(&Setting) -> bool| {
+                let fact = format!("{subject}.{property}");
+                match said {
+                    Some(said) => {
+                        let place = Place::from(&said.place);
+                        g.facts
+                            .known(fact, holds(said), FactKind::Configured, place);
+                    }
+                    None => g.facts.known(fact, false, FactKind::Default, "smb.conf(5)"),
+                }
+            };
+        let guest = self.find("guestok");
+        switch("guest", guest, &is_true);
+        switch("writable", self.find("readonly"), &|said| !is_true(said));
+        let root = |said: &Setting| said.text() == "root";
+        switch("as_root", self.find("forceuser"), &root);
+        if let Some(path) = self.find("path") {
+            let value = match path.text() {
+                text if text == LEFT_OUT => "elsewhere".to_owned(),
+                text => text,
+            };
+            let place = Place::from(&path.place);
+            g.facts.known(
+                format!("{subject}.path"),
+                value,
+                FactKind::Configured,
+                place,
+            );
+        }
+        g.about(["samba.share", name]);
+        guest.filter(|said| is_true(said))
+    }
+}
+
+/// Whether there are guests at all, and whether they are root.
+fn note_guests(g: &mut Gather<'_>, all: &Effective, by_share: Option<&Setting>) {
+    let mapped = counting(all, ScopeId::ROOT, "maptoguest");
+    let mapped = mapped.filter(|said| !said.text().eq_ignore_ascii_case("never"));
+    let account = counting(all, ScopeId::ROOT, "guestaccount");
+    if let Some(line) = by_share.or(mapped) {
+        let place = Place::from(&line.place);
+        g.facts
+            .known("samba.guests", true, FactKind::Configured, place);
+    }
+    if let Some(account) = account {
+        let root = account.text() == "root";
+        let place = Place::from(&account.place);
+        g.facts
+            .known("samba.guest_is_root", root, FactKind::Configured, place);
+    }
+}
+
+/// Whether a file is one of Samba's.
+pub(crate) fn may_be(path: &str) -> bool {
+    let name = path.strip_prefix(DIR).filter(|rest| !rest.contains("/."));
+    name.is_some_and(|name| {
+        name.split('/').count() <= 2
+            && name
+                .rsplit('/')
+                .next()
+                .is_some_and(|name| name.contains("conf"))
+    })
+}
+
+/// What a capture keeps: sections without the names of shares, and settings whose value says nothing of anybody.
+/// A line with those in which it goes on stands where it begins.
+pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut out: Vec<String> = Vec::new();
+    let mut sections: Vec<String> = Vec::new();
+    // What was said so far of a line that goes on, and where it begins.
+    let mut open: Option<(usize, String)> = None;
+    for (at, line) in text.split('\n').enumerate() {
+        out.push(String::new());
+        let line = line.trim_end_matches(BLANK);
+        if open.is_none() && line.trim_start_matches(BLANK).starts_with(['#', ';']) {
+            continue;
+        }
+        let (body, goes_on) = match line.strip_suffix('\\') {
+            Some(body) => (body, true),
+            None => (line, false),
+        };
+        let (begin, mut said) = open.take().unwrap_or((at, String::new()));
+        said.push_str(body);
+        match goes_on {
+            true => open = Some((begin, said)),
+            false => out[begin] = kept(&said, &mut sections),
+        }
+    }
+    if let Some((begin, said)) = open {
+        out[begin] = kept(&said, &mut sections);
+    }
+    out.join("\n").into_bytes()
+}
+
+const BLANK: [char; 3] = [' ', '\t', '\r'];
+
+fn kept(line: &str, sections: &mut Vec<String>) -> String {
+    let bare = line.trim_matches(BLANK);
+    if let Some(rest) = bare.strip_prefix('[') {
+        let Some((name, _)) = rest.split_once(']') else {
+            return String::new();
+        };
+        return format!("[{}]", section(name, sections));
+    }
+    let Some((name, value)) = line.split_once('=') else {
+        return String::new();
+    };
+    let key: String = name.split(BLANK).collect::<String>().to_ascii_lowercase();
+    let value = value.trim_matches(BLANK);
+    let word = value.split(BLANK).filter(|word| !word.is_empty());
+    let word = word.collect::<Vec<_>>().join("_").to_ascii_lowercase();
+    let keep = match key.as_str() {
+        "include" | "configfile" => secrets::is_plain(value),
+        "path" | "directory" => SYSTEM.contains(&value),
+        "copy" => false,
+        key if ACCOUNTS.contains(&key) => ["root", "nobody"].contains(&value),
+        key if NAMES.contains(&key) => VALUES.contains(&word.as_str()),
+        _ => return String::new(),
+    };
+    match keep {
+        true => line.to_owned(),
+        false => format!("{} = {LEFT_OUT}", name.trim_matches(BLANK)),
+    }
+}
+
+/// What a section is called: names of shares are numbered.
+fn section(name: &str, sections: &mut Vec<String>) -> String {
+    let words = name.split(BLANK).filter(|word| !word.is_empty());
+    let name = words.collect::<Vec<_>>().join(" ").to_ascii_lowercase();
+    match name.as_str() {
+        "global" | "globals" => return "global".to_owned(),
+        known if SECTIONS.contains(&known) => return name,
+        _ => {}
+    }
+    let at = sections.iter().position(|known| *known == name);
+    let at = at.unwrap_or_else(|| {
+        sections.push(name);
+        sections.len() - 1
+    });
+    format!("share-{}", at + 1)
+}
+
+#[cfg(test)]
+mod tests;
