@@ -4,6 +4,7 @@
 
 mod bed;
 mod cases;
+mod outside;
 #[path = "../common/mod.rs"]
 mod common;
 
@@ -131,6 +132,7 @@ fn mended_and_undone(rule: &str, files: &[Planted]) {
         back, planted,
         "{rule}: byte for byte, with owner, mode, attributes and times"
     );
+    assert_eq!(bed.armed(), Vec::<std::path::PathBuf>::new(), "{rule}");
 }
 
 #[test]
@@ -150,6 +152,7 @@ fn what_is_not_confirmed_is_taken_back() {
     let ran = bed.assay(&fix);
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
     assert_eq!(bed.look("ssh/sshd_config"), before);
+    assert_eq!(bed.armed(), Vec::<std::path::PathBuf>::new());
     assert_eq!(
         bed.assay(&["check", "--confirm"]).code,
         Some(1),
@@ -238,7 +241,7 @@ fn what_the_program_refuses_is_taken_back() {
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let before = bed.look("nginx/conf.d/tls.conf");
     let argv = [
-        env!("CARGO_BIN_EXE_assay"),
+        common::sent(),
         "check",
         "--fix",
         "nginx-rc4",
@@ -278,7 +281,7 @@ fn attack_kills() {
             _ => ("nginx-sslv3", 1),
         };
         let argv = [
-            env!("CARGO_BIN_EXE_assay"),
+            common::sent(),
             "check",
             "--fix",
             rule,
@@ -327,6 +330,9 @@ fn attack_kills() {
         held += u64::from(bed.look(files[file]) == before[file]);
     }
     assert!(changed > 0, "no kill came while something was changed");
+    // The next start removes what a kill left of the order to look after it.
+    bed.assay(&["check", "--only", "ssh-usedns"]);
+    assert_eq!(bed.armed(), Vec::<std::path::PathBuf>::new());
     assay_testing::attacked("kills while a finding is mended", tried, held);
 }
 
@@ -337,7 +343,7 @@ fn attack_an_assay_that_hangs() {
     bed.edit("ssh/sshd_config", |text| format!("UseDNS yes\n{text}"));
     bed.adorn("ssh/sshd_config");
     let before = bed.look("ssh/sshd_config");
-    let assay = env!("CARGO_BIN_EXE_assay");
+    let assay = common::sent();
     let argv = [
         assay,
         "check",
@@ -398,7 +404,7 @@ test "$second" != "$(workers)" || { echo "not reloaded on undo" >&2; exit 9; }
         "-c",
         script,
         "sh",
-        env!("CARGO_BIN_EXE_assay"),
+        common::sent(),
         out.to_str().unwrap(),
     ];
     let ran = bed.run(&argv);
