@@ -1,6 +1,8 @@
 //! Findings: the pages of the catalogue that have a `[check]` table, held against the facts of a
 //! machine. Pure; the same facts and pages give the same findings in the same order.
 
+mod steps;
+
 use crate::condition::{Condition, Known, Ledger, SyntaxError, Truth, World};
 use assay_model::advice::Advice;
 use assay_model::finding::{
@@ -314,8 +316,10 @@ impl<'a> Rule<'a> {
 
     fn violated(&self, scene: &Scene<'_>, asked: &Asked<'_>) -> Finding {
         let fill = |text: &str| fill(text, scene, self.machine.facts);
-        let all = |steps: &[String]| steps.iter().map(|step| fill(step)).collect();
         let evidence: Vec<Seen> = asked.seen.iter().filter_map(seen).collect();
+        let places = places(&evidence);
+        let words = |name: &str| steps::words(name, scene, self.machine.facts, &places);
+        let all = |all: &[String]| steps::fill(all, &words);
         let fix = match (&self.check.not_actionable, &self.check.remedy) {
             (Some(why), _) => Fix::NotHere(fill(why)),
             (None, Some(remedy)) => Fix::Steps(Remedy {
@@ -335,7 +339,7 @@ impl<'a> Rule<'a> {
         Finding {
             title: fill(&self.check.say.title),
             text: fill(&self.check.say.text),
-            places: places(&evidence),
+            places,
             evidence,
             fix,
             certainty: Certainty::Violated,

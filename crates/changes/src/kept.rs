@@ -294,7 +294,9 @@ impl Journal {
 
 /// Whether a process has a file of that directory open: a number may be another process's by now.
 fn holds(pid: u32, dir: &Path) -> bool {
-    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+    let open = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten();
     open.flatten()
         .filter_map(|one| fs::read_link(one.path()).ok())
         .any(|file| file.starts_with(dir))

@@ -162,7 +162,8 @@ impl OutsideUndo {
     /// None of them does, this user is not root, or no copy of assay can be kept where it survives a boot.
     pub fn arm(what: Unconfirmed<'_>, host: &dyn HostMut) -> Result<Self, OutsideError> {
         if !rustix::process::geteuid().is_root() {
-            let reasons = vec!["only root may tell systemd, cron or atd: run assay as root".to_owned()];
+            let reasons =
+                vec!["only root may tell systemd, cron or atd: run assay as root".to_owned()];
             return Err(OutsideError::Nobody { reasons });
         }
         let places = Places::here();
@@ -295,8 +296,13 @@ impl Order {
             Scheduler::At => Vec::new(),
         };
         for path in paths {
-            let missing = Path::new(&path).ancestors().skip(1).map(|above| above.to_string_lossy().into_owned());
-            let missing: Vec<_> = missing.take_while(|above| !places.at(above).exists()).collect();
+            let missing = Path::new(&path)
+                .ancestors()
+                .skip(1)
+                .map(|above| above.to_string_lossy().into_owned());
+            let missing: Vec<_> = missing
+                .take_while(|above| !places.at(above).exists())
+                .collect();
             order.made.extend(missing.into_iter().rev());
             order.made.push(path);
         }
@@ -358,7 +364,10 @@ impl Order {
     fn write(&self, places: &Places) -> Result<(), OutsideError> {
         let (home, dir) = (places.home(), self.dir(places));
         ours::check(&home)?;
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+        let made = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&dir);
         made.map_err(OutsideError::file(&dir))?;
         ours::check(&dir)?;
         let path = dir.join(ORDER);
@@ -394,7 +403,9 @@ impl Order {
             match is_dir {
                 // Others may have put something there since.
                 true => drop(fs::remove_dir(&path)),
-                false => absent_is_fine(fs::remove_file(&path)).map_err(OutsideError::file(&path))?,
+                false => {
+                    absent_is_fine(fs::remove_file(&path)).map_err(OutsideError::file(&path))?
+                }
             }
         }
         if self.scheduler == Scheduler::Systemd {

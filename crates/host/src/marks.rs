@@ -21,7 +21,8 @@ impl Mark {
     /// Returns the mark of an open file or directory. Kernels before 4.11 and sandboxes without statx(2) show none.
     #[must_use]
     pub fn of(fd: impl AsFd) -> Option<Self> {
-        let found = rustix::fs::statx(fd, OsStr::new(""), AtFlags::EMPTY_PATH, StatxFlags::empty()).ok()?;
+        let found =
+            rustix::fs::statx(fd, OsStr::new(""), AtFlags::EMPTY_PATH, StatxFlags::empty()).ok()?;
         Self::among(found.stx_attributes)
     }
 
@@ -47,11 +48,17 @@ impl Mark {
     #[must_use]
     pub fn against_removal(path: &Path) -> Option<String> {
         let own = Self::at(path).filter(|mark| *mark != Self::Sealed);
-        let above = path.parent().and_then(|above| Some((Self::at(above)?, above)));
-        let (mark, which) = own.map(|mark| (mark, path)).or(above.filter(|(mark, _)| *mark != Self::Sealed))?;
+        let above = path
+            .parent()
+            .and_then(|above| Some((Self::at(above)?, above)));
+        let (mark, which) = own
+            .map(|mark| (mark, path))
+            .or(above.filter(|(mark, _)| *mark != Self::Sealed))?;
         let (word, letter) = mark.words();
         let shown = shell_word(which);
-        Some(format!("{shown} is {word}: `chattr -{letter} {shown}` allows it"))
+        Some(format!(
+            "{shown} is {word}: `chattr -{letter} {shown}` allows it"
+        ))
     }
 
     /// Its name, and its letter in chattr(1).

@@ -43,6 +43,9 @@ pub struct Seen {
     pub times: Option<Times>,
     /// BLAKE3 hash of the bytes that were read, likewise.
     pub content: Option<blake3::Hash>,
+    /// Replace it although somebody has it open for writing: for undo, which cannot wait for ever. What is written
+    /// to the open file later is lost then; what was written before is not.
+    pub despite_writers: bool,
 }
 
 impl Seen {
@@ -54,6 +57,7 @@ impl Seen {
             file: None,
             times: None,
             content: None,
+            despite_writers: false,
         }
     }
 
@@ -70,6 +74,7 @@ impl Seen {
                 modified: (found.st_mtime, nanoseconds(found.st_mtime_nsec)),
             }),
             content: None,
+            despite_writers: false,
         }
     }
 

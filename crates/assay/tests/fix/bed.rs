@@ -24,14 +24,16 @@ mount --bind "$bed/crontabs" /var/spool/cron/crontabs
 mount --bind "$bed/crontab" /etc/crontab
 mount -t tmpfs tmpfs /run
 mkdir -p /run/sshd /run/lock
+# The wish to die with the parent counts only when it is there before the parent is gone.
+serve() { setpriv --pdeathsig KILL sh -c '[ "$PPID" = "$0" ] && exec "$@"' $$ "$@" > /dev/null 2>&1 & }
 case ${BED_SCHEDULER:-cron} in
-cron) setpriv --pdeathsig KILL cron -f & ;;
+cron) serve cron -f ;;
 at)
     for one in atjobs atspool; do
         [ -d "$bed/$one" ] || { cp -a "/var/spool/cron/$one" "$bed/$one"; find "$bed/$one" -type f -name 'a*' -delete; }
         mount --bind "$bed/$one" "/var/spool/cron/$one"
     done
-    setpriv --pdeathsig KILL atd -f & ;;
+    serve atd -f ;;
 esac
 exec "$@"
 "#;
@@ -163,7 +165,10 @@ impl Bed {
             all.into_iter().flatten().flatten().map(|one| one.path())
         };
         let jobs = within("atjobs").filter(|one| !one.ends_with(".SEQ"));
-        within("locks/undo").chain(within("cron.d")).chain(jobs).collect()
+        within("locks/undo")
+            .chain(within("cron.d"))
+            .chain(jobs)
+            .collect()
     }
 
     /// Whether a session waits for its confirmation.

@@ -4,9 +4,10 @@
 
 mod bed;
 mod cases;
-mod outside;
 #[path = "../common/mod.rs"]
 mod common;
+mod outside;
+mod steps;
 
 use assay_advice::Catalogue;
 use bed::Bed;
@@ -240,13 +241,7 @@ fn what_the_program_refuses_is_taken_back() {
     .unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let before = bed.look("nginx/conf.d/tls.conf");
-    let argv = [
-        common::sent(),
-        "check",
-        "--fix",
-        "nginx-rc4",
-        "--yes",
-    ];
+    let argv = [common::sent(), "check", "--fix", "nginx-rc4", "--yes"];
     let mut command = bed.command(&argv);
     command.env(
         "PATH",

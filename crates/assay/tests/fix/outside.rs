@@ -65,7 +65,9 @@ fn attack_both_processes_are_killed() {
                 Some(back && nothing_is_armed(&bed))
             })
         });
-        all.into_iter().filter_map(|one| one.join().unwrap()).collect()
+        all.into_iter()
+            .filter_map(|one| one.join().unwrap())
+            .collect()
     });
     let held = kept.iter().filter(|held| **held).count();
     assay_testing::attacked(
@@ -86,9 +88,14 @@ fn where_nothing_could_take_it_back_nothing_is_changed() {
     assert_eq!(ran.code, Some(2), "{}{}", ran.stdout, ran.stderr);
     assert_eq!(bed.look("ssh/sshd_config"), before);
     assert_eq!(bed.armed(), Vec::<PathBuf>::new());
-    assert_eq!(bed.assay(&["trial", "--recover"]).stdout, "Nothing to set back.\n");
+    assert_eq!(
+        bed.assay(&["trial", "--recover"]).stdout,
+        "Nothing to set back.\n"
+    );
     // What locks nobody out needs nobody to look after it.
-    bed.edit("nginx/conf.d/tls.conf", |_| "ssl_ciphers RC4:HIGH;\n".to_owned());
+    bed.edit("nginx/conf.d/tls.conf", |_| {
+        "ssl_ciphers RC4:HIGH;\n".to_owned()
+    });
     let mut command = bed.command(&[assay, "check", "--fix", "nginx-rc4", "--yes"]);
     command.env("BED_SCHEDULER", "none");
     assert_eq!(ended(command).code, Some(0));
@@ -108,18 +115,35 @@ fn a_file_that_is_marked_is_not_replaced() {
     ] {
         let chattr = |sign: &str| {
             let flag = format!("{sign}{mark}");
-            std::process::Command::new("chattr").arg(flag).arg(&path).status()
+            std::process::Command::new("chattr")
+                .arg(flag)
+                .arg(&path)
+                .status()
         };
         if !chattr("+").is_ok_and(|status| status.success()) {
             return assay_testing::skipped("chattr", "this file system has no marks");
         }
-        let ran = bed.assay(&["check", "--fix", "ssh-usedns", "--yes", "--confirm-within", "60s"]);
+        let ran = bed.assay(&[
+            "check",
+            "--fix",
+            "ssh-usedns",
+            "--yes",
+            "--confirm-within",
+            "60s",
+        ]);
         assert!(chattr("-").unwrap().success());
         assert_eq!(ran.code, Some(2), "{}{}", ran.stdout, ran.stderr);
-        assert!(ran.stderr.contains(&format!("chattr -{mark} /etc/ssh")), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains(&format!("chattr -{mark} /etc/ssh")),
+            "{}",
+            ran.stderr
+        );
         assert_eq!(bed.look("ssh/sshd_config"), before);
         assert_eq!(bed.armed(), Vec::<PathBuf>::new());
-        assert_eq!(bed.assay(&["trial", "--recover"]).stdout, "Nothing to set back.\n");
+        assert_eq!(
+            bed.assay(&["trial", "--recover"]).stdout,
+            "Nothing to set back.\n"
+        );
     }
 }
 

@@ -13,8 +13,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const CANDIDATE: &str = "{file}";
-/// How often a file is put back as it was found while somebody else writes it, and how long after.
+/// How often a file is put back as it was found while somebody else writes it, and how long after. The last tries no
+/// longer wait for a process that has it open for writing.
 const TRIES: usize = 20;
+const LAST_TRIES: usize = 5;
 const TRY_AGAIN: Duration = Duration::from_millis(50);
 
 /// A setting in a file.
@@ -160,8 +162,13 @@ impl InFile {
         host: &dyn HostMut,
         original: &Original,
         work: &Work,
+        despite_writers: bool,
     ) -> Result<(), ChangeError> {
         let (now, seen) = host.read_plain(&self.file)?;
+        let seen = Seen {
+            despite_writers,
+            ..seen
+        };
         let (former, exact) = self.former(&now, original, work)?;
         let times = times(original).filter(|_| exact);
         if former != now || written(times) != written(seen.times.filter(|_| times.is_some())) {
@@ -350,7 +357,7 @@ impl Knob for InFile {
     ) -> Result<(), ChangeError> {
         let mut tries = TRIES;
         loop {
-            match self.put_former(host, original, work) {
+            match self.put_former(host, original, work, tries < LAST_TRIES) {
                 // What somebody writes at this moment is part of the next look.
                 Err(ChangeError::Host(error)) if error.is_meanwhile() && tries > 0 => {
                     tries -= 1;

@@ -34,7 +34,11 @@ impl Work {
     }
 
     /// Notes a replacement that is whole, before it takes the place of the file.
-    pub(crate) fn note_candidate(&self, candidate: &str, before: Option<&str>) -> Result<(), ChangeError> {
+    pub(crate) fn note_candidate(
+        &self,
+        candidate: &str,
+        before: Option<&str>,
+    ) -> Result<(), ChangeError> {
         let path = self.note();
         let aside = path.with_extension("candidate-new");
         let text = format!("{candidate} {}\n", before.unwrap_or("-"));

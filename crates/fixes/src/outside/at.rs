@@ -41,7 +41,10 @@ fn enter(order: &Order) -> io::Result<String> {
     at.args(["-M", "now", "+", "1", "minute"])
         .current_dir("/")
         .env_clear()
-        .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+        .env(
+            "PATH",
+            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        )
         .env("HOME", "/root")
         .stdout(Stdio::null())
         .stderr(answer.try_clone()?);
@@ -64,7 +67,10 @@ fn enter(order: &Order) -> io::Result<String> {
 fn number(answer: &str) -> Option<String> {
     let line = answer.lines().find_map(|line| line.strip_prefix("job "))?;
     let number = line.split(' ').next()?;
-    number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.to_owned())
+    number
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| number.to_owned())
 }
 
 /// A file without a name for what `at` answers.
@@ -89,9 +95,13 @@ mod tests {
 
     #[test]
     fn the_number_of_a_job() {
-        let answer = "warning: commands will be executed using /bin/sh\njob 7 at Wed Nov 25 10:50:00 2026\n";
+        let answer =
+            "warning: commands will be executed using /bin/sh\njob 7 at Wed Nov 25 10:50:00 2026\n";
         assert_eq!(number(answer).as_deref(), Some("7"));
         assert_eq!(number("job x at\n"), None);
-        assert_eq!(number("Can't open /var/run/atd.pid to signal atd. No atd running?\n"), None);
+        assert_eq!(
+            number("Can't open /var/run/atd.pid to signal atd. No atd running?\n"),
+            None
+        );
     }
 }

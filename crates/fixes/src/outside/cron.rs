@@ -2,7 +2,7 @@
 
 use super::{Order, OutsideError, Places, write_file};
 use crate::program::processes;
-use assay_host::{HostMut};
+use assay_host::HostMut;
 use std::path::Path;
 
 const DIR: &str = "/etc/cron.d";
@@ -17,7 +17,9 @@ pub(super) fn runs(host: &dyn HostMut) -> Result<(), String> {
         let program = host.link(&process.join("exe")).unwrap_or_default();
         !program.to_string_lossy().contains("busybox")
     };
-    let all = ["cron", "crond"].into_iter().flat_map(|name| processes(host, name));
+    let all = ["cron", "crond"]
+        .into_iter()
+        .flat_map(|name| processes(host, name));
     match all.into_iter().any(|process| reads_it(&process)) {
         true => Ok(()),
         false => Err(format!("no cron runs that reads {DIR}")),

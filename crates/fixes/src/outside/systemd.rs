@@ -68,17 +68,15 @@ pub(super) fn paths(order: &Order) -> Vec<String> {
     units.iter().map(Unit::path).chain(links).collect()
 }
 
-pub(super) fn arm(
-    order: &Order,
-    places: &Places,
-    host: &dyn HostMut,
-) -> Result<(), OutsideError> {
+pub(super) fn arm(order: &Order, places: &Places, host: &dyn HostMut) -> Result<(), OutsideError> {
     write(order, places)?;
     let timer = format!("{}.timer", order.name());
     let started = systemctl(host, &["start", &timer]);
     match started {
         Ok(()) => Ok(()),
-        Err(reason) => Err(OutsideError::file(Path::new("systemctl"))(io::Error::other(reason))),
+        Err(reason) => Err(OutsideError::file(Path::new("systemctl"))(
+            io::Error::other(reason),
+        )),
     }
 }
 
@@ -162,7 +160,10 @@ fn timer(order: &Order) -> String {
 
 /// A path as one word of a unit (systemd.syntax(7)).
 fn quoted(path: &str) -> String {
-    let text = path.replace('%', "%%").replace('\\', "\\\\").replace('"', "\\\"");
+    let text = path
+        .replace('%', "%%")
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"");
     match text.contains([' ', '\'', '"', '\t']) {
         true => format!("\"{text}\""),
         false => text,
@@ -171,18 +172,27 @@ fn quoted(path: &str) -> String {
 
 /// Stops the timer. The service may be what calls this.
 pub(super) fn stop(order: &Order, host: &dyn HostMut) {
-    let _ = systemctl(host, &["stop", "--no-block", &format!("{}.timer", order.name())]);
+    let _ = systemctl(
+        host,
+        &["stop", "--no-block", &format!("{}.timer", order.name())],
+    );
 }
 
 /// Lets systemd forget a service that failed once.
 pub(super) fn forget(order: &Order, host: &dyn HostMut) {
-    for service in units(order).iter().filter(|unit| unit.name.ends_with(".service")) {
+    for service in units(order)
+        .iter()
+        .filter(|unit| unit.name.ends_with(".service"))
+    {
         let _ = systemctl(host, &["reset-failed", &service.name]);
     }
 }
 
 fn systemctl(host: &dyn HostMut, words: &[&str]) -> Result<(), String> {
-    let argv: Vec<&OsStr> = std::iter::once("systemctl").chain(words.iter().copied()).map(OsStr::new).collect();
+    let argv: Vec<&OsStr> = std::iter::once("systemctl")
+        .chain(words.iter().copied())
+        .map(OsStr::new)
+        .collect();
     match host.run(&argv, Limits { timeout: LIMIT }) {
         Ok(output) if output.success() => Ok(()),
         Ok(output) => Err(output.complaint()),

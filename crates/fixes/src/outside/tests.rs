@@ -2,7 +2,10 @@ use super::*;
 use std::process::Command;
 
 fn order(scheduler: Scheduler, root: &Path) -> Order {
-    let files = ["/etc/ssh/sshd_config".to_owned(), "/srv/a b/50%.conf".to_owned()];
+    let files = [
+        "/etc/ssh/sshd_config".to_owned(),
+        "/srv/a b/50%.conf".to_owned(),
+    ];
     let what = Unconfirmed {
         session: "0123456789abcdef",
         label: "check --fix ssh-usedns",
@@ -10,14 +13,18 @@ fn order(scheduler: Scheduler, root: &Path) -> Order {
         within: Duration::from_secs(120),
         files: &files,
     };
-    let places = Places { root: root.to_owned() };
+    let places = Places {
+        root: root.to_owned(),
+    };
     Order::of(what, scheduler, &places).unwrap()
 }
 
 #[test]
 fn what_is_written_for_systemd_is_what_systemd_reads() {
     let root = tempfile::tempdir().unwrap();
-    let places = Places { root: root.path().to_owned() };
+    let places = Places {
+        root: root.path().to_owned(),
+    };
     let order = order(Scheduler::Systemd, root.path());
     order.write(&places).unwrap();
     systemd::write(&order, &places).unwrap();
@@ -26,16 +33,25 @@ fn what_is_written_for_systemd_is_what_systemd_reads() {
         true => format!("{}{kind}", order.name()),
         false => format!("{}.{kind}", order.name()),
     });
-    let texts = kinds.each_ref().map(|name| fs::read_to_string(units.join(name)).unwrap());
+    let texts = kinds
+        .each_ref()
+        .map(|name| fs::read_to_string(units.join(name)).unwrap());
     insta::assert_snapshot!(texts.join("\n"));
     for (target, name) in [("timers", &kinds[1]), ("multi-user", &kinds[2])] {
         let link = units.join(format!("{target}.target.wants/{name}"));
-        assert_eq!(fs::read(&link).unwrap(), fs::read(units.join(name)).unwrap());
+        assert_eq!(
+            fs::read(&link).unwrap(),
+            fs::read(units.join(name)).unwrap()
+        );
     }
     // The program that it starts, and what systemd wants to know of a root.
     let program = order.dir(&places).join(PROGRAM);
     fs::write(&program, "#!/bin/sh\n").unwrap();
-    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    fs::set_permissions(
+        &program,
+        std::os::unix::fs::PermissionsExt::from_mode(0o700),
+    )
+    .unwrap();
     let verified = Command::new("systemd-analyze")
         .args(["verify", "--root"])
         .arg(root.path())
@@ -44,9 +60,15 @@ fn what_is_written_for_systemd_is_what_systemd_reads() {
     match verified {
         Ok(output) => {
             let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
-            let ours: Vec<_> = complaints.lines().filter(|line| line.contains("assay-undo")).collect();
+            let ours: Vec<_> = complaints
+                .lines()
+                .filter(|line| line.contains("assay-undo"))
+                .collect();
             // A root without the units of systemd itself has no targets.
-            let ours: Vec<_> = ours.into_iter().filter(|line| !line.contains(".target")).collect();
+            let ours: Vec<_> = ours
+                .into_iter()
+                .filter(|line| !line.contains(".target"))
+                .collect();
             assert!(ours.is_empty(), "{complaints}");
         }
         Err(_) => assay_testing::skipped("systemd-analyze", "systemd is not installed"),
@@ -57,9 +79,16 @@ fn what_is_written_for_systemd_is_what_systemd_reads() {
 fn nothing_is_left_of_what_was_armed() {
     for scheduler in [Scheduler::Systemd, Scheduler::Cron] {
         let root = tempfile::tempdir().unwrap();
-        let places = Places { root: root.path().to_owned() };
-        let others = [root.path().join("etc/cron.d"), root.path().join("var/lib/assay")];
-        others.iter().for_each(|dir| fs::create_dir_all(dir).unwrap());
+        let places = Places {
+            root: root.path().to_owned(),
+        };
+        let others = [
+            root.path().join("etc/cron.d"),
+            root.path().join("var/lib/assay"),
+        ];
+        others
+            .iter()
+            .for_each(|dir| fs::create_dir_all(dir).unwrap());
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         fs::set_permissions(&others[1], private).unwrap();
         let list = || {
@@ -72,7 +101,10 @@ fn nothing_is_left_of_what_was_armed() {
         let before = list();
         let order = order(scheduler, root.path());
         order.write(&places).unwrap();
-        assert_eq!(Order::read(&order.dir(&places)).unwrap(), Some(order.clone()));
+        assert_eq!(
+            Order::read(&order.dir(&places)).unwrap(),
+            Some(order.clone())
+        );
         match scheduler {
             Scheduler::Systemd => systemd::write(&order, &places).unwrap(),
             _ => cron::arm(&order, &places).unwrap(),

@@ -105,7 +105,7 @@ fn came_out(swap: &Swap<'_>, seen: &Seen) -> Result<Option<Lease>, HostError> {
     let (held, found) = open(swap.directory, swap.aside).map_err(|_| written(seen))?;
     same(seen, &found)?;
     let lease = Lease::take(&held);
-    if lease == Granted::Writers {
+    if lease == Granted::Writers && !seen.despite_writers {
         return Err(HostError::meanwhile(
             &seen.path,
             "somebody has it open for writing",
@@ -190,7 +190,8 @@ impl Swap<'_> {
         spare.push("-old");
         let _ = rustix::fs::unlinkat(directory, &spare, AtFlags::empty());
         rustix::fs::linkat(directory, self.name, directory, &spare, AtFlags::empty())?;
-        let as_planned = self.look(&spare) == Some(self.old) && self.look(self.name) == Some(self.old);
+        let as_planned =
+            self.look(&spare) == Some(self.old) && self.look(self.name) == Some(self.old);
         let replaced = match as_planned {
             true => rustix::fs::renameat(directory, self.aside, directory, self.name),
             false => Err(Errno::STALE),
@@ -211,7 +212,8 @@ impl Swap<'_> {
             return match self.look(self.name) == Some(self.new) {
                 true => {
                     let directory = self.directory;
-                    rustix::fs::renameat(directory, self.aside, directory, self.name).map_err(failed)
+                    rustix::fs::renameat(directory, self.aside, directory, self.name)
+                        .map_err(failed)
                 }
                 false => self.remove_aside(),
             };

@@ -64,7 +64,10 @@ impl State {
                         left = true;
                         let why = described(&entry.path, &error);
                         let forget = self.root.join(uid);
-                        Some(format!("{why}; when it is gone, remove {}", forget.display()))
+                        Some(format!(
+                            "{why}; when it is gone, remove {}",
+                            forget.display()
+                        ))
                     }
                 };
                 swept.push(Swept {

@@ -343,7 +343,13 @@ impl Mounted {
 
     fn mount(&self) -> bool {
         let (file, at) = (self.image.path().join("image"), self.dir.path());
-        run(&["mount", "-o", "loop", file.to_str().unwrap(), at.to_str().unwrap()])
+        run(&[
+            "mount",
+            "-o",
+            "loop",
+            file.to_str().unwrap(),
+            at.to_str().unwrap(),
+        ])
     }
 
     fn unmount(&self) -> bool {
@@ -380,9 +386,21 @@ const HINDRANCES: [Hindrance; 5] = [
         "a read-only file system",
         |file| {
             run(&["sync"]);
-            run(&["mount", "-o", "remount,ro", file.parent().unwrap().to_str().unwrap()])
+            run(&[
+                "mount",
+                "-o",
+                "remount,ro",
+                file.parent().unwrap().to_str().unwrap(),
+            ])
         },
-        |file| run(&["mount", "-o", "remount,rw", file.parent().unwrap().to_str().unwrap()]),
+        |file| {
+            run(&[
+                "mount",
+                "-o",
+                "remount,rw",
+                file.parent().unwrap().to_str().unwrap(),
+            ])
+        },
     ),
     (
         "a mount on the file",
@@ -422,7 +440,11 @@ fn what_could_not_be_removed_stays_entered_and_is_named_until_it_is_gone() {
             }
             assert!(help(&path), "{what}");
             let swept = state.sweep();
-            assert_eq!(swept, [Swept { path, error: None }], "{what}, killed: {kill}");
+            assert_eq!(
+                swept,
+                [Swept { path, error: None }],
+                "{what}, killed: {kill}"
+            );
             assert_eq!(state.sweep(), [], "{what}");
         }
     }
@@ -457,7 +479,9 @@ fn a_scratch_file_of_a_file_system_that_is_not_mounted_is_not_forgotten() {
         let state_dir = tempfile::tempdir().unwrap();
         let state = State::open(state_dir.path()).unwrap();
         let session = state.begin(UID).unwrap();
-        let scratch = session.scratch(&Arc::new(Directory::open(at).unwrap())).unwrap();
+        let scratch = session
+            .scratch(&Arc::new(Directory::open(at).unwrap()))
+            .unwrap();
         let path = scratch.shown().to_owned();
         let left = left_by_a_kill(scratch, session);
         assert_eq!(left, path);

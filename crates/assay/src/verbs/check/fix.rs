@@ -8,7 +8,8 @@ use anyhow::Context as _;
 use assay_advice::Catalogue;
 use assay_changes::{Foreign, Journal, Kept, Outcome, Session};
 use assay_fixes::{
-    Confirmation, Done, OutsideUndo, Plan, StandBy, Unconfirmed, Wish, carry_out, document, plan, shown,
+    Confirmation, Done, OutsideUndo, Plan, StandBy, Unconfirmed, Wish, carry_out, document, plan,
+    shown,
 };
 use assay_host::Live;
 use assay_instruments::Cancel;
@@ -146,7 +147,11 @@ fn carry(
     let within = within.map_or(TO_CONFIRM, |time| Duration::from_nanos(time.0));
     let stand_by = |session: &str| start(session, within);
     let dir = context::journal_dir()?;
-    let files: Vec<String> = plan.files.iter().map(|file| file.real.to_string_lossy().into_owned()).collect();
+    let files: Vec<String> = plan
+        .files
+        .iter()
+        .map(|file| file.real.to_string_lossy().into_owned())
+        .collect();
     let label = assay_fixes::label(&plan.rule);
     let outside = |session: &Session| {
         let what = Unconfirmed {

@@ -216,7 +216,8 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
             "{} on {}: another assay{} sets it back now",
             one.label.escape_debug(),
             one.target.escape_debug(),
-            one.pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
+            one.pid
+                .map_or_else(String::new, |pid| format!(" (process {pid})"))
         );
     }
     let remains = |one: &Recovered| {

@@ -54,10 +54,17 @@ fn a_file_that_nobody_touches_is_replaced_and_nothing_is_left() {
 fn an_edit_that_only_the_bytes_show_is_not_replaced() {
     for means in ALL {
         let bench = Bench::new("text\n");
-        let times = fs::metadata(bench.path("file")).unwrap().modified().unwrap();
+        let times = fs::metadata(bench.path("file"))
+            .unwrap()
+            .modified()
+            .unwrap();
         fs::write(bench.path("file"), "edit\n").unwrap();
-        let file = fs::File::options().write(true).open(bench.path("file")).unwrap();
-        file.set_times(fs::FileTimes::new().set_modified(times)).unwrap();
+        let file = fs::File::options()
+            .write(true)
+            .open(bench.path("file"))
+            .unwrap();
+        file.set_times(fs::FileTimes::new().set_modified(times))
+            .unwrap();
         drop(file);
         let refused = bench.exchange(means).unwrap_err();
         assert!(refused.is_meanwhile(), "{means:?}: {refused}");
@@ -69,8 +76,12 @@ fn an_edit_that_only_the_bytes_show_is_not_replaced() {
 fn a_file_that_somebody_is_about_to_write_keeps_its_place() {
     for means in [Means::Exchange, Means::Links] {
         let bench = Bench::new("text\n");
-        let mut writer = fs::File::options().append(true).open(bench.path("file")).unwrap();
-        let held = super::open(&super::parent(&bench.seen.path).unwrap().0, "file".as_ref()).unwrap();
+        let mut writer = fs::File::options()
+            .append(true)
+            .open(bench.path("file"))
+            .unwrap();
+        let held =
+            super::open(&super::parent(&bench.seen.path).unwrap().0, "file".as_ref()).unwrap();
         if Lease::take(&held.0) == Granted::Unknown {
             return assay_testing::skipped("leases", "this file system grants none");
         }
@@ -79,6 +90,31 @@ fn a_file_that_somebody_is_about_to_write_keeps_its_place() {
         writer.write_all(b"edit\n").unwrap();
         assert_eq!(bench.text(), "text\nedit\n", "{means:?}");
         assert_eq!(bench.names(), 1, "{means:?}");
+        // Undo does not wait for ever, and still loses nothing that was written.
+        let bench = Bench::new("text\n");
+        let seen = Seen {
+            despite_writers: true,
+            ..bench.seen.clone()
+        };
+        let mut writer = fs::File::options()
+            .append(true)
+            .open(bench.path("file"))
+            .unwrap();
+        exchange_by(&bench.path("aside"), &seen, means).unwrap();
+        assert_eq!(bench.text(), "text\nours\n", "{means:?}");
+        let bench = Bench::new("text\n");
+        let mut other = fs::File::options()
+            .append(true)
+            .open(bench.path("file"))
+            .unwrap();
+        other.write_all(b"edit\n").unwrap();
+        writer.write_all(b"lost\n").unwrap();
+        let seen = Seen {
+            despite_writers: true,
+            ..bench.seen.clone()
+        };
+        assert!(exchange_by(&bench.path("aside"), &seen, means).is_err());
+        assert_eq!(bench.text(), "text\nedit\n", "{means:?}");
     }
 }
 
