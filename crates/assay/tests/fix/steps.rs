@@ -18,7 +18,7 @@ struct Case {
     undo: &'static [&'static str],
 }
 
-const CASES: [Case; 3] = [
+const CASES: [Case; 4] = [
     Case {
         rule: "key-file-open",
         places: "",
@@ -42,6 +42,16 @@ chmod 666 /root/.ssh/authorized_keys
 "#,
         steps: &["namei -l", "chmod go-w"],
         undo: &[],
+    },
+    Case {
+        rule: "pam-systemd-off",
+        places: r#"[ -d "$bed/pam.d" ] || cp -a /etc/pam.d "$bed/pam.d"; mount --bind "$bed/pam.d" /etc/pam.d"#,
+        plant: r#"
+sed -i '/pam_systemd/d' /etc/pam.d/common-session
+printf '# pam_systemd.so makes sessions\n# session\toptional\tpam_systemd.so \n' >> /etc/pam.d/common-session
+"#,
+        steps: &["sed -i"],
+        undo: &["sed -i"],
     },
     Case {
         rule: "sysctl-tcp-tw-recycle",

@@ -70,14 +70,16 @@ pub(super) fn paths(order: &Order) -> Vec<String> {
 
 pub(super) fn arm(order: &Order, places: &Places, host: &dyn HostMut) -> Result<(), OutsideError> {
     write(order, places)?;
-    let timer = format!("{}.timer", order.name());
-    let started = systemctl(host, &["start", &timer]);
-    match started {
-        Ok(()) => Ok(()),
-        Err(reason) => Err(OutsideError::file(Path::new("systemctl"))(
-            io::Error::other(reason),
-        )),
+    let name = order.name();
+    // The first look is made now, so that what keeps the copy from being started (noexec, SELinux, a mount that
+    // fails) is known before anything is changed.
+    for unit in [format!("{name}.service"), format!("{name}.timer")] {
+        systemctl(host, &["start", &unit]).map_err(|reason| {
+            let reason = format!("systemctl start {unit}: {reason}");
+            OutsideError::file(Path::new(UNITS))(io::Error::other(reason))
+        })?;
     }
+    Ok(())
 }
 
 /// Writes the units and the links.
