@@ -312,8 +312,8 @@ fn knows(help: &str, option: &str) -> bool {
         help.match_indices(name).any(|(at, _)| {
             let before = help[..at].chars().next_back().unwrap_or(' ');
             let after = help[at + name.len()..].chars().next().unwrap_or(' ');
-            !(before.is_ascii_alphanumeric() || before == '-')
-                && !(after.is_ascii_alphanumeric() || after == '-')
+            let joins = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+            !joins(before) && !joins(after)
         })
     };
     let letter = |letter: char| {
@@ -327,9 +327,9 @@ fn knows(help: &str, option: &str) -> bool {
     };
     let short = name.trim_start_matches('-');
     named(name)
-        || !name.starts_with("--") && short.chars().all(|one| letter(one))
+        || !name.starts_with("--") && short.chars().all(&letter)
         // `-dconvert=raid1`, `-o`: an option with its value in one word.
-        || !name.starts_with("--") && short.chars().next().is_some_and(letter) && short.len() > 2
+        || !name.starts_with("--") && short.chars().next().is_some_and(&letter) && short.len() > 2
 }
 
 /// Where every remedy was carried out.
