@@ -3,6 +3,7 @@
 
 mod machine;
 mod say;
+mod steps;
 
 use crate::condition::{Condition, Ledger, SyntaxError, Truth, World};
 use assay_model::advice::Advice;
@@ -267,8 +268,9 @@ impl<'a> Rule<'a> {
     fn violated(&self, scene: &Scene<'_>, asked: &Asked<'_>, deciding: &Asked<'_>) -> Finding {
         let evidence: Vec<Seen> = asked.seen.iter().filter_map(seen).collect();
         let places = self.places(scene, &evidence, deciding);
-        let fill = |text: &str| say::fill(text, scene, self.machine.facts, &places);
-        let all = |steps: &[String]| steps.iter().map(|step| fill(step)).collect();
+        let words = |name: &str| say::words(name, scene, self.machine.facts, &places);
+        let fill = |text: &str| say::fill(text, &words);
+        let all = |steps: &[String]| steps::fill(steps, &words);
         let fix = match (&self.check.not_actionable, &self.check.remedy) {
             (Some(why), _) => Fix::NotHere(fill(why)),
             (None, Some(remedy)) => Fix::Steps(Remedy {

@@ -1,275 +1,377 @@
-//! What pages tell somebody to do, done: the commands of a finding are run on real file systems, and the finding is gone;
-//! the commands that undo them bring it back.
+//! Every remedy of the catalogue has been executed, and a command that it prints can be pasted.
+//!
+//! What stands between backticks in a step is a command, when it begins with a program of the list, or a line of a
+//! configuration. A command parses in two shells, names programs of Debian, has options that they know, and no
+//! placeholder that is not declared. Which test or machine a remedy was executed in stands in the table; pages
+//! that have none are in a list that may only become shorter.
 #![allow(
     clippy::disallowed_methods,
-    reason = "tests make file systems and run the commands that pages print"
+    reason = "reads the catalogue's own directories and asks programs for their help"
 )]
 
-use assay_advice::{Catalogue, findings};
-use assay_facts::{Options, collect};
-use assay_host::Live;
-use assay_model::finding::{Certainty, Finding, Fix, Remedy};
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::Mutex;
+#[path = "remedies/lists.rs"]
+mod lists;
 
-/// Loop devices are looked at by every other losetup: one test at a time.
-static ONE: Mutex<()> = Mutex::new(());
+use assay_advice::Catalogue;
+use lists::{CAPITALS, EXECUTED, NOT_EXECUTED, NOT_PASTED, PLACEHOLDERS, PROGRAMS, SETTINGS};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, OnceLock};
 
-fn run(line: &str) -> Result<String, String> {
-    let output = Command::new("sh").args(["-ec", line]).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    match output.status.success() {
-        true => Ok(text),
-        false => Err(format!("{line}: {}", complaint.trim())),
-    }
+/// A piece of a step between backticks.
+struct Code {
+    page: String,
+    text: String,
 }
 
-/// Loop devices over files in a directory, and where a file system of them is mounted.
-struct Disks {
-    dir: tempfile::TempDir,
-    loops: Vec<String>,
-}
-
-impl Disks {
-    /// None where loop devices or the tool that makes the file system are missing.
-    fn make(count: usize, mkfs: &str) -> Option<Self> {
-        let root = run("id -u").is_ok_and(|id| id == "0");
-        if !root
-            || run("test -e /dev/loop-control").is_err()
-            || run(&format!("command -v {mkfs}")).is_err()
+fn all_codes() -> Vec<Code> {
+    let catalogue = Catalogue::builtin().unwrap();
+    let mut codes = Vec::new();
+    for page in catalogue.all() {
+        let remedy = page.check.as_ref().and_then(|check| check.remedy.as_ref());
+        for step in remedy
+            .iter()
+            .flat_map(|remedy| remedy.steps.iter().chain(&remedy.undo))
         {
-            assay_testing::skipped("loop", format!("needs root, loop devices and {mkfs}"));
-            return None;
-        }
-        let dir = tempfile::tempdir().unwrap();
-        let mut disks = Self {
-            dir,
-            loops: Vec::new(),
-        };
-        std::fs::create_dir(disks.point()).unwrap();
-        for number in 0..count {
-            let image = disks.dir.path().join(format!("{number}.img"));
-            let image = image.display();
-            let made = run(&format!(
-                "truncate -s 300M {image} && losetup -f --show {image}"
-            ));
-            disks.loops.push(made.unwrap());
-        }
-        Some(disks)
-    }
-
-    fn point(&self) -> PathBuf {
-        self.dir.path().join("m")
-    }
-
-    fn mount(&self, options: &str) -> Result<String, String> {
-        run(&format!(
-            "mount -o {options} {} {}",
-            self.loops[0],
-            self.point().display()
-        ))
-    }
-}
-
-impl Drop for Disks {
-    fn drop(&mut self) {
-        let _ = run(&format!("umount {}", self.point().display()));
-        for node in &self.loops {
-            let _ = run(&format!("losetup -d {node}"));
-        }
-    }
-}
-
-/// What the page finds now, of those whose title names what is looked at.
-fn found(page: &str, named: &str) -> Option<Finding> {
-    let catalogue = Catalogue::builtin().unwrap();
-    let all = catalogue
-        .all()
-        .into_iter()
-        .filter(|advice| advice.id == page);
-    let facts = collect(&Live, &Options::default());
-    let found = findings(all, &facts).findings.into_iter();
-    found
-        .filter(|finding| finding.certainty == Certainty::Violated)
-        .find(|finding| finding.title.contains(named))
-}
-
-fn remedy(finding: &Finding) -> &Remedy {
-    match &finding.fix {
-        Fix::Steps(remedy) => remedy,
-        other => panic!("no remedy: {other:?}"),
-    }
-}
-
-/// The commands of a text: what stands between backquotes and begins with a program.
-fn commands(text: &str, program: &str) -> Vec<String> {
-    let quoted = text.split('`').skip(1).step_by(2);
-    quoted
-        .filter(|command| command.starts_with(program))
-        .map(str::to_owned)
-        .collect()
-}
-
-#[test]
-fn barriers_come_back_with_the_command_of_the_page() {
-    let _one = ONE.lock();
-    for (fstype, mkfs) in [("ext4", "mkfs.ext4 -q"), ("btrfs", "mkfs.btrfs -q -f")] {
-        let Some(disks) = Disks::make(1, mkfs.split(' ').next().unwrap()) else {
-            return;
-        };
-        run(&format!("{mkfs} {}", disks.loops[0])).unwrap();
-        disks.mount("nobarrier").unwrap();
-        let point = disks.point().display().to_string();
-        let finding = found("barriers-off", &point).unwrap_or_else(|| panic!("{fstype}"));
-        let remedy = remedy(&finding);
-        let steps = commands(&remedy.steps.join(" "), "mount ");
-        assert_eq!(steps.len(), 1, "{remedy:?}");
-        run(&steps[0]).unwrap();
-        assert!(
-            found("barriers-off", &point).is_none(),
-            "{fstype}: {steps:?}"
-        );
-        for undo in commands(&remedy.undo.join(" "), "mount ") {
-            run(&undo).unwrap();
-        }
-        assert!(found("barriers-off", &point).is_some(), "{fstype}: undone");
-    }
-}
-
-/// The options that `fstab-option-refused` names make mount fail, and its neighbours do not.
-#[test]
-fn options_that_are_said_to_be_refused_are() {
-    let _one = ONE.lock();
-    let xfs: &[&str] = &[
-        "nobarrier",
-        "barrier",
-        "delaylog",
-        "nodelaylog",
-        "ihashsize=3",
-        "irixsgid",
-        "osyncisdsync",
-        "osyncisosync",
-    ];
-    let btrfs: &[&str] = &["barrier=1", "barrier=0", "inode_cache"];
-    for (mkfs, refused, accepted) in [
-        ("mkfs.xfs -q -f", xfs, &["noatime", "logbufs=8"][..]),
-        ("mkfs.btrfs -q -f", btrfs, &["nobarrier", "barrier"]),
-        (
-            "mkfs.ext4 -q",
-            &[],
-            &["nobarrier", "barrier=0", "oldalloc", "bh"],
-        ),
-    ] {
-        let Some(disks) = Disks::make(1, mkfs.split(' ').next().unwrap()) else {
-            return;
-        };
-        run(&format!(
-            "truncate -s 400M {}",
-            disks.dir.path().join("0.img").display()
-        ))
-        .unwrap();
-        run(&format!("losetup -c {0} && {mkfs} {0}", disks.loops[0])).unwrap();
-        for option in refused {
-            assert!(disks.mount(option).is_err(), "{mkfs}: {option} is accepted");
-        }
-        for option in accepted {
-            disks.mount(option).unwrap();
-            run(&format!("umount {}", disks.point().display())).unwrap();
-        }
-    }
-}
-
-/// A device of a btrfs goes away and is replaced; a copy is damaged, repaired, and its counters are cleared.
-#[test]
-fn a_btrfs_is_made_whole_again() {
-    let _one = ONE.lock();
-    let Some(disks) = Disks::make(3, "mkfs.btrfs") else {
-        return;
-    };
-    let [first, second, third] = disks.loops.as_slice() else {
-        panic!("three devices");
-    };
-    let name = first.trim_start_matches("/dev/");
-    let point = disks.point().display().to_string();
-    run(&format!(
-        "mkfs.btrfs -q -f -d raid1 -m raid1 {first} {second}"
-    ))
-    .unwrap();
-    disks.mount("rw").unwrap();
-    run(&format!("head -c 20M /dev/urandom > {point}/f && sync")).unwrap();
-    assert!(found("btrfs-device-missing", name).is_none());
-    run(&format!(
-        "umount {point} && losetup -d {second} && btrfs device scan --forget"
-    ))
-    .unwrap();
-    disks.mount("degraded").unwrap();
-    let finding = found("btrfs-device-missing", name).unwrap();
-    let steps = remedy(&finding).steps.join(" ");
-    let replace = commands(&steps, "btrfs replace start").remove(0);
-    let fill = |command: &str| {
-        let command = command.replace("MOUNTPOINT", &point);
-        command.replace("DEVID", "2").replace("/dev/NEW", third)
-    };
-    // In the foreground, so that the end is known.
-    run(&fill(&replace).replace("replace start", "replace start -B")).unwrap();
-    assert!(found("btrfs-device-missing", name).is_none());
-    for balance in commands(&steps, "btrfs balance") {
-        run(&fill(&balance)).unwrap();
-    }
-
-    run(&format!("umount {point}")).unwrap();
-    let image = disks.dir.path().join("2.img");
-    run(&format!(
-        "dd if=/dev/zero of={} bs=1M seek=60 count=200 conv=notrunc status=none; losetup -c {third}",
-        image.display()
-    ))
-    .unwrap();
-    disks.mount("rw").unwrap();
-    let _ = run(&format!("btrfs scrub start -B {point}"));
-    let finding = found("btrfs-device-errors", name).unwrap();
-    assert!(finding.title.contains("corruption"), "{}", finding.title);
-    let steps = remedy(&finding).steps.join(" ");
-    for command in commands(&steps, "btrfs ") {
-        run(&command.replace("MOUNTPOINT", &point)).unwrap();
-    }
-    assert!(found("btrfs-device-errors", name).is_none());
-}
-
-/// The settings that pages about sysctls print are written: those of the network in a namespace of its own, others where
-/// they have the value already.
-#[test]
-fn settings_that_pages_write_are_taken_by_the_kernel() {
-    if run("id -u").is_ok_and(|id| id != "0")
-        || run("unshare -n true && command -v sysctl").is_err()
-    {
-        assay_testing::skipped("sysctl", "needs root, network namespaces and sysctl");
-        return;
-    }
-    let catalogue = Catalogue::builtin().unwrap();
-    let mut tried = 0;
-    for advice in catalogue.all() {
-        let remedy = advice
-            .check
-            .as_ref()
-            .and_then(|check| check.remedy.as_ref());
-        let Some(remedy) = remedy.filter(|_| advice.id.starts_with("sysctl-")) else {
-            continue;
-        };
-        for text in remedy.steps.iter().chain(&remedy.undo) {
-            for command in commands(text, "sysctl -w ") {
-                let (key, value) = command["sysctl -w ".len()..].split_once('=').unwrap();
-                let now = run(&format!("sysctl -n {key}"));
-                match (key.starts_with("net."), now) {
-                    (true, Ok(_)) => drop(run(&format!("unshare -n {command}")).unwrap()),
-                    (false, Ok(now)) if now == value => drop(run(&command).unwrap()),
-                    // Not in this kernel, or somebody set it otherwise.
-                    _ => continue,
-                }
-                tried += 1;
+            assert_eq!(step.matches('`').count() % 2, 0, "{}: {step}", page.id);
+            for text in step.split('`').skip(1).step_by(2) {
+                codes.push(Code {
+                    page: page.id.clone(),
+                    text: text.to_owned(),
+                });
             }
         }
     }
-    assert!(tried >= 8, "{tried}");
+    codes
+}
+
+/// The simple commands of a command line: their words, without quotes.
+fn simple_commands(text: &str) -> Vec<Vec<String>> {
+    let mut commands = vec![vec![String::new()]];
+    let mut quote = None;
+    for letter in text.chars() {
+        let command = commands.last_mut().unwrap();
+        match (quote, letter) {
+            (Some(open), letter) if open == letter => quote = None,
+            (None, '\'' | '"') => quote = Some(letter),
+            (None, ' ') => command.push(String::new()),
+            (None, '|' | '&' | ';') => commands.push(vec![String::new()]),
+            (_, letter) => command.last_mut().unwrap().push(letter),
+        }
+    }
+    for command in &mut commands {
+        command.retain(|word| !word.is_empty());
+    }
+    commands.retain(|command| !command.is_empty());
+    commands
+}
+
+fn package(program: &str) -> Option<&'static str> {
+    PROGRAMS
+        .iter()
+        .find(|(name, _)| *name == program)
+        .map(|(_, package)| *package)
+}
+
+fn is_command(text: &str) -> bool {
+    text.split([' ', ';'])
+        .next()
+        .is_some_and(|first| package(first).is_some())
+}
+
+/// With every placeholder of assay filled in.
+fn filled(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (_, behind) = after.split_once('}').unwrap_or(("", after));
+        out.push_str(before);
+        out.push_str("/a/b");
+        rest = behind;
+    }
+    out + rest
+}
+
+#[test]
+fn every_piece_of_code_is_a_command_of_debian_or_a_line_of_a_configuration() {
+    let mut wrong = BTreeSet::new();
+    for Code { page, text } in all_codes() {
+        let first = text.split(' ').next().unwrap_or_default();
+        let like_a_program = !first.is_empty()
+            && first
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+            && !first.starts_with('-');
+        if !is_command(&text) {
+            if like_a_program && !SETTINGS.contains(&first) {
+                wrong.insert(format!(
+                    "{page}: `{text}`: neither a program nor a setting of the lists"
+                ));
+            }
+            continue;
+        }
+        for command in simple_commands(&text) {
+            let program = command
+                .iter()
+                .find(|word| !word.contains('=') && *word != "time");
+            let known = program.is_some_and(|program| package(program).is_some());
+            if !known && !NOT_PASTED.contains(&(&*page, &*text)) {
+                wrong.insert(format!(
+                    "{page}: `{text}`: {program:?} is no program of the list"
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn every_command_can_be_pasted() {
+    let (mut wrong, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    for Code { page, text } in all_codes()
+        .into_iter()
+        .filter(|code| is_command(&code.text))
+    {
+        let mut why = None;
+        for shell in ["sh", "bash"] {
+            let parsed = Command::new(shell)
+                .args(["-n", "-c", &filled(&text)])
+                .stderr(Stdio::null())
+                .status();
+            if !parsed.unwrap().success() {
+                why = Some(format!("{shell} does not parse it"));
+            }
+        }
+        if text.contains('…') || text.contains("...") || text.contains("<") {
+            why = Some("it has a gap".to_owned());
+        }
+        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        for word in words {
+            let capital = word.len() > 1
+                && word
+                    .bytes()
+                    .all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+            if capital && !PLACEHOLDERS.contains(&word) && !CAPITALS.contains(&word) {
+                why = Some(format!("{word} is no declared placeholder"));
+            }
+        }
+        // The name of a program, or a command without what it is for.
+        if simple_commands(&text)
+            .iter()
+            .any(|command| needs_more(command))
+        {
+            why = Some("it says not what to do it to".to_owned());
+        }
+        match (why, NOT_PASTED.contains(&(&*page, &*text))) {
+            (Some(_), true) => {
+                seen.insert((page, text));
+            }
+            (Some(why), false) => {
+                wrong.insert(format!("{page}: `{text}`: {why}"));
+            }
+            (None, true) => {
+                wrong.insert(format!(
+                    "{page}: `{text}`: can be pasted by now: take it off the list"
+                ));
+            }
+            (None, false) => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(
+        seen.len(),
+        NOT_PASTED.len(),
+        "no page has these any more: take them off the list"
+    );
+}
+
+/// Programs that do nothing, or something else, without an operand.
+fn needs_more(command: &[String]) -> bool {
+    let operands = command
+        .iter()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .count();
+    let least = match command[0].as_str() {
+        "chgrp" | "chmod" | "chown" => 2,
+        "ldd" | "stat" | "namei" | "swapoff" | "swapon" | "mkswap" | "e2fsck" | "tune2fs"
+        | "upsc" => 1,
+        "dpkg" => 1,
+        "virsh" if command.get(1).is_some_and(|word| word == "edit") => 2,
+        "zpool" | "btrfs" | "qm" => 2,
+        "zfs" => 2,
+        _ => 0,
+    };
+    operands < least
+}
+
+/// Options that are words of a command, where the program is installed and tells of itself.
+#[test]
+fn every_option_is_one_that_the_program_knows() {
+    let (mut wrong, mut asked) = (BTreeSet::new(), BTreeMap::<String, usize>::new());
+    for Code { page, text } in all_codes()
+        .into_iter()
+        .filter(|code| is_command(&code.text))
+    {
+        for command in simple_commands(&text) {
+            let Some(help) = help_of(&command) else {
+                continue;
+            };
+            *asked.entry(command[0].clone()).or_default() += 1;
+            for option in command
+                .iter()
+                .skip(1)
+                .filter(|word| word.len() > 1 && word.starts_with('-'))
+            {
+                if !knows(&help, option) {
+                    wrong.insert(format!("{page}: `{text}`: {} has no {option}", command[0]));
+                }
+            }
+        }
+    }
+    assert!(asked.len() > 5, "hardly a program is installed: {asked:?}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// What a program says of itself: its help, that of its first word, its page of the manual. None where it says
+/// nothing.
+fn help_of(command: &[String]) -> Option<String> {
+    static KNOWN: OnceLock<Mutex<BTreeMap<String, Option<String>>>> = OnceLock::new();
+    // These tell nothing of themselves, or act whatever they are asked.
+    const SILENT: [&str; 9] = [
+        "apachectl",
+        "assay",
+        "echo",
+        "pam-auth-update",
+        "qshape",
+        "sync",
+        "time",
+        "update-initramfs",
+        "upsmon",
+    ];
+    let program = command[0].as_str();
+    if SILENT.contains(&program) || which(program).is_none() {
+        return None;
+    }
+    let is_word = |word: &&String| word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let words: Vec<&str> = command
+        .iter()
+        .skip(1)
+        .take_while(is_word)
+        .map(String::as_str)
+        .take(2)
+        .collect();
+    let key = format!("{program} {}", words.join(" "));
+    let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap();
+    known
+        .entry(key)
+        .or_insert_with(|| {
+            let mut text = String::new();
+            let mut calls: Vec<Vec<&str>> = vec![
+                vec![program, "--help"],
+                vec![program, "-?"],
+                vec!["man", program],
+            ];
+            for count in 1..=words.len() {
+                let with = |help| [&[program], &words[..count], &[help]].concat();
+                calls.extend([with("--help"), with("-help")]);
+            }
+            for call in calls {
+                let ran = Command::new("timeout")
+                    .arg("20")
+                    .args(call)
+                    .env("MANWIDTH", "200")
+                    .env("MANPAGER", "cat")
+                    .stdin(Stdio::null())
+                    .output();
+                if let Ok(ran) = ran {
+                    text.push_str(&String::from_utf8_lossy(&ran.stdout));
+                    text.push_str(&String::from_utf8_lossy(&ran.stderr));
+                }
+            }
+            (text.len() > 300).then_some(text)
+        })
+        .clone()
+}
+
+fn which(program: &str) -> Option<std::path::PathBuf> {
+    let path = format!(
+        "{}:/usr/sbin:/sbin",
+        std::env::var("PATH").unwrap_or_default()
+    );
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(program))
+        .find(|file| file.is_file())
+}
+
+/// Whether a help names an option: by itself, or a letter among several, as in `[-46DdeGiqTtV]`.
+fn knows(help: &str, option: &str) -> bool {
+    let name = option.split('=').next().unwrap_or(option);
+    let named = |name: &str| {
+        help.match_indices(name).any(|(at, _)| {
+            let before = help[..at].chars().next_back().unwrap_or(' ');
+            let after = help[at + name.len()..].chars().next().unwrap_or(' ');
+            let joins = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+            !joins(before) && !joins(after)
+        })
+    };
+    let letter = |letter: char| {
+        named(&format!("-{letter}"))
+            || help.split([' ', '[', ']', '|', '\n', ',']).any(|word| {
+                word.strip_prefix('-').is_some_and(|letters| {
+                    letters.bytes().all(|byte| byte.is_ascii_alphanumeric())
+                        && letters.contains(letter)
+                })
+            })
+    };
+    let short = name.trim_start_matches('-');
+    named(name)
+        || !name.starts_with("--") && short.chars().all(&letter)
+        // `-dconvert=raid1`, `-o`: an option with its value in one word.
+        || !name.starts_with("--") && short.chars().next().is_some_and(&letter) && short.len() > 2
+}
+
+/// Where every remedy was carried out.
+#[test]
+fn every_remedy_was_executed_or_is_on_the_list_that_shrinks() {
+    let catalogue = Catalogue::builtin().unwrap();
+    let mut missing = BTreeSet::new();
+    let (mut executed, mut left) = (BTreeSet::new(), BTreeSet::new());
+    for page in catalogue.all() {
+        let remedy = page.check.as_ref().and_then(|check| check.remedy.as_ref());
+        let Some(remedy) = remedy else { continue };
+        let by = EXECUTED.iter().find(|(id, _)| *id == page.id);
+        let by_hand = NOT_EXECUTED.contains(&&*page.id);
+        match (remedy.edits.is_empty(), by, by_hand) {
+            // `every_remedy_that_can_be_carried_out…` compares its cases with these.
+            (false, _, false) => {}
+            (true, Some((id, place)), false) => {
+                let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+                let text = std::fs::read_to_string(root.join(place));
+                let named = text.is_ok_and(|text| text.contains(&format!("\"{id}\"")));
+                assert!(named, "{place} does not execute the remedy of {id}");
+                executed.insert(*id);
+            }
+            (true, None, true) => {
+                left.insert(page.id.clone());
+            }
+            (_, _, true) => {
+                missing.insert(format!(
+                    "{}: executed by now: take it off the list",
+                    page.id
+                ));
+            }
+            (true, None, false) => {
+                missing.insert(format!("{}: nobody has carried its remedy out", page.id));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert_eq!(
+        executed.len(),
+        EXECUTED.len(),
+        "a page of the table is gone"
+    );
+    assert_eq!(left.len(), NOT_EXECUTED.len(), "a page of the list is gone");
 }

@@ -9,6 +9,7 @@ use assay_instruments::scratch::{State, Swept};
 /// Removes scratch files and guests that killed assays left, and says so. Nothing is made: where there is
 /// no state directory there is nothing to remove.
 pub fn at_start() {
+    assay_fixes::sweep_outside(&Live);
     // A verb that needs the directory says what is wrong with it.
     let Ok(dir) = context::state_dir() else {
         return;

@@ -47,6 +47,17 @@ pub struct Pending {
     pub changed: Vec<String>,
 }
 
+/// A session that another process takes back now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovering {
+    /// What it did.
+    pub label: String,
+    /// On what.
+    pub target: String,
+    /// The process; nothing when it has not entered itself yet.
+    pub pid: Option<u32>,
+}
+
 impl Journal {
     /// Uses a directory, making it for this user alone when it is missing.
     ///
@@ -183,6 +194,29 @@ impl Journal {
         Ok(pending.flat_map(|pending| pending.changed).collect())
     }
 
+    /// Sessions that other processes take back now: locked, although the process that began them is gone.
+    ///
+    /// # Errors
+    /// As [`Journal::pending`].
+    pub fn recovering(&self) -> Result<Vec<Recovering>, ChangeError> {
+        let _mutex = self.mutex()?;
+        let mut all = Vec::new();
+        for stored in self.stored()? {
+            let (None, Some(found)) = (&stored.locks, stored.found) else {
+                continue;
+            };
+            let (begun_by, resumed) = (found.header.pid, found.state.resumed);
+            if resumed.is_some() || !is_alive(begun_by) {
+                all.push(Recovering {
+                    label: found.header.label,
+                    target: found.header.target,
+                    pid: resumed,
+                });
+            }
+        }
+        Ok(all)
+    }
+
     /// Makes sure that no session but `own` is live, or left something, and is of the kind that
     /// `theirs` describes. To be called with the mutex.
     pub(crate) fn free(
@@ -260,6 +294,10 @@ impl Journal {
     pub(crate) fn sessions(&self) -> PathBuf {
         self.dir.join("sessions")
     }
+}
+
+fn is_alive(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
 }
 
 fn not_ours(dir: &Path, error: &HostError) -> ChangeError {

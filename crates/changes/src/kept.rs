@@ -11,7 +11,7 @@ use crate::journal::{Journal, tell};
 use crate::recover::{Foreign, Recovered, take_back};
 use crate::session::Session;
 use crate::stored::{Stored, load};
-use assay_host::HostMut;
+use assay_host::{HostMut, ProcessId};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,20 @@ pub struct Waiting {
     pub uid: String,
     /// What it did.
     pub label: String,
+}
+
+/// How it stands with a session that was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It was kept, or taken back.
+    Gone,
+    /// A process works on it: the one that began it, or one that takes it back.
+    Live {
+        /// Which, where the kernel shows it.
+        holder: Option<ProcessId>,
+    },
+    /// Its process is gone, and what it changed is not taken back.
+    Left,
 }
 
 impl Session {
@@ -226,6 +240,27 @@ impl Journal {
         Ok(load(dir)?.is_some_and(|stored| stored.locks.is_some()))
     }
 
+    /// How it stands with a session that was begun.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn standing(&self, uid: &str) -> Result<Standing, ChangeError> {
+        let _mutex = self.mutex()?;
+        let dir = self.sessions().join(format!("{PREFIX}{uid}"));
+        if !dir.is_dir() {
+            return Ok(Standing::Gone);
+        }
+        Ok(match load(dir.clone())? {
+            None => Standing::Gone,
+            Some(Stored { locks: Some(_), .. }) => Standing::Left,
+            Some(Stored { found, .. }) => {
+                let pid = found.map(|found| found.state.resumed.unwrap_or(found.header.pid));
+                let holder = pid.filter(|pid| holds(*pid, &dir)).and_then(ProcessId::of);
+                Standing::Live { holder }
+            }
+        })
+    }
+
     fn kept_dir(&self) -> PathBuf {
         self.dir().join("kept")
     }
@@ -255,6 +290,16 @@ impl Journal {
             false => Err(gone(uid)),
         }
     }
+}
+
+/// Whether a process has a file of that directory open: a number may be another process's by now.
+fn holds(pid: u32, dir: &Path) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten();
+    open.flatten()
+        .filter_map(|one| fs::read_link(one.path()).ok())
+        .any(|file| file.starts_with(dir))
 }
 
 fn gone(uid: &str) -> ChangeError {

@@ -104,6 +104,8 @@ pub(crate) struct State {
     pub(crate) entries: BTreeMap<u64, Entry>,
     /// What a recovery has noted of damage.
     pub(crate) damaged: Vec<String>,
+    /// The last process that took the session over.
+    pub(crate) resumed: Option<u32>,
 }
 
 impl State {
@@ -130,7 +132,8 @@ impl State {
             }
         };
         match line {
-            Line::Resumed { .. } | Line::End {} => {}
+            Line::Resumed { pid } => self.resumed = Some(pid),
+            Line::End {} => {}
             Line::Damaged { what } => self.damaged.push(what),
             Line::Made { id, thing } => {
                 let entry = Entry::Made { thing, gone: false };

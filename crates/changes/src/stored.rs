@@ -53,6 +53,14 @@ impl Stored {
 /// # Errors
 /// It cannot be read, or is none that this assay understands.
 pub(crate) fn load(dir: PathBuf) -> Result<Option<Stored>, ChangeError> {
+    match load_there(dir.clone()) {
+        // Its owner ended while it was read.
+        Err(_) if !dir.exists() => Ok(None),
+        other => other,
+    }
+}
+
+fn load_there(dir: PathBuf) -> Result<Option<Stored>, ChangeError> {
     let Some(locks) = locks(&dir)? else {
         return Ok(None);
     };
@@ -155,7 +163,11 @@ fn beside(dir: &Path) -> Result<Beside, ChangeError> {
         match path.extension().and_then(|end| end.to_str()) {
             Some(SAVED) => beside.saved.push((id, path)),
             Some(ENTRY) => {
-                let bytes = fs::read(&path).map_err(ChangeError::journal(&path))?;
+                let bytes = match fs::read(&path) {
+                    // Its owner is just removing what belongs to the session.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    other => other.map_err(ChangeError::journal(&path))?,
+                };
                 match of_entry(&bytes, id) {
                     Some((header, line)) => beside.entries.push((id, header, line)),
                     None => beside.unreadable.push((id, path)),

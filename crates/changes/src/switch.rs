@@ -170,25 +170,35 @@ impl<'a> Switch<'a> {
             id: self.id,
             value: value.map(str::to_owned),
         })?;
-        match self.try_set(value, &before, &work) {
-            Ok(shown) => Ok(shown),
-            Err(first) => Err(match self.put_back(Trust::Force) {
-                Ok(_) => first,
-                Err(second) => ChangeError::Twice {
-                    first: Box::new(first),
-                    second: Box::new(second),
-                },
-            }),
-        }
+        let first = match self.knob.write(self.host, value, &work) {
+            Ok(()) => match self.confirm(value, &before) {
+                Ok(shown) => return Ok(shown),
+                Err(error) => error,
+            },
+            // Nothing was written: what somebody else wrote at this moment stays.
+            Err(ChangeError::Host(error)) if error.is_meanwhile() && !touched => {
+                self.knob.tidy(self.host, &work)?;
+                self.session.write(Line::Restored { id: self.id })?;
+                return Err(ChangeError::Host(error));
+            }
+            Err(error) => error,
+        };
+        let raced = matches!(&first, ChangeError::Host(error) if error.is_meanwhile());
+        let trust = match raced {
+            true => Trust::Own,
+            false => Trust::Force,
+        };
+        Err(match self.put_back(trust) {
+            Ok(_) => first,
+            Err(second) => ChangeError::Twice {
+                first: Box::new(first),
+                second: Box::new(second),
+            },
+        })
     }
 
-    fn try_set(
-        &self,
-        value: Option<&str>,
-        before: &Reading,
-        work: &Work,
-    ) -> Result<String, ChangeError> {
-        self.knob.write(self.host, value, work)?;
+    /// Reads back what was set, and notes it.
+    fn confirm(&self, value: Option<&str>, before: &Reading) -> Result<String, ChangeError> {
         let after = self.knob.read(self.host)?;
         self.session.write(Line::Confirmed {
             id: self.id,

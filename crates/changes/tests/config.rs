@@ -438,6 +438,7 @@ fn times_are_put_back() {
         .set_modified(written);
     let opened = fs::File::options().write(true).open(&file).unwrap();
     opened.set_times(times).unwrap();
+    drop(opened);
     let setting = setting(&file, ConfigLanguage::KeyValue, "workers");
     for killed in [false, true] {
         let session = place.begin();
@@ -454,4 +455,54 @@ fn times_are_put_back() {
         assert_eq!(found.modified().unwrap(), written);
         assert_eq!(found.accessed().unwrap(), read);
     }
+}
+
+/// How somebody else changes the other line: a new file takes the name, or the file is written in place.
+const WRITERS: [fn(&Path, &str); 3] = [
+    |file, text| {
+        let new = file.with_file_name("theirs");
+        fs::write(&new, text).unwrap();
+        fs::rename(new, file).unwrap();
+    },
+    |file, text| fs::write(file, text).unwrap(),
+    |file, text| {
+        use std::os::unix::fs::FileExt as _;
+        let open = fs::File::options().write(true).open(file).unwrap();
+        open.write_all_at(text.as_bytes(), 0).unwrap();
+        open.set_len(text.len() as u64).unwrap();
+    },
+];
+
+/// An administrator edits another line while a setting is set and put back, at any moment.
+#[test]
+fn attack_edits_of_other_lines_while_a_setting_changes() {
+    let rounds = 40 * assay_testing::factor();
+    let (mut tried, mut held) = (0, 0);
+    for round in 0..rounds {
+        for writer in WRITERS {
+            let place = Place::new();
+            let file = place.path("service.conf");
+            fs::write(&file, "workers = 2\nother = 0\n").unwrap();
+            let session = place.begin();
+            let setting = setting(&file, ConfigLanguage::KeyValue, "workers");
+            let switch = Switch::open(&session, &Live, &setting).unwrap();
+            let edit = format!("other = {}", round + 1);
+            std::thread::scope(|scope| {
+                let (file, edit) = (&file, &edit);
+                scope.spawn(move || {
+                    std::thread::sleep(std::time::Duration::from_micros(700 * (round % 40)));
+                    let text = fs::read_to_string(file).unwrap();
+                    writer(file, &text.replace("other = 0", edit));
+                });
+                let _ = switch.set(Some("8"));
+                let _ = switch.restore();
+            });
+            drop(switch);
+            drop(session);
+            let text = fs::read_to_string(&file).unwrap();
+            tried += 1;
+            held += u64::from(text.contains(&edit) && place.names().len() == 1);
+        }
+    }
+    assay_testing::attacked("edits of other lines while a setting changes", tried, held);
 }

@@ -6,7 +6,7 @@
 
 mod common;
 
-use assay_changes::{ChangeError, Foreign, Made, Outcome, Recovered, Switch};
+use assay_changes::{ChangeError, Foreign, Made, Outcome, Recovered, Standing, Switch};
 use assay_host::held::Directory;
 use assay_host::{Faulty, HostError, HostMut, Live, Recorded};
 use assay_model::change::{ConfigLanguage, Setting};
@@ -367,4 +367,69 @@ fn attack_directories_renamed_at_the_moment_of_a_kill() {
         }
     }
     assay_testing::attacked("directories renamed when assay is killed", tried, held);
+}
+
+/// A fix that waited for its confirmation when its process ended is open, as long as nobody takes it back.
+#[test]
+fn what_was_never_confirmed_is_pending() {
+    let (_dir, journal) = journal();
+    let host = machine();
+    let begun = journal.begin("check --fix ssh-usedns", "the configuration of sshd");
+    let session = Box::leak(Box::new(begun.unwrap()));
+    let switch = Switch::open(session, &host, &sysctl("vm.swappiness")).unwrap();
+    switch.set(Some("10")).unwrap();
+    session.wait_for_confirmation().unwrap();
+    let uid = session.uid().to_owned();
+    let live = journal.standing(&uid).unwrap();
+    assert!(
+        matches!(live, Standing::Live { holder: Some(_) }),
+        "{live:?}"
+    );
+    assert_eq!(journal.pending().unwrap().len(), 0, "it is alive");
+    switch.leave();
+    bury(session);
+    let pending = journal.pending().unwrap();
+    assert_eq!(pending.len(), 1);
+    assert_eq!(pending[0].label, "check --fix ssh-usedns");
+    assert_eq!(journal.standing(&uid).unwrap(), Standing::Left);
+    journal.recover(&host, Foreign::Leave).unwrap();
+    assert_eq!(journal.standing(&uid).unwrap(), Standing::Gone);
+    assert_eq!(journal.pending().unwrap(), []);
+}
+
+/// Whoever looks at a session while its owner removes it finds it there or gone, and nothing in between.
+#[test]
+fn attack_looks_at_sessions_that_end() {
+    let (dir, journal) = journal();
+    let host = machine();
+    let rounds = 60 * assay_testing::factor();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let looks = std::thread::scope(|scope| {
+        let looker = scope.spawn(|| {
+            let mut looks = 0u64;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                journal.pending().unwrap();
+                journal.recovering().unwrap();
+                journal.recover(&machine(), Foreign::Leave).unwrap();
+                for uid in journal.sessions_there().unwrap() {
+                    journal.is_left(&uid).unwrap();
+                    journal.recover_session(&uid, &machine()).unwrap();
+                }
+                looks += 1;
+            }
+            looks
+        });
+        for round in 0..rounds {
+            let session = journal.begin("trial 9", &format!("/mnt{round}")).unwrap();
+            let switch = Switch::open(&session, &host, &sysctl("vm.swappiness")).unwrap();
+            switch.set(Some("10")).unwrap();
+            drop(switch);
+            session.close(&host).unwrap();
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        looker.join().unwrap()
+    });
+    assert!(looks > 0);
+    assert_eq!(sessions(dir.path()).len(), 0);
+    assay_testing::attacked("looks at sessions that end", rounds, rounds);
 }

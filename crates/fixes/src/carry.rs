@@ -1,6 +1,7 @@
 //! Making the change, through the journal.
 
 use crate::error::FixError;
+use crate::outside::{OutsideError, OutsideUndo};
 use crate::plan::{FileChange, Plan};
 use crate::stand_by::StandBy;
 use assay_changes::{ChangeError, Journal, Outcome, Session, Switch};
@@ -28,8 +29,10 @@ pub struct Wish<'a> {
     pub pages: &'a [&'a Advice],
     /// Starts what stands by for a session, given its number. Asked only where somebody may be locked out.
     pub stand_by: &'a dyn Fn(&str) -> std::io::Result<StandBy>,
+    /// Lets the machine itself look after a session. Asked only where somebody may be locked out.
+    pub outside: &'a dyn Fn(&Session) -> Result<OutsideUndo, OutsideError>,
     /// Waits for the user's confirmation. Asked only where somebody may be locked out.
-    pub confirm: &'a mut dyn FnMut(&Session) -> Confirmation,
+    pub confirm: &'a mut dyn FnMut(&Session, Option<&OutsideUndo>) -> Confirmation,
     /// Whether the user wants it to end.
     pub cancelled: &'a dyn Fn() -> bool,
 }
@@ -58,11 +61,11 @@ pub fn label(rule: &str) -> String {
 pub fn carry_out(plan: &Plan, wish: &mut Wish<'_>) -> Result<Done, FixError> {
     let begun = wish.journal.begin(&label(&plan.rule), &plan.target());
     let session = begun.map_err(FixError::Change)?;
-    let mut stand_by = match plan.lockout {
-        true => Some((wish.stand_by)(session.uid()).map_err(FixError::StandBy)?),
+    let mut watchers = match plan.lockout {
+        true => Some(Watchers::post(plan, wish, &session)?),
         false => None,
     };
-    let made = make(plan, wish, &session, stand_by.as_mut());
+    let made = make(plan, wish, &session, watchers.as_mut());
     let done = match made {
         Ok(None) => session
             .put_by()
@@ -73,7 +76,7 @@ pub fn carry_out(plan: &Plan, wish: &mut Wish<'_>) -> Result<Done, FixError> {
     };
     let told = match &done {
         Ok(Done::Kept(_)) => {
-            end(stand_by);
+            dismiss(watchers, wish.host);
             return done;
         }
         Ok(_) => "it was not confirmed".to_owned(),
@@ -90,11 +93,11 @@ pub fn carry_out(plan: &Plan, wish: &mut Wish<'_>) -> Result<Done, FixError> {
         Err(error) => vec![error.to_string()],
     };
     if failed.is_empty() {
-        end(stand_by);
+        dismiss(watchers, wish.host);
         return done;
     }
-    // Whoever stands by tries it once more.
-    drop(stand_by);
+    // Whoever looks after it tries it once more.
+    drop(watchers);
     Err(FixError::NotTakenBack {
         first: told,
         failed,
@@ -112,9 +115,34 @@ fn why(outcome: &Outcome) -> String {
     }
 }
 
-fn end(stand_by: Option<StandBy>) {
-    if let Some(stand_by) = stand_by {
+/// Who looks after a change that may lock somebody out.
+struct Watchers {
+    stand_by: StandBy,
+    outside: OutsideUndo,
+}
+
+impl Watchers {
+    /// Posts both, before anything is changed.
+    fn post(plan: &Plan, wish: &Wish<'_>, session: &Session) -> Result<Self, FixError> {
+        let outside = (wish.outside)(session).map_err(|source| FixError::NotProtected {
+            rule: plan.rule.clone(),
+            source,
+        })?;
+        match (wish.stand_by)(session.uid()) {
+            Ok(stand_by) => Ok(Self { stand_by, outside }),
+            Err(error) => {
+                let _ = outside.disarm(wish.host);
+                Err(FixError::StandBy(error))
+            }
+        }
+    }
+}
+
+fn dismiss(watchers: Option<Watchers>, host: &dyn HostMut) {
+    if let Some(Watchers { stand_by, outside }) = watchers {
         stand_by.dismiss();
+        // What does not go is removed by the next look of what was armed.
+        let _ = outside.disarm(host);
     }
 }
 
@@ -124,11 +152,11 @@ fn make(
     plan: &Plan,
     wish: &mut Wish<'_>,
     session: &Session,
-    stand_by: Option<&mut StandBy>,
+    watchers: Option<&mut Watchers>,
 ) -> Result<Option<Done>, FixError> {
     let mut open = Vec::new();
     let host = wish.host;
-    let done = set(plan, host, wish, session, stand_by, &mut open);
+    let done = set(plan, host, wish, session, watchers, &mut open);
     match done {
         Ok(None) => open.into_iter().for_each(Switch::leave),
         // The last one first. What fails here stays in the journal, and is told when that is closed.
@@ -142,7 +170,7 @@ fn set<'a>(
     host: &'a dyn HostMut,
     wish: &mut Wish<'_>,
     session: &'a Session,
-    stand_by: Option<&mut StandBy>,
+    mut watchers: Option<&mut Watchers>,
     open: &mut Vec<Switch<'a>>,
 ) -> Result<Option<Done>, FixError> {
     for file in &plan.files {
@@ -166,11 +194,12 @@ fn set<'a>(
         return Ok(None);
     }
     // In this order: whoever sees that it waits may rely on the promised time, even if assay is stopped now.
-    if let Some(stand_by) = stand_by {
-        stand_by.waits();
+    if let Some(watchers) = watchers.as_deref_mut() {
+        watchers.stand_by.waits();
     }
     session.wait_for_confirmation().map_err(FixError::Change)?;
-    Ok(match (wish.confirm)(session) {
+    let outside = watchers.as_deref().map(|watchers| &watchers.outside);
+    Ok(match (wish.confirm)(session, outside) {
         Confirmation::Given => None,
         Confirmation::Late => Some(Done::NotConfirmed),
         Confirmation::Refused => Some(Done::Interrupted),

@@ -58,6 +58,16 @@ pub enum FixError {
         /// What could not be taken back.
         failed: Vec<String>,
     },
+    /// Nothing outside of the session would take it back.
+    #[error(
+        "{rule}: nothing was changed, because this may lock you out and nothing here would take it back after assay was killed or the machine started again: {source}. Start systemd, cron or atd, or make the change by hand from a console: `assay check --fix {rule} --dry-run` shows its lines"
+    )]
+    NotProtected {
+        /// Id of the rule.
+        rule: String,
+        /// Why not.
+        source: crate::OutsideError,
+    },
     /// The process that stands by could not be started.
     #[error(
         "what takes the change back when you are locked out could not be started: {0}; nothing was changed"

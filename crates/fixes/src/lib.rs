@@ -4,11 +4,12 @@
 //! machine in memory until the finding is gone there and no other has come. [`carry_out`] makes exactly
 //! that through the journal of `assay-changes`, asks the program itself, reads everything back, and takes
 //! it back when any of these fails. [`StandBy`] is the process that takes it back when the user was locked
-//! out.
+//! out, and [`OutsideUndo`] lets the machine do so when that process is gone as well.
 
 mod carry;
 mod error;
 mod lines;
+mod outside;
 mod overlay;
 mod plan;
 mod program;
@@ -18,6 +19,7 @@ mod text;
 pub use carry::{Confirmation, Done, Wish, carry_out, label};
 pub use error::FixError;
 pub use lines::{Hunk, hunks};
+pub use outside::{OutsideError, OutsideUndo, Unconfirmed, sweep_outside, undo_unconfirmed};
 pub use overlay::Overlay;
 pub use plan::{ByHand, FileChange, Plan, plan};
 pub use stand_by::{StandBy, Watch, watch};

@@ -3,7 +3,7 @@
 use assay_host::{Host, Limits};
 use assay_model::finding::Configured;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a message calls it.
 pub(crate) fn name(program: Configured) -> &'static str {
@@ -55,7 +55,8 @@ pub(crate) fn reload(host: &dyn Host, program: Configured) -> Vec<String> {
         let argv = ["systemctl", "is-active", "--quiet", unit].map(OsStr::new);
         let active = host.run(&argv, Limits::default());
         return match active.is_ok_and(|output| output.success()) {
-            true => owned(&["systemctl", "reload", unit]),
+            // A unit that does not run any more is left alone, as at boot before it is started.
+            true => owned(&["systemctl", "try-reload-or-restart", unit]),
             false => Vec::new(),
         };
     }
@@ -65,21 +66,28 @@ pub(crate) fn reload(host: &dyn Host, program: Configured) -> Vec<String> {
     }
 }
 
-/// Whether a process of that name is there that sees the same files (proc(5), `comm`; namespaces(7)): one in a
-/// container has a configuration of its own.
+/// Whether a process of that name is there that sees the same files.
 fn runs(host: &dyn Host, name: &str) -> bool {
-    let mounts = |pid: &OsStr| host.link(&Path::new("/proc").join(pid).join("ns/mnt")).ok();
-    let Some(ours) = mounts(OsStr::new("self")) else {
-        return false;
+    !processes(host, name).is_empty()
+}
+
+/// The directories of the processes of that name that see the same files (proc(5), `comm`; namespaces(7)): one in a
+/// container has a configuration of its own.
+pub(crate) fn processes(host: &dyn Host, name: &str) -> Vec<PathBuf> {
+    let mounts = |process: &Path| host.link(&process.join("ns/mnt")).ok();
+    let Some(ours) = mounts(Path::new("/proc/self")) else {
+        return Vec::new();
     };
     let all = host.list(Path::new("/proc")).unwrap_or_default();
     all.iter()
         .filter(|pid| pid.as_encoded_bytes().iter().all(u8::is_ascii_digit))
-        .any(|pid| {
-            let comm = Path::new("/proc").join(pid).join("comm");
-            host.read_text(&comm).is_ok_and(|text| text.trim() == name)
-                && mounts(pid).as_ref() == Some(&ours)
+        .map(|pid| Path::new("/proc").join(pid))
+        .filter(|process| {
+            host.read_text(&process.join("comm"))
+                .is_ok_and(|text| text.trim() == name)
+                && mounts(process).as_ref() == Some(&ours)
         })
+        .collect()
 }
 
 fn owned(words: &[&str]) -> Vec<String> {

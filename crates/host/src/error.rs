@@ -100,6 +100,21 @@ impl HostError {
         }
     }
 
+    /// Somebody else was faster, and nothing was done.
+    pub(crate) fn meanwhile(path: &Path, what: &str) -> Self {
+        Self::Path {
+            path: path.to_owned(),
+            errno: Some(rustix::io::Errno::STALE.raw_os_error()),
+            reason: format!("{what}: nothing was done, try again"),
+        }
+    }
+
+    /// Whether somebody else changed the file at this moment, so that nothing was done.
+    #[must_use]
+    pub fn is_meanwhile(&self) -> bool {
+        self.errno() == Some(rustix::io::Errno::STALE.raw_os_error())
+    }
+
     /// Whether this says that the thing does not exist, rather than that it could not be read.
     #[must_use]
     pub fn is_absent(&self) -> bool {

@@ -20,6 +20,7 @@ mod live;
 pub mod lockdir;
 pub mod lockfile;
 pub mod loops;
+mod marks;
 pub mod netns;
 pub mod ours;
 mod output;
@@ -42,6 +43,7 @@ pub use error::HostError;
 pub use faulty::Faulty;
 pub use known::{Known, Whereabouts};
 pub use live::Live;
+pub use marks::Mark;
 pub use output::{
     OutputFile, OutputFolder, check_links, is_same_file, open_own_directory, write_output,
 };

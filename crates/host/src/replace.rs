@@ -3,20 +3,23 @@
 //!
 //! The path is walked from the root without following a link, the directory is held, and everything
 //! happens below that descriptor. Whoever owns the directory can lead this into nothing but their own
-//! directory.
+//! directory. The exchange itself is in `swap`, what a replacement keeps of the file in `attributes`.
+
+mod attributes;
+mod swap;
+
+pub(crate) use swap::exchange;
 
 use crate::MAX_BYTES;
 use crate::error::HostError;
 use crate::held::{Access, Directory, Held, Identity};
 use crate::ours;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, XattrFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// When a file was read and written last, in seconds and nanoseconds since 1970.
@@ -38,6 +41,11 @@ pub struct Seen {
     pub file: Option<(Identity, u64)>,
     /// Its times, likewise.
     pub times: Option<Times>,
+    /// BLAKE3 hash of the bytes that were read, likewise.
+    pub content: Option<blake3::Hash>,
+    /// Replace it although somebody has it open for writing: for undo, which cannot wait for ever. What is written
+    /// to the open file later is lost then; what was written before is not.
+    pub despite_writers: bool,
 }
 
 impl Seen {
@@ -48,6 +56,8 @@ impl Seen {
             path: path.to_owned(),
             file: None,
             times: None,
+            content: None,
+            despite_writers: false,
         }
     }
 
@@ -63,6 +73,8 @@ impl Seen {
                 accessed: (found.st_atime, nanoseconds(found.st_atime_nsec)),
                 modified: (found.st_mtime, nanoseconds(found.st_mtime_nsec)),
             }),
+            content: None,
+            despite_writers: false,
         }
     }
 
@@ -163,7 +175,11 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Seen), HostError> {
             path,
             format!("longer than {} MiB", MAX_BYTES >> 20),
         )),
-        false => Ok((bytes, Seen::of(path, &found))),
+        false => {
+            let content = Some(blake3::hash(&bytes));
+            let seen = Seen::of(path, &found);
+            Ok((bytes, Seen { content, ..seen }))
+        }
     }
 }
 
@@ -181,6 +197,7 @@ pub(crate) fn create_like(
     }
     let (model, found) = open(&directory, ours::last(&like.path)?)?;
     same(like, &found)?;
+    attributes::refuse_unreplaceable(&directory, &model)?;
     if found.st_nlink > 1 {
         let reason = format!(
             "it has {} names (hard links), and replacing it would change only one of them",
@@ -189,108 +206,22 @@ pub(crate) fn create_like(
         return Err(HostError::path(&like.path, reason));
     }
     let made = directory.create(name)?;
-    let filled = fill(made.file(), model.file(), &found, bytes, times);
+    let filled = attributes::fill(&made, &model, &found, bytes, times);
     match filled {
         Ok(()) => directory.sync(),
         Err(error) => {
             let _ = directory.remove(name, made.identity());
-            Err(HostError::io(path, &error))
+            Err(error.named(path))
         }
     }
-}
-
-fn fill(
-    mut file: &File,
-    model: &File,
-    found: &Stat,
-    bytes: &[u8],
-    times: Option<Times>,
-) -> std::io::Result<()> {
-    file.write_all(bytes)?;
-    let made = file.metadata()?;
-    if (made.uid(), made.gid()) != (found.st_uid, found.st_gid) {
-        std::os::unix::fs::fchown(file, Some(found.st_uid), Some(found.st_gid))?;
-    }
-    // The directory's default ACL has given the new file one; where the model has one, it is
-    // copied below. The mode comes in between: it would cut down what is copied.
-    match rustix::fs::fremovexattr(file, ACL) {
-        Ok(()) | Err(Errno::NODATA | Errno::NOTSUP | Errno::NOSYS) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let mode = found.st_mode & 0o7777;
-    file.set_permissions(std::fs::Permissions::from_mode(mode))?;
-    copy_attributes(model, file)?;
-    if let Some(times) = times {
-        let timespec = |(seconds, nanoseconds): (i64, i64)| Timespec {
-            tv_sec: seconds,
-            tv_nsec: nanoseconds.clamp(0, 999_999_999) as _,
-        };
-        let times = Timestamps {
-            last_access: timespec(times.accessed),
-            last_modification: timespec(times.modified),
-        };
-        rustix::fs::futimens(file, &times)?;
-    }
-    file.sync_all()
-}
-
-/// Gives the file `from` the name of one that was read, at once, when that one is still there and was
-/// not written since.
-pub(crate) fn exchange(from: &Path, seen: &Seen) -> Result<(), HostError> {
-    let (directory, name) = parent(&seen.path)?;
-    if from.parent() != seen.path.parent() {
-        let reason = format!("not in the directory of {}", seen.path.display());
-        return Err(HostError::path(from, reason));
-    }
-    let (_, found) = open(&directory, name)?;
-    same(seen, &found)?;
-    // No link, pipe or directory is put in its place.
-    let aside = ours::last(from)?;
-    open(&directory, aside)?;
-    rustix::fs::renameat(&directory, aside, &directory, name)
-        .map_err(|error| fail(&seen.path)(error.into()))?;
-    directory.sync()
 }
 
 fn same(seen: &Seen, found: &Stat) -> Result<(), HostError> {
     match seen.file.is_none() || seen.still(&Seen::of(&seen.path, found)) {
         true => Ok(()),
-        false => Err(HostError::path(
+        false => Err(HostError::meanwhile(
             &seen.path,
-            "somebody else replaced or wrote it at this moment: nothing was done, try again",
+            "somebody else replaced or wrote it at this moment",
         )),
     }
-}
-
-/// An access control list (acl(5)).
-const ACL: &str = "system.posix_acl_access";
-
-/// Copies extended attributes. Those that this user may not set are passed over, unless they decide
-/// who may read the file.
-fn copy_attributes(from: &File, to: &File) -> std::io::Result<()> {
-    // The most that Linux gives out at once (XATTR_LIST_MAX, XATTR_SIZE_MAX).
-    let mut names = vec![0; 64 << 10];
-    let length = match rustix::fs::flistxattr(from, &mut names) {
-        Ok(length) => length,
-        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
-    let (mut wanted, mut found) = (vec![0; 64 << 10], vec![0; 64 << 10]);
-    for name in names[..length]
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty())
-    {
-        let os_name = OsStr::from_bytes(name);
-        let length = rustix::fs::fgetxattr(from, os_name, &mut wanted)?;
-        let wanted = &wanted[..length];
-        let Err(error) = rustix::fs::fsetxattr(to, os_name, wanted, XattrFlags::empty()) else {
-            continue;
-        };
-        let same = rustix::fs::fgetxattr(to, os_name, &mut found)
-            .is_ok_and(|length| found[..length] == *wanted);
-        if !same && (name == ACL.as_bytes() || name == b"security.selinux") {
-            return Err(error.into());
-        }
-    }
-    Ok(())
 }

@@ -29,6 +29,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const PREFIX: &str = ".assay-";
 const SUFFIX: &str = ".scratch";
@@ -80,6 +81,8 @@ pub struct Session {
     path: PathBuf,
     dir: Directory,
     _lock: File,
+    /// Whether a scratch file could not be removed. A scratch file that is still in use has it too.
+    left: Arc<AtomicBool>,
 }
 
 /// A scratch file, held. It is removed on drop; [`Scratch::remove`] also tells what became of it.
@@ -89,6 +92,7 @@ pub struct Scratch {
     name: OsString,
     held: Held,
     removed: bool,
+    left: Arc<AtomicBool>,
 }
 
 impl State {
@@ -152,6 +156,7 @@ impl State {
                     path: self.root.join(uid),
                     dir,
                     _lock: lock.into_file(),
+                    left: Arc::default(),
                 });
             }
         }
@@ -209,13 +214,18 @@ impl Session {
             name,
             held,
             removed: false,
+            left: Arc::clone(&self.left),
         })
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
+        // What could not be removed stays entered, and the next start tries it again.
+        let left = self.left.load(Ordering::Relaxed) || Arc::strong_count(&self.left) > 1;
+        if !left {
+            let _ = fs::remove_dir_all(&self.path);
+        }
     }
 }
 
@@ -235,15 +245,24 @@ impl Scratch {
     /// Removes the file. Says so when it was not under its name any more.
     #[must_use]
     pub fn remove(mut self) -> Option<Astray> {
+        self.remove_now()
+    }
+
+    fn remove_now(&mut self) -> Option<Astray> {
         self.removed = true;
-        astray::remove(&self)
+        let astray = astray::remove(self);
+        let end = astray.as_ref().map(|astray| &astray.end);
+        if matches!(end, Some(End::Failed(_) | End::Elsewhere(_))) {
+            self.left.store(true, Ordering::Relaxed);
+        }
+        astray
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         if !self.removed {
-            let _ = astray::remove(self);
+            let _ = self.remove_now();
         }
     }
 }

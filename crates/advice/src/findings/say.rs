@@ -27,25 +27,42 @@ pub(super) fn places(first: Option<&Fact>, deciding: &[&Seen]) -> Vec<Place> {
     places
 }
 
-/// Fills in the placeholders of a text; what is not known stays as it is written. `places` are those of the
-/// finding, the deciding one first.
-pub(super) fn fill(text: &str, scene: &Scene<'_>, facts: &Facts, places: &[Place]) -> String {
+/// Returns what a placeholder stands for: one word, or the items of a list. Nothing when it is not known. `places` are
+/// those of the finding, the deciding one first.
+pub(super) fn words(
+    name: &str,
+    scene: &Scene<'_>,
+    facts: &Facts,
+    places: &[Place],
+) -> Option<Vec<String>> {
+    if let Some(name) = name.strip_prefix("place.") {
+        return value_of(name, scene, facts).map(|fact| vec![fact.place.to_string()]);
+    }
+    if let Some(fact) = value_of(name, scene, facts) {
+        return match &fact.value {
+            FactValue::Unknown(_) => None,
+            FactValue::Known(Value::Array(items)) => Some(items.iter().map(shown).collect()),
+            FactValue::Known(value) => Some(vec![shown(value)]),
+        };
+    }
+    match name {
+        "name" => Some(vec![scene.subject.label()]),
+        "at" => Some(vec![deciding_line(places)]),
+        "at.file" => Some(vec![deciding_file(places)]),
+        "file" => places.iter().find_map(file_of).map(|file| vec![file]),
+        _ => None,
+    }
+}
+
+/// Fills in the placeholders of a text; what is not known stays as it is written.
+pub(super) fn fill(text: &str, words: &dyn Fn(&str) -> Option<Vec<String>>) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {
         out.push_str(before);
-        let value = after.split_once('}').and_then(|(name, behind)| {
-            let found = match name {
-                "name" if !scene.this.contains_key("name") => Some(scene.subject.label()),
-                "at" => Some(deciding_line(places)),
-                "at.file" => Some(deciding_file(places)),
-                _ => match name.strip_prefix("place.") {
-                    Some(name) => value_of(name, scene, facts).map(|fact| fact.place.to_string()),
-                    None => value_of(name, scene, facts).map(|fact| shown(&fact.value)),
-                },
-            };
-            Some((found?, behind))
-        });
+        let value = after
+            .split_once('}')
+            .and_then(|(name, behind)| Some((words(name)?.join(", "), behind)));
         match value {
             Some((value, behind)) => {
                 out.push_str(&value);
@@ -69,10 +86,8 @@ fn deciding_line(places: &[Place]) -> String {
 
 /// Returns the file whose line decides.
 fn deciding_file(places: &[Place]) -> String {
-    match places.first() {
-        Some(Place::File { path, .. }) => path.clone(),
-        _ => "its configuration".to_owned(),
-    }
+    let first = places.first().and_then(file_of);
+    first.unwrap_or_else(|| "its configuration".to_owned())
 }
 
 /// Returns the fact that a placeholder, or `at` of a page, names.
@@ -84,16 +99,17 @@ pub(super) fn value_of<'a>(name: &str, scene: &Scene<'a>, facts: &'a Facts) -> O
     }
 }
 
-fn shown(value: &FactValue) -> String {
-    let one = |value: &Value| match value {
+/// Returns the file of a place, when it is one.
+fn file_of(place: &Place) -> Option<String> {
+    match place {
+        Place::File { path, .. } => Some(path.clone()),
+        _ => None,
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
-    };
-    match value {
-        FactValue::Known(Value::Array(items)) => {
-            items.iter().map(one).collect::<Vec<_>>().join(", ")
-        }
-        FactValue::Known(value) => one(value),
-        FactValue::Unknown(_) => "unknown".to_owned(),
     }
 }

@@ -51,6 +51,13 @@ enum What {
         #[arg(long, value_name = "SECONDS")]
         within: u64,
     },
+    /// Undo a change that nobody confirmed: started by systemd, cron or atd
+    #[command(hide = true)]
+    UndoUnconfirmed {
+        /// The directory that `assay check --fix` made for the change
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+    },
     /// The other end of `--host`: started over ssh
     #[command(hide = true)]
     Remote {
@@ -108,8 +115,20 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             session,
             within,
         } => stand_by(journal, session, *within)?,
+        What::UndoUnconfirmed { dir } => undo_unconfirmed(dir)?,
     }
     Ok(Status::Ok)
+}
+
+fn undo_unconfirmed(dir: &Path) -> anyhow::Result<()> {
+    for one in assay_fixes::undo_unconfirmed(dir, &assay_host::Live)? {
+        print(&format!(
+            "{} was not confirmed: {}",
+            assay_page::text::clean(&one.label),
+            super::trial::told(&one)
+        ))?;
+    }
+    Ok(())
 }
 
 fn stand_by(journal: &Path, session: &str, within: u64) -> anyhow::Result<()> {

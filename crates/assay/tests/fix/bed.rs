@@ -1,6 +1,6 @@
 //! A machine of its own: copies of the services' configurations, in a mount namespace.
 
-use super::common::{Home, Ran, ended};
+use super::common::{Home, Ran, ended, sent};
 use crate::common::schemas::holds;
 use serde_json::Value;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -11,14 +11,30 @@ use std::time::Duration;
 /// What every machine of these tests has of its own.
 const SERVICES: [&str; 5] = ["ssh", "nginx", "postfix", "dovecot", "samba"];
 
-/// Puts the copies in their places, seen by this process and its children alone.
+/// Puts the copies in their places, seen by this process and its children alone. A cron or atd of the
+/// machine's own ends with the process that is started.
 const INSIDE: &str = r#"set -e
 bed=$1; shift
 for one in ssh nginx postfix dovecot samba; do mount --bind "$bed/etc/$one" "/etc/$one"; done
-mkdir -p -m 700 "$bed/locks" /var/lib/assay
+mkdir -p -m 700 "$bed/locks" "$bed/cron.d" "$bed/crontabs" /var/lib/assay
 mount --bind "$bed/locks" /var/lib/assay
+mount --bind "$bed/cron.d" /etc/cron.d
+mount --bind "$bed/crontabs" /var/spool/cron/crontabs
+: > "$bed/crontab"
+mount --bind "$bed/crontab" /etc/crontab
 mount -t tmpfs tmpfs /run
 mkdir -p /run/sshd /run/lock
+# The wish to die with the parent counts only when it is there before the parent is gone.
+serve() { setpriv --pdeathsig KILL sh -c '[ "$PPID" = "$0" ] && exec "$@"' $$ "$@" > /dev/null 2>&1 & }
+case ${BED_SCHEDULER:-cron} in
+cron) serve cron -f ;;
+at)
+    for one in atjobs atspool; do
+        [ -d "$bed/$one" ] || { cp -a "/var/spool/cron/$one" "$bed/$one"; find "$bed/$one" -type f -name 'a*' -delete; }
+        mount --bind "$bed/$one" "/var/spool/cron/$one"
+    done
+    serve atd -f ;;
+esac
 exec "$@"
 "#;
 
@@ -44,6 +60,8 @@ impl Bed {
             ("postfix", "/etc/postfix/main.cf"),
             ("dovecot", "/etc/dovecot/conf.d/10-auth.conf"),
             ("samba", "/etc/samba/smb.conf"),
+            ("cron", "/usr/sbin/cron"),
+            ("at", "/usr/sbin/atd"),
         ] {
             if !Path::new(path).exists() {
                 assay_testing::skipped(part, format!("{path} is not there"));
@@ -90,7 +108,7 @@ impl Bed {
     }
 
     pub fn assay(&self, words: &[&str]) -> Ran {
-        self.run(&[&[env!("CARGO_BIN_EXE_assay")], words].concat())
+        self.run(&[&[sent()], words].concat())
     }
 
     /// All findings of a check, as rule and certainty, and what they are about where `rule` found it.
@@ -121,7 +139,7 @@ impl Bed {
             "--confirm-within",
             "60s",
         ];
-        let argv = [&[env!("CARGO_BIN_EXE_assay")], &args[..]].concat();
+        let argv = [&[sent()], &args[..]].concat();
         let command = self.command(&argv);
         let done = std::thread::spawn(move || ended(command));
         while !done.is_finished() {
@@ -138,6 +156,19 @@ impl Bed {
             holds("check-fix", &ran.stdout, &[]);
         }
         ran
+    }
+
+    /// What is left of changes that something outside of their sessions looks after.
+    pub fn armed(&self) -> Vec<PathBuf> {
+        let within = |dir: &str| {
+            let all = std::fs::read_dir(self.home.dir.path().join(dir));
+            all.into_iter().flatten().flatten().map(|one| one.path())
+        };
+        let jobs = within("atjobs").filter(|one| !one.ends_with(".SEQ"));
+        within("locks/undo")
+            .chain(within("cron.d"))
+            .chain(jobs)
+            .collect()
     }
 
     /// Whether a session waits for its confirmation.

@@ -7,6 +7,8 @@ mod by_hand;
 mod cases;
 #[path = "../common/mod.rs"]
 mod common;
+mod outside;
+mod steps;
 
 use assay_advice::Catalogue;
 use bed::Bed;
@@ -132,6 +134,7 @@ fn mended_and_undone(rule: &str, files: &[Planted]) {
         back, planted,
         "{rule}: byte for byte, with owner, mode, attributes and times"
     );
+    assert_eq!(bed.armed(), Vec::<std::path::PathBuf>::new(), "{rule}");
 }
 
 #[test]
@@ -151,6 +154,7 @@ fn what_is_not_confirmed_is_taken_back() {
     let ran = bed.assay(&fix);
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
     assert_eq!(bed.look("ssh/sshd_config"), before);
+    assert_eq!(bed.armed(), Vec::<std::path::PathBuf>::new());
     assert_eq!(
         bed.assay(&["check", "--confirm"]).code,
         Some(1),
@@ -238,13 +242,7 @@ fn what_the_program_refuses_is_taken_back() {
     .unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let before = bed.look("nginx/conf.d/tls.conf");
-    let argv = [
-        env!("CARGO_BIN_EXE_assay"),
-        "check",
-        "--fix",
-        "nginx-rc4",
-        "--yes",
-    ];
+    let argv = [common::sent(), "check", "--fix", "nginx-rc4", "--yes"];
     let mut command = bed.command(&argv);
     command.env(
         "PATH",
@@ -279,7 +277,7 @@ fn attack_kills() {
             _ => ("nginx-sslv3", 1),
         };
         let argv = [
-            env!("CARGO_BIN_EXE_assay"),
+            common::sent(),
             "check",
             "--fix",
             rule,
@@ -328,6 +326,9 @@ fn attack_kills() {
         held += u64::from(bed.look(files[file]) == before[file]);
     }
     assert!(changed > 0, "no kill came while something was changed");
+    // The next start removes what a kill left of the order to look after it.
+    bed.assay(&["check", "--only", "ssh-usedns"]);
+    assert_eq!(bed.armed(), Vec::<std::path::PathBuf>::new());
     assay_testing::attacked("kills while a finding is mended", tried, held);
 }
 
@@ -338,7 +339,7 @@ fn attack_an_assay_that_hangs() {
     bed.edit("ssh/sshd_config", |text| format!("UseDNS yes\n{text}"));
     bed.adorn("ssh/sshd_config");
     let before = bed.look("ssh/sshd_config");
-    let assay = env!("CARGO_BIN_EXE_assay");
+    let assay = common::sent();
     let argv = [
         assay,
         "check",
@@ -399,7 +400,7 @@ test "$second" != "$(workers)" || { echo "not reloaded on undo" >&2; exit 9; }
         "-c",
         script,
         "sh",
-        env!("CARGO_BIN_EXE_assay"),
+        common::sent(),
         out.to_str().unwrap(),
     ];
     let ran = bed.run(&argv);

@@ -10,8 +10,14 @@ use assay_model::change::{ConfigKey, ConfigLanguage};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 const CANDIDATE: &str = "{file}";
+/// How often a file is put back as it was found while somebody else writes it, and how long after. The last tries no
+/// longer wait for a process that has it open for writing.
+const TRIES: usize = 20;
+const LAST_TRIES: usize = 5;
+const TRY_AGAIN: Duration = Duration::from_millis(50);
 
 /// A setting in a file.
 pub(super) struct InFile {
@@ -131,6 +137,8 @@ impl InFile {
     ) -> Result<(), ChangeError> {
         self.tidy(host, work)?;
         host.create_like(&self.aside(work), &seen, text, times)?;
+        let before = seen.content.map(|before| before.to_hex().to_string());
+        work.note_candidate(&hash(text), before.as_deref())?;
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
         Ok(())
     }
@@ -146,6 +154,57 @@ impl InFile {
             ChangeError::refused(&self.name, "there is no candidate to put in its place")
         })?;
         Ok(host.exchange(&self.aside(work), &seen)?)
+    }
+
+    /// Gives the file what it shall say to be as it was found.
+    fn put_former(
+        &self,
+        host: &dyn HostMut,
+        original: &Original,
+        work: &Work,
+        despite_writers: bool,
+    ) -> Result<(), ChangeError> {
+        let (now, seen) = host.read_plain(&self.file)?;
+        let seen = Seen {
+            despite_writers,
+            ..seen
+        };
+        let (former, exact) = self.former(&now, original, work)?;
+        let times = times(original).filter(|_| exact);
+        if former != now || written(times) != written(seen.times.filter(|_| times.is_some())) {
+            self.stage(host, seen, &former, times, work)?;
+            self.exchange(host, work)?;
+        }
+        Ok(())
+    }
+
+    /// Puts an edit back that came out of an exchange when assay was killed before it could look at what came out.
+    fn put_back_edit(&self, host: &dyn HostMut, work: &Work) -> Result<(), ChangeError> {
+        let aside = self.aside(work);
+        let Some(noted) = work.noted_candidate()? else {
+            return Ok(());
+        };
+        let found = match host.read_plain(&aside) {
+            Ok((bytes, _)) => hash(&bytes),
+            Err(HostError::NotFound { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        if noted.candidate == found || noted.before.is_none_or(|before| before == found) {
+            return Ok(());
+        }
+        let (now, seen) = host.read_plain(&self.file)?;
+        if hash(&now) == noted.candidate {
+            return Ok(host.exchange(&aside, &seen)?);
+        }
+        Err(ChangeError::refused(
+            &self.name,
+            format!(
+                "{} is what somebody wrote to {} at the moment when assay was killed, and that file was written again since: compare the two (diff), then remove {}",
+                aside.display(),
+                self.file.display(),
+                aside.display()
+            ),
+        ))
     }
 
     /// What the file shall say to be as it was found: its bytes, or, when somebody changed other
@@ -296,12 +355,16 @@ impl Knob for InFile {
         original: &Original,
         work: &Work,
     ) -> Result<(), ChangeError> {
-        let (now, seen) = host.read_plain(&self.file)?;
-        let (former, exact) = self.former(&now, original, work)?;
-        let times = times(original).filter(|_| exact);
-        if former != now || written(times) != written(seen.times.filter(|_| times.is_some())) {
-            self.stage(host, seen, &former, times, work)?;
-            self.exchange(host, work)?;
+        let mut tries = TRIES;
+        loop {
+            match self.put_former(host, original, work, tries < LAST_TRIES) {
+                // What somebody writes at this moment is part of the next look.
+                Err(ChangeError::Host(error)) if error.is_meanwhile() && tries > 0 => {
+                    tries -= 1;
+                    std::thread::sleep(TRY_AGAIN);
+                }
+                other => break other?,
+            }
         }
         self.tidy(host, work)?;
         self.reload(host)
@@ -343,10 +406,12 @@ impl Knob for InFile {
     }
 
     fn tidy(&self, host: &dyn HostMut, work: &Work) -> Result<(), ChangeError> {
+        self.put_back_edit(host, work)?;
         match host.remove_file(&self.aside(work)) {
-            Err(HostError::NotFound { .. }) => Ok(()),
-            other => Ok(other?),
+            Err(HostError::NotFound { .. }) => {}
+            other => other?,
         }
+        work.forget_candidate()
     }
 
     fn same(&self, one: Option<&str>, other: Option<&str>) -> bool {

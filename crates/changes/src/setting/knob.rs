@@ -1,9 +1,10 @@
 //! What every kind of setting can do, and what is known of one.
 
+pub(super) use super::work::Work;
 use crate::error::ChangeError;
 use assay_host::{HostMut, Times};
 use serde::{Deserialize, Serialize};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// A setting as it was found.
@@ -57,16 +58,6 @@ pub(crate) struct Reading {
     pub(crate) value: Option<String>,
     /// See [`Original::shown`].
     pub(crate) shown: String,
-}
-
-/// What a session lends to a setting.
-pub(crate) struct Work {
-    /// Where the contents of the file are kept that were found.
-    pub(crate) saved: PathBuf,
-    /// A name for a file in between, in the directory of the file.
-    pub(crate) aside: OsString,
-    /// The user wants it set back whatever is there.
-    pub(crate) force: bool,
 }
 
 /// One kind of setting, at its place.

@@ -7,11 +7,13 @@ mod knob;
 mod mount;
 pub(crate) mod several;
 mod table;
+mod work;
 mod zfs;
 
 pub use knob::{AsFound, Origin, Original};
-pub(crate) use knob::{Knob, Reading, Work, command_line};
+pub(crate) use knob::{Knob, Reading, command_line};
 pub(crate) use table::mounts;
+pub(crate) use work::Work;
 
 use crate::error::ChangeError;
 use assay_host::HostMut;

@@ -32,6 +32,12 @@ pub fn adorn(path: &Path) {
     ] {
         let _ = rustix::fs::setxattr(path, name, value, flags);
     }
+    if let Ok(file) = fs::File::open(path) {
+        let marks = rustix::fs::IFlags::NODUMP | rustix::fs::IFlags::NOATIME;
+        if let Ok(flags) = rustix::fs::ioctl_getflags(&file) {
+            let _ = rustix::fs::ioctl_setflags(&file, flags | marks);
+        }
+    }
     let time = |seconds| std::time::UNIX_EPOCH + std::time::Duration::new(seconds, 123_456_789);
     let times = fs::FileTimes::new();
     let times = times
@@ -53,8 +59,11 @@ pub fn attributes(path: &Path) -> String {
     };
     let mut values: Vec<_> = names.split_terminator('\0').map(value).collect();
     values.sort();
+    let flags = fs::File::open(path)
+        .ok()
+        .and_then(|file| rustix::fs::ioctl_getflags(&file).ok());
     format!(
-        "{:o} {} {} {} {} {values:?}",
+        "{:o} {} {} {} {} {values:?} {flags:?}",
         found.mode(),
         found.uid(),
         found.gid(),

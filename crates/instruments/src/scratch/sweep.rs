@@ -3,15 +3,15 @@
 
 use super::list::{self, Entry};
 use super::{LOCK, PREFIX, SUFFIX, State, is_uid, scratch_name};
-use assay_host::held::{Access, Directory, Removed};
-use assay_host::{HostError, HostMut as _, Known, Live};
+use assay_host::held::{Access, Directory, Removed, identity};
+use assay_host::{HostError, HostMut as _, Known, Live, Mark};
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// Something that a killed session had left and that is gone now.
+/// Something that a session had left, and what became of it now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Swept {
     /// The scratch file.
@@ -62,7 +62,12 @@ impl State {
                     End::Failed(error) => {
                         // Not mounted now, perhaps: kept on the list for the next start.
                         left = true;
-                        Some(error.reason())
+                        let why = described(&entry.path, &error);
+                        let forget = self.root.join(uid);
+                        Some(format!(
+                            "{why}; when it is gone, remove {}",
+                            forget.display()
+                        ))
                     }
                 };
                 swept.push(Swept {
@@ -85,21 +90,42 @@ fn remove(entry: &Entry) -> End {
     };
     match attempt {
         Ok(end) => end,
-        Err(error) if error.is_absent() => End::Gone,
+        Err(error) if error.is_absent() && entry.known.is_none() => End::Gone,
         Err(error) => End::Failed(error),
     }
+}
+
+/// Why a file was not removed, with what allows it.
+fn described(path: &Path, error: &HostError) -> String {
+    let mark = error.errno().and_then(|_| Mark::against_removal(path));
+    match mark {
+        Some(mark) => format!("{}: {mark}", error.reason()),
+        None => error.reason(),
+    }
+}
+
+/// Whether another file system lies where a file was, as when its own is not mounted now.
+fn is_covered(path: &Path, known: &Known) -> bool {
+    let mut above = path.ancestors().skip(1);
+    let nearest = above.find_map(|above| identity(above).ok());
+    nearest.is_some_and(|nearest| nearest.device != known.identity.device)
 }
 
 fn by_what_it_is(path: &Path, known: &Known) -> Result<End, HostError> {
     Ok(match Live.remove_made(path, Some(known))? {
         Removed::Gone => End::Removed,
         Removed::Absent => End::Gone,
-        Removed::Another => {
-            End::Another("another file has its name, or another file system lies there")
-        }
-        Removed::Emptied => End::Another(
-            "it was moved away, and its present name cannot be told; it was emptied, so that it takes no space",
-        ),
+        Removed::Another if is_covered(path, known) => End::Failed(HostError::Path {
+            path: path.to_owned(),
+            errno: None,
+            reason: "its file system is not mounted there now, or has another number since the last start: mount it and start assay again".to_owned(),
+        }),
+        Removed::Another => End::Another("another file has its name by now"),
+        Removed::Emptied => End::Failed(HostError::Path {
+            path: path.to_owned(),
+            errno: None,
+            reason: "it was moved away or something is mounted on it, and its present name cannot be told; it was emptied, so that it takes no space".to_owned(),
+        }),
     })
 }
 
@@ -108,7 +134,17 @@ fn by_name(path: &Path) -> Result<End, HostError> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(End::Gone);
     };
-    let directory = Directory::open(above)?;
+    let directory = match Directory::open(above) {
+        // Nobody knows whether its file system is not mounted now, or the directory was removed.
+        Err(error) if error.is_absent() => {
+            return Ok(End::Failed(HostError::Path {
+                path: path.to_owned(),
+                errno: None,
+                reason: "its directory is not there now: if a file system is to be mounted there, mount it and start assay again".to_owned(),
+            }));
+        }
+        other => other?,
+    };
     // Made by its name, and renamed before it was entered.
     if directory.remove_unentered(name)? {
         return Ok(End::Removed);

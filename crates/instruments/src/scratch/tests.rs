@@ -316,3 +316,182 @@ fn a_file_with_two_names_loses_both() {
     let left = links.iter().filter_map(|link| fs::metadata(link).ok());
     assert_eq!(left.map(|left| left.len()).sum::<u64>(), 0);
 }
+
+fn run(argv: &[&str]) -> bool {
+    std::process::Command::new(argv[0])
+        .args(&argv[1..])
+        .stderr(std::process::Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// A file system of its own, unmounted when it is dropped.
+struct Mounted {
+    dir: tempfile::TempDir,
+    image: tempfile::TempDir,
+}
+
+impl Mounted {
+    fn new() -> Option<Self> {
+        let (dir, image) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = image.path().join("image");
+        File::create(&file).unwrap().set_len(16 << 20).unwrap();
+        let mounted = Self { dir, image };
+        let made = run(&["mkfs.ext4", "-q", file.to_str().unwrap()]) && mounted.mount();
+        made.then_some(mounted)
+    }
+
+    fn mount(&self) -> bool {
+        let (file, at) = (self.image.path().join("image"), self.dir.path());
+        run(&[
+            "mount",
+            "-o",
+            "loop",
+            file.to_str().unwrap(),
+            at.to_str().unwrap(),
+        ])
+    }
+
+    fn unmount(&self) -> bool {
+        run(&["umount", self.dir.path().to_str().unwrap()])
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        self.unmount();
+    }
+}
+
+/// What keeps a scratch file from being removed, and what takes that away again.
+type Hindrance = (&'static str, fn(&Path) -> bool, fn(&Path) -> bool);
+
+const HINDRANCES: [Hindrance; 5] = [
+    (
+        "an immutable file",
+        |file| run(&["chattr", "+i", file.to_str().unwrap()]),
+        |file| run(&["chattr", "-i", file.to_str().unwrap()]),
+    ),
+    (
+        "an append-only file",
+        |file| run(&["chattr", "+a", file.to_str().unwrap()]),
+        |file| run(&["chattr", "-a", file.to_str().unwrap()]),
+    ),
+    (
+        "an immutable directory",
+        |file| run(&["chattr", "+i", file.parent().unwrap().to_str().unwrap()]),
+        |file| run(&["chattr", "-i", file.parent().unwrap().to_str().unwrap()]),
+    ),
+    (
+        "a read-only file system",
+        |file| {
+            run(&["sync"]);
+            run(&[
+                "mount",
+                "-o",
+                "remount,ro",
+                file.parent().unwrap().to_str().unwrap(),
+            ])
+        },
+        |file| {
+            run(&[
+                "mount",
+                "-o",
+                "remount,rw",
+                file.parent().unwrap().to_str().unwrap(),
+            ])
+        },
+    ),
+    (
+        "a mount on the file",
+        |file| run(&["mount", "--bind", "/etc/hostname", file.to_str().unwrap()]),
+        |file| run(&["umount", file.to_str().unwrap()]),
+    ),
+];
+
+#[test]
+fn what_could_not_be_removed_stays_entered_and_is_named_until_it_is_gone() {
+    for (what, hinder, help) in HINDRANCES {
+        for kill in [false, true] {
+            let Some(target) = Mounted::new() else {
+                return assay_testing::skipped("mount", "needs root and a loop device");
+            };
+            let state_dir = tempfile::tempdir().unwrap();
+            let state = State::open(state_dir.path()).unwrap();
+            let session = state.begin(UID).unwrap();
+            let scratch = session.scratch(&held(&target.dir)).unwrap();
+            let path = scratch.shown().to_owned();
+            if what == "a read-only file system" && !kill {
+                // An open file for writing keeps the file system writable.
+                continue;
+            }
+            if kill {
+                left_by_a_kill(scratch, session);
+                assert!(hinder(&path), "{what}");
+            } else {
+                assert!(hinder(&path), "{what}");
+                drop(scratch);
+                drop(session);
+            }
+            for _ in 0..2 {
+                let swept = state.sweep();
+                assert_eq!(swept.len(), 1, "{what}, killed: {kill}");
+                assert!(swept[0].error.is_some(), "{what}, killed: {kill}");
+            }
+            assert!(help(&path), "{what}");
+            let swept = state.sweep();
+            assert_eq!(
+                swept,
+                [Swept { path, error: None }],
+                "{what}, killed: {kill}"
+            );
+            assert_eq!(state.sweep(), [], "{what}");
+        }
+    }
+}
+
+/// As kill -9 leaves it: nothing is open, and nothing was removed.
+fn left_by_a_kill(scratch: Scratch, session: Session) -> PathBuf {
+    let (path, dir) = (scratch.shown().to_owned(), session.path.clone());
+    let list = fs::read(dir.join(list::NAME)).unwrap();
+    // The destructor looks for other names beside it only.
+    let elsewhere = path.parent().unwrap().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::hard_link(&path, elsewhere.join("kept")).unwrap();
+    drop(scratch);
+    drop(session);
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join(LOCK), "").unwrap();
+    fs::write(dir.join(list::NAME), list).unwrap();
+    fs::rename(elsewhere.join("kept"), &path).unwrap();
+    fs::remove_dir(elsewhere).unwrap();
+    path
+}
+
+#[test]
+fn a_scratch_file_of_a_file_system_that_is_not_mounted_is_not_forgotten() {
+    let Some(target) = Mounted::new() else {
+        return assay_testing::skipped("mount", "needs root and a loop device");
+    };
+    let below = target.dir.path().join("below");
+    for at in [target.dir.path(), &below] {
+        fs::create_dir_all(at).unwrap();
+        let state_dir = tempfile::tempdir().unwrap();
+        let state = State::open(state_dir.path()).unwrap();
+        let session = state.begin(UID).unwrap();
+        let scratch = session
+            .scratch(&Arc::new(Directory::open(at).unwrap()))
+            .unwrap();
+        let path = scratch.shown().to_owned();
+        let left = left_by_a_kill(scratch, session);
+        assert_eq!(left, path);
+        assert!(target.unmount());
+        for _ in 0..2 {
+            let swept = state.sweep();
+            assert!(swept.len() == 1 && swept[0].error.is_some(), "{swept:?}");
+        }
+        assert!(target.mount());
+        assert_eq!(state.sweep(), [Swept { path, error: None }]);
+        assert_eq!(state.sweep(), []);
+    }
+}

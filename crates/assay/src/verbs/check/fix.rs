@@ -7,7 +7,10 @@ use crate::verbs::trial::told;
 use anyhow::Context as _;
 use assay_advice::Catalogue;
 use assay_changes::{Foreign, Journal, Kept, Outcome, Session};
-use assay_fixes::{Confirmation, Done, Plan, StandBy, Wish, carry_out, document, plan, shown};
+use assay_fixes::{
+    Confirmation, Done, OutsideUndo, Plan, StandBy, Unconfirmed, Wish, carry_out, document, plan,
+    shown,
+};
 use assay_host::Live;
 use assay_instruments::Cancel;
 use assay_model::{Nanos, SCHEMA_VERSION};
@@ -143,12 +146,32 @@ fn carry(
     let within = args.fix.confirm_within;
     let within = within.map_or(TO_CONFIRM, |time| Duration::from_nanos(time.0));
     let stand_by = |session: &str| start(session, within);
-    let mut confirm = |session: &Session| wait(session, within, &cancel, args.forms.json);
+    let dir = context::journal_dir()?;
+    let files: Vec<String> = plan
+        .files
+        .iter()
+        .map(|file| file.real.to_string_lossy().into_owned())
+        .collect();
+    let label = assay_fixes::label(&plan.rule);
+    let outside = |session: &Session| {
+        let what = Unconfirmed {
+            session: session.uid(),
+            label: &label,
+            journal: &dir,
+            within,
+            files: &files,
+        };
+        OutsideUndo::arm(what, &Live)
+    };
+    let mut confirm = |session: &Session, outside: Option<&OutsideUndo>| {
+        wait(session, outside, within, &cancel, args.forms.json)
+    };
     let mut wish = Wish {
         host: &Live,
         journal: &journal,
         pages,
         stand_by: &stand_by,
+        outside: &outside,
         confirm: &mut confirm,
         cancelled: &|| cancel.is_cancelled(),
     };
@@ -172,15 +195,25 @@ fn start(session: &str, within: Duration) -> std::io::Result<StandBy> {
 }
 
 /// Waits for `assay check --confirm` somewhere else, or for `yes` here.
-fn wait(session: &Session, within: Duration, cancel: &Cancel, quiet: bool) -> Confirmation {
+fn wait(
+    session: &Session,
+    outside: Option<&OutsideUndo>,
+    within: Duration,
+    cancel: &Cancel,
+    quiet: bool,
+) -> Confirmation {
     let typed = typed();
     let here = match typed.is_some() {
         true => ", or type yes here",
         false => "",
     };
     eprintln!(
-        "\nMade, and read back. Now log in anew. If that works, say there within {} s: assay check --confirm{here}. Otherwise everything is taken back.",
-        within.as_secs()
+        "\nMade, and read back. Now log in anew. If that works, say there within {} s: assay check --confirm{here}. Otherwise everything is taken back{}.",
+        within.as_secs(),
+        outside.map_or_else(String::new, |outside| format!(
+            ", also when assay is killed or the machine starts again: {} looks after it",
+            outside.describe()
+        ))
     );
     let begun = crate::progress::now();
     while begun.elapsed() < within {

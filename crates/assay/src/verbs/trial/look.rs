@@ -151,6 +151,16 @@ pub(in crate::verbs) struct Recovery<'a> {
     recovered: Vec<Back<'a>>,
     /// What assays with other state directories left.
     elsewhere: Vec<Other<'a>>,
+    /// What another assay sets back at this moment.
+    recovering: Vec<Now<'a>>,
+}
+
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Now<'a> {
+    session: &'a str,
+    target: &'a str,
+    /// The process; nothing while it begins.
+    pid: Option<u32>,
 }
 
 #[derive(serde::Serialize, schemars::JsonSchema)]
@@ -186,6 +196,16 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
     let journal = journal()?;
     let recovered = journal.recover(&Live, foreign)?;
     let elsewhere = left_elsewhere(&journal)?;
+    let recovering = journal.recovering()?;
+    for one in &recovering {
+        eprintln!(
+            "{} on {}: another assay{} sets it back now",
+            one.label.escape_debug(),
+            one.target.escape_debug(),
+            one.pid
+                .map_or_else(String::new, |pid| format!(" (process {pid})"))
+        );
+    }
     let remains = |one: &Recovered| {
         let left = matches!(
             one.outcome,
@@ -217,6 +237,14 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
                 schema: SCHEMA_VERSION,
                 recovered: back.collect(),
                 elsewhere: other.collect(),
+                recovering: recovering
+                    .iter()
+                    .map(|one| Now {
+                        session: &one.label,
+                        target: &one.target,
+                        pid: one.pid,
+                    })
+                    .collect(),
             });
             format!("{document:#}\n")
         }

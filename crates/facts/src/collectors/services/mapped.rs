@@ -61,8 +61,65 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             .known(key("gone"), libraries, FactKind::Runtime, place.clone());
         g.facts
             .known(key("processes"), pids.len(), FactKind::Runtime, place);
+        if let Some(service) = restartable(&unit) {
+            let place = Place::from(format!("/proc/{}/cgroup", pids[0]));
+            g.facts
+                .known(key("service"), service, FactKind::Runtime, place);
+        }
         g.about(subject);
     }
+}
+
+/// The service to restart. Sessions of users are none, and some services take the machine, its network or the
+/// sessions of its users along (needrestart 3.6, /etc/needrestart/needrestart.conf: `override_rc`).
+fn restartable(unit: &str) -> Option<&str> {
+    const NOT: [&str; 43] = [
+        "dbus",
+        "gdm",
+        "kdm",
+        "nodm",
+        "sddm",
+        "wdm",
+        "xdm",
+        "lightdm",
+        "slim",
+        "lxdm",
+        "bird",
+        "network",
+        "NetworkManager",
+        "ModemManager",
+        "wpa_supplicant",
+        "openvpn",
+        "quagga",
+        "frr",
+        "tinc",
+        "openswan",
+        "freeswan",
+        "libreswan",
+        "strongswan",
+        "bluetooth",
+        "getty@",
+        "serial-getty@",
+        "user@",
+        "zfs-fuse",
+        "mythtv-backend",
+        "xendomains",
+        "lxcfs",
+        "libvirt",
+        "virtlogd",
+        "virtlockd",
+        "docker",
+        "emergency.service",
+        "rescue.service",
+        "elogind",
+        "apt-daily",
+        "unattended-upgrades",
+        "cron-",
+        "rc-local",
+        "systemd-logind",
+    ];
+    let is_service = unit.ends_with(".service");
+    (is_service && !NOT.iter().any(|name| unit.starts_with(name))).then_some(unit)
 }
 
 /// Why processes are not known: how many, and what was said of the first.
@@ -143,6 +200,28 @@ mod tests {
             let kept = redact(line);
             assert_eq!(redact(&kept), kept);
             assert_eq!(gone(&kept), gone(line));
+        }
+    }
+
+    #[test]
+    fn only_what_is_a_service_can_be_restarted() {
+        for unit in [
+            "nginx.service",
+            "postfix@-.service",
+            "postgresql@15-main.service",
+        ] {
+            assert_eq!(restartable(unit), Some(unit));
+        }
+        for unit in [
+            OTHERS,
+            "dbus.service",
+            "dbus-broker.service",
+            "gdm3.service",
+            "getty@tty1.service",
+            "user@1000.service",
+            "NetworkManager.service",
+        ] {
+            assert_eq!(restartable(unit), None);
         }
     }
 

@@ -1,0 +1,275 @@
+//! What pages tell somebody to do, done: the commands of a finding are run on real file systems, and the finding is gone;
+//! the commands that undo them bring it back.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests make file systems and run the commands that pages print"
+)]
+
+use assay_advice::{Catalogue, findings};
+use assay_facts::{Options, collect};
+use assay_host::Live;
+use assay_model::finding::{Certainty, Finding, Fix, Remedy};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Mutex;
+
+/// Loop devices are looked at by every other losetup: one test at a time.
+static ONE: Mutex<()> = Mutex::new(());
+
+fn run(line: &str) -> Result<String, String> {
+    let output = Command::new("sh").args(["-ec", line]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    match output.status.success() {
+        true => Ok(text),
+        false => Err(format!("{line}: {}", complaint.trim())),
+    }
+}
+
+/// Loop devices over files in a directory, and where a file system of them is mounted.
+struct Disks {
+    dir: tempfile::TempDir,
+    loops: Vec<String>,
+}
+
+impl Disks {
+    /// None where loop devices or the tool that makes the file system are missing.
+    fn make(count: usize, mkfs: &str) -> Option<Self> {
+        let root = run("id -u").is_ok_and(|id| id == "0");
+        if !root
+            || run("test -e /dev/loop-control").is_err()
+            || run(&format!("command -v {mkfs}")).is_err()
+        {
+            assay_testing::skipped("loop", format!("needs root, loop devices and {mkfs}"));
+            return None;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let mut disks = Self {
+            dir,
+            loops: Vec::new(),
+        };
+        std::fs::create_dir(disks.point()).unwrap();
+        for number in 0..count {
+            let image = disks.dir.path().join(format!("{number}.img"));
+            let image = image.display();
+            let made = run(&format!(
+                "truncate -s 300M {image} && losetup -f --show {image}"
+            ));
+            disks.loops.push(made.unwrap());
+        }
+        Some(disks)
+    }
+
+    fn point(&self) -> PathBuf {
+        self.dir.path().join("m")
+    }
+
+    fn mount(&self, options: &str) -> Result<String, String> {
+        run(&format!(
+            "mount -o {options} {} {}",
+            self.loops[0],
+            self.point().display()
+        ))
+    }
+}
+
+impl Drop for Disks {
+    fn drop(&mut self) {
+        let _ = run(&format!("umount {}", self.point().display()));
+        for node in &self.loops {
+            let _ = run(&format!("losetup -d {node}"));
+        }
+    }
+}
+
+/// What the page finds now, of those whose title names what is looked at.
+fn found(page: &str, named: &str) -> Option<Finding> {
+    let catalogue = Catalogue::builtin().unwrap();
+    let all = catalogue
+        .all()
+        .into_iter()
+        .filter(|advice| advice.id == page);
+    let facts = collect(&Live, &Options::default());
+    let found = findings(all, &facts).findings.into_iter();
+    found
+        .filter(|finding| finding.certainty == Certainty::Violated)
+        .find(|finding| finding.title.contains(named))
+}
+
+fn remedy(finding: &Finding) -> &Remedy {
+    match &finding.fix {
+        Fix::Steps(remedy) => remedy,
+        other => panic!("no remedy: {other:?}"),
+    }
+}
+
+/// The commands of a text: what stands between backquotes and begins with a program.
+fn commands(text: &str, program: &str) -> Vec<String> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    quoted
+        .filter(|command| command.starts_with(program))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn barriers_come_back_with_the_command_of_the_page() {
+    let _one = ONE.lock();
+    for (fstype, mkfs) in [("ext4", "mkfs.ext4 -q"), ("btrfs", "mkfs.btrfs -q -f")] {
+        let Some(disks) = Disks::make(1, mkfs.split(' ').next().unwrap()) else {
+            return;
+        };
+        run(&format!("{mkfs} {}", disks.loops[0])).unwrap();
+        disks.mount("nobarrier").unwrap();
+        let point = disks.point().display().to_string();
+        let finding = found("barriers-off", &point).unwrap_or_else(|| panic!("{fstype}"));
+        let remedy = remedy(&finding);
+        let steps = commands(&remedy.steps.join(" "), "mount ");
+        assert_eq!(steps.len(), 1, "{remedy:?}");
+        run(&steps[0]).unwrap();
+        assert!(
+            found("barriers-off", &point).is_none(),
+            "{fstype}: {steps:?}"
+        );
+        for undo in commands(&remedy.undo.join(" "), "mount ") {
+            run(&undo).unwrap();
+        }
+        assert!(found("barriers-off", &point).is_some(), "{fstype}: undone");
+    }
+}
+
+/// The options that `fstab-option-refused` names make mount fail, and its neighbours do not.
+#[test]
+fn options_that_are_said_to_be_refused_are() {
+    let _one = ONE.lock();
+    let xfs: &[&str] = &[
+        "nobarrier",
+        "barrier",
+        "delaylog",
+        "nodelaylog",
+        "ihashsize=3",
+        "irixsgid",
+        "osyncisdsync",
+        "osyncisosync",
+    ];
+    let btrfs: &[&str] = &["barrier=1", "barrier=0", "inode_cache"];
+    for (mkfs, refused, accepted) in [
+        ("mkfs.xfs -q -f", xfs, &["noatime", "logbufs=8"][..]),
+        ("mkfs.btrfs -q -f", btrfs, &["nobarrier", "barrier"]),
+        (
+            "mkfs.ext4 -q",
+            &[],
+            &["nobarrier", "barrier=0", "oldalloc", "bh"],
+        ),
+    ] {
+        let Some(disks) = Disks::make(1, mkfs.split(' ').next().unwrap()) else {
+            return;
+        };
+        run(&format!(
+            "truncate -s 400M {}",
+            disks.dir.path().join("0.img").display()
+        ))
+        .unwrap();
+        run(&format!("losetup -c {0} && {mkfs} {0}", disks.loops[0])).unwrap();
+        for option in refused {
+            assert!(disks.mount(option).is_err(), "{mkfs}: {option} is accepted");
+        }
+        for option in accepted {
+            disks.mount(option).unwrap();
+            run(&format!("umount {}", disks.point().display())).unwrap();
+        }
+    }
+}
+
+/// A device of a btrfs goes away and is replaced; a copy is damaged, repaired, and its counters are cleared.
+#[test]
+fn a_btrfs_is_made_whole_again() {
+    let _one = ONE.lock();
+    let Some(disks) = Disks::make(3, "mkfs.btrfs") else {
+        return;
+    };
+    let [first, second, third] = disks.loops.as_slice() else {
+        panic!("three devices");
+    };
+    let name = first.trim_start_matches("/dev/");
+    let point = disks.point().display().to_string();
+    run(&format!(
+        "mkfs.btrfs -q -f -d raid1 -m raid1 {first} {second}"
+    ))
+    .unwrap();
+    disks.mount("rw").unwrap();
+    run(&format!("head -c 20M /dev/urandom > {point}/f && sync")).unwrap();
+    assert!(found("btrfs-device-missing", name).is_none());
+    run(&format!(
+        "umount {point} && losetup -d {second} && btrfs device scan --forget"
+    ))
+    .unwrap();
+    disks.mount("degraded").unwrap();
+    let finding = found("btrfs-device-missing", name).unwrap();
+    let steps = remedy(&finding).steps.join(" ");
+    let replace = commands(&steps, "btrfs replace start").remove(0);
+    let fill = |command: &str| {
+        let command = command.replace("MOUNTPOINT", &point);
+        command.replace("DEVID", "2").replace("/dev/NEW", third)
+    };
+    // In the foreground, so that the end is known.
+    run(&fill(&replace).replace("replace start", "replace start -B")).unwrap();
+    assert!(found("btrfs-device-missing", name).is_none());
+    for balance in commands(&steps, "btrfs balance") {
+        run(&fill(&balance)).unwrap();
+    }
+
+    run(&format!("umount {point}")).unwrap();
+    let image = disks.dir.path().join("2.img");
+    run(&format!(
+        "dd if=/dev/zero of={} bs=1M seek=60 count=200 conv=notrunc status=none; losetup -c {third}",
+        image.display()
+    ))
+    .unwrap();
+    disks.mount("rw").unwrap();
+    let _ = run(&format!("btrfs scrub start -B {point}"));
+    let finding = found("btrfs-device-errors", name).unwrap();
+    assert!(finding.title.contains("corruption"), "{}", finding.title);
+    let steps = remedy(&finding).steps.join(" ");
+    for command in commands(&steps, "btrfs ") {
+        run(&command.replace("MOUNTPOINT", &point)).unwrap();
+    }
+    assert!(found("btrfs-device-errors", name).is_none());
+}
+
+/// The settings that pages about sysctls print are written: those of the network in a namespace of its own, others where
+/// they have the value already.
+#[test]
+fn settings_that_pages_write_are_taken_by_the_kernel() {
+    if run("id -u").is_ok_and(|id| id != "0")
+        || run("unshare -n true && command -v sysctl").is_err()
+    {
+        assay_testing::skipped("sysctl", "needs root, network namespaces and sysctl");
+        return;
+    }
+    let catalogue = Catalogue::builtin().unwrap();
+    let mut tried = 0;
+    for advice in catalogue.all() {
+        let remedy = advice
+            .check
+            .as_ref()
+            .and_then(|check| check.remedy.as_ref());
+        let Some(remedy) = remedy.filter(|_| advice.id.starts_with("sysctl-")) else {
+            continue;
+        };
+        for text in remedy.steps.iter().chain(&remedy.undo) {
+            for command in commands(text, "sysctl -w ") {
+                let (key, value) = command["sysctl -w ".len()..].split_once('=').unwrap();
+                let now = run(&format!("sysctl -n {key}"));
+                match (key.starts_with("net."), now) {
+                    (true, Ok(_)) => drop(run(&format!("unshare -n {command}")).unwrap()),
+                    (false, Ok(now)) if now == value => drop(run(&command).unwrap()),
+                    // Not in this kernel, or somebody set it otherwise.
+                    _ => continue,
+                }
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried >= 8, "{tried}");
+}

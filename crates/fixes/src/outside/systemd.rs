@@ -1,0 +1,203 @@
+//! systemd: a service that a timer starts as long as the machine runs, and one that is started at boot before
+//! sshd. They are two, because a service that sshd waits for could not make a running sshd reload. All are plain
+//! units in /etc, so that they are there after a boot, and need no `daemon-reload`: systemd reads a unit that it
+//! does not know when it is first named.
+
+use super::{Order, OutsideError, Places, sync_dir, write_file};
+use assay_host::{HostMut, Limits};
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+const UNITS: &str = "/etc/systemd/system";
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Whether systemd is the machine's first process (sd_booted(3)).
+pub(super) fn runs(host: &dyn HostMut) -> Result<(), String> {
+    match host.exists(Path::new("/run/systemd/system")) {
+        Ok(true) => Ok(()),
+        _ => Err("systemd does not run".to_owned()),
+    }
+}
+
+/// A unit, and the target that starts it at boot.
+struct Unit {
+    name: String,
+    target: Option<&'static str>,
+    text: String,
+}
+
+impl Unit {
+    fn path(&self) -> String {
+        format!("{UNITS}/{}", self.name)
+    }
+
+    fn link(&self) -> Option<String> {
+        let target = self.target?;
+        Some(format!("{UNITS}/{target}.wants/{}", self.name))
+    }
+}
+
+fn units(order: &Order) -> [Unit; 3] {
+    let name = order.name();
+    [
+        Unit {
+            name: format!("{name}.service"),
+            target: None,
+            text: service(order, false),
+        },
+        Unit {
+            name: format!("{name}.timer"),
+            target: Some("timers.target"),
+            text: timer(order),
+        },
+        Unit {
+            name: format!("{name}-boot.service"),
+            target: Some("multi-user.target"),
+            text: service(order, true),
+        },
+    ]
+}
+
+/// The units, and the links that start them at boot.
+pub(super) fn paths(order: &Order) -> Vec<String> {
+    let units = units(order);
+    let links = units.iter().filter_map(Unit::link);
+    units.iter().map(Unit::path).chain(links).collect()
+}
+
+pub(super) fn arm(order: &Order, places: &Places, host: &dyn HostMut) -> Result<(), OutsideError> {
+    write(order, places)?;
+    let name = order.name();
+    // The first look is made now, so that what keeps the copy from being started (noexec, SELinux, a mount that
+    // fails) is known before anything is changed.
+    for unit in [format!("{name}.service"), format!("{name}.timer")] {
+        systemctl(host, &["start", &unit]).map_err(|reason| {
+            let reason = format!("systemctl start {unit}: {reason}");
+            OutsideError::file(Path::new(UNITS))(io::Error::other(reason))
+        })?;
+    }
+    Ok(())
+}
+
+/// Writes the units and the links.
+pub(super) fn write(order: &Order, places: &Places) -> Result<(), OutsideError> {
+    for unit in units(order) {
+        let path = places.at(&unit.path());
+        make_above(&path)
+            .and_then(|_| write_file(&path, unit.text.as_bytes(), 0o644))
+            .map_err(OutsideError::file(&path))?;
+        let Some(link) = unit.link().map(|link| places.at(&link)) else {
+            continue;
+        };
+        make_above(&link)
+            .and_then(|above| {
+                std::os::unix::fs::symlink(format!("../{}", unit.name), &link)?;
+                sync_dir(above)
+            })
+            .map_err(OutsideError::file(&link))?;
+    }
+    Ok(())
+}
+
+fn make_above(path: &Path) -> io::Result<&Path> {
+    let above = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(above)?;
+    Ok(above)
+}
+
+fn service(order: &Order, at_boot: bool) -> String {
+    let Order { session, label, .. } = order;
+    let journal = order.journal.to_string_lossy();
+    let files = order.files.iter().map(String::as_str);
+    let mounts: Vec<_> = [super::HOME, &*journal]
+        .into_iter()
+        .chain(files)
+        .map(|path| quoted(&format!("/{}", path.trim_start_matches('/'))))
+        .collect();
+    let (mounts, command) = (mounts.join(" "), order.command());
+    let label = label.replace('%', "%%").replace(['\n', '\\'], " ");
+    // A socket that starts sshd is not ordered behind it: sockets come before what this needs.
+    let (before, install) = match at_boot {
+        true => (
+            "Before=ssh.service sshd.service\n",
+            "\n[Install]\nWantedBy=multi-user.target\n",
+        ),
+        false => ("", ""),
+    };
+    format!(
+        "# Made by assay for a change that waits for its confirmation; it goes with the change.\n\
+         [Unit]\n\
+         Description=Undo change {session} of assay unless it is confirmed ({label})\n\
+         RequiresMountsFor={mounts}\n\
+         After=local-fs.target\n\
+         {before}\
+         \n\
+         [Service]\n\
+         Type=oneshot\n\
+         ExecStart={command}\n\
+         TimeoutStartSec=15min\n\
+         {install}"
+    )
+}
+
+fn timer(order: &Order) -> String {
+    let (session, seconds) = (&order.session, order.interval().as_secs().max(1));
+    format!(
+        "# Made by assay for a change that waits for its confirmation; it goes with the change.\n\
+         [Unit]\n\
+         Description=Look after change {session} of assay until it is confirmed\n\
+         \n\
+         [Timer]\n\
+         OnActiveSec={seconds}s\n\
+         OnUnitInactiveSec={seconds}s\n\
+         AccuracySec=1s\n\
+         \n\
+         [Install]\n\
+         WantedBy=timers.target\n"
+    )
+}
+
+/// A path as one word of a unit (systemd.syntax(7)).
+fn quoted(path: &str) -> String {
+    let text = path
+        .replace('%', "%%")
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"");
+    match text.contains([' ', '\'', '"', '\t']) {
+        true => format!("\"{text}\""),
+        false => text,
+    }
+}
+
+/// Stops the timer. The service may be what calls this.
+pub(super) fn stop(order: &Order, host: &dyn HostMut) {
+    let _ = systemctl(
+        host,
+        &["stop", "--no-block", &format!("{}.timer", order.name())],
+    );
+}
+
+/// Lets systemd forget a service that failed once.
+pub(super) fn forget(order: &Order, host: &dyn HostMut) {
+    for service in units(order)
+        .iter()
+        .filter(|unit| unit.name.ends_with(".service"))
+    {
+        let _ = systemctl(host, &["reset-failed", &service.name]);
+    }
+}
+
+fn systemctl(host: &dyn HostMut, words: &[&str]) -> Result<(), String> {
+    let argv: Vec<&OsStr> = std::iter::once("systemctl")
+        .chain(words.iter().copied())
+        .map(OsStr::new)
+        .collect();
+    match host.run(&argv, Limits { timeout: LIMIT }) {
+        Ok(output) if output.success() => Ok(()),
+        Ok(output) => Err(output.complaint()),
+        Err(error) => Err(error.to_string()),
+    }
+}

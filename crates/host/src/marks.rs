@@ -1,0 +1,100 @@
+//! Marks that keep a file or directory from being replaced or removed (chattr(1)), and the command that takes
+//! each away.
+
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// A mark that only root sets and takes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Nothing of it may change (`chattr +i`).
+    Immutable,
+    /// Bytes may be added, nothing else (`chattr +a`).
+    AppendOnly,
+    /// Its bytes are sealed by fs-verity.
+    Sealed,
+}
+
+impl Mark {
+    /// Returns the mark of an open file or directory. Kernels before 4.11 and sandboxes without statx(2) show none.
+    #[must_use]
+    pub fn of(fd: impl AsFd) -> Option<Self> {
+        let found =
+            rustix::fs::statx(fd, OsStr::new(""), AtFlags::EMPTY_PATH, StatxFlags::empty()).ok()?;
+        Self::among(found.stx_attributes)
+    }
+
+    /// Returns the mark of what a path stands for, no link followed.
+    #[must_use]
+    pub fn at(path: &Path) -> Option<Self> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        let found = rustix::fs::statx(CWD, path, flags, StatxFlags::empty()).ok()?;
+        Self::among(found.stx_attributes)
+    }
+
+    fn among(found: StatxAttributes) -> Option<Self> {
+        let all = [
+            (StatxAttributes::IMMUTABLE, Self::Immutable),
+            (StatxAttributes::APPEND, Self::AppendOnly),
+            (StatxAttributes::VERITY, Self::Sealed),
+        ];
+        let marks = all.into_iter().find(|(bit, _)| found.contains(*bit));
+        marks.map(|(_, mark)| mark)
+    }
+
+    /// Returns the mark that keeps a path from being removed: its own, or that of its directory.
+    #[must_use]
+    pub fn against_removal(path: &Path) -> Option<String> {
+        let own = Self::at(path).filter(|mark| *mark != Self::Sealed);
+        let above = path
+            .parent()
+            .and_then(|above| Some((Self::at(above)?, above)));
+        let (mark, which) = own
+            .map(|mark| (mark, path))
+            .or(above.filter(|(mark, _)| *mark != Self::Sealed))?;
+        let (word, letter) = mark.words();
+        let shown = shell_word(which);
+        Some(format!(
+            "{shown} is {word}: `chattr -{letter} {shown}` allows it"
+        ))
+    }
+
+    /// Its name, and its letter in chattr(1).
+    pub(crate) fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Immutable => ("immutable", "i"),
+            Self::AppendOnly => ("append-only", "a"),
+            Self::Sealed => ("sealed", "V"),
+        }
+    }
+}
+
+/// A path as one word of a shell.
+pub(crate) fn shell_word(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+@%:,=".contains(letter);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.into_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_one_word() {
+        for (path, word) in [
+            ("/etc/ssh/sshd_config", "/etc/ssh/sshd_config"),
+            ("/a b", "'/a b'"),
+            ("/it's", r"'/it'\''s'"),
+            ("/$(x)", "'/$(x)'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(Path::new(path)), word);
+        }
+    }
+}

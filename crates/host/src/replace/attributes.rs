@@ -1,0 +1,166 @@
+//! What a replacement keeps of the file that it replaces: owner, mode, extended attributes (ACLs and SELinux
+//! labels are such), inode flags, and times. How the two change places is in `swap`.
+
+use super::fail;
+use crate::error::HostError;
+use crate::held::{Directory, Held};
+use crate::marks::{Mark, shell_word};
+use crate::replace::Times;
+use rustix::fs::{IFlags, Stat, Timespec, Timestamps, XattrFlags};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+/// An access control list (acl(5)).
+const ACL: &str = "system.posix_acl_access";
+
+/// `FS_NOCOMP_FL` and `FS_DAX_FL` (ioctl_iflags(2)), which rustix does not name.
+const NO_COMPRESSION: IFlags = IFlags::from_bits_retain(0x400);
+const DAX: IFlags = IFlags::from_bits_retain(0x0200_0000);
+
+/// Inode flags that a user sets with chattr(1). The others describe how a file system stores the file.
+fn settable() -> IFlags {
+    IFlags::SECURE_REMOVAL
+        | IFlags::UNRM
+        | IFlags::COMPRESSED
+        | IFlags::SYNC
+        | IFlags::NODUMP
+        | IFlags::NOATIME
+        | NO_COMPRESSION
+        | IFlags::JOURNALING
+        | IFlags::NOTAIL
+        | IFlags::NOCOW
+        | DAX
+        | IFlags::PROJECT_INHERIT
+}
+
+/// Refuses a file that nobody may replace: immutable, append-only or sealed, or in such a directory.
+///
+/// # Errors
+/// Why it may not be replaced, with the command that allows it.
+pub(super) fn refuse_unreplaceable(directory: &Directory, model: &Held) -> Result<(), HostError> {
+    let above = model.shown().parent().unwrap_or(Path::new("/"));
+    let (which, path, mark) = match (Mark::of(model.file()), Mark::of(directory)) {
+        (Some(mark), _) => ("the file", model.shown(), mark),
+        (None, Some(mark)) => ("its directory", above, mark),
+        (None, None) => return Ok(()),
+    };
+    let (word, letter) = mark.words();
+    let shown = shell_word(path);
+    let reason = match mark {
+        Mark::Sealed => {
+            "the file is sealed by fs-verity, and its replacement would not be: replace it by the means that sealed it".to_owned()
+        }
+        Mark::Immutable | Mark::AppendOnly => format!(
+            "{which} is {word} (chattr +{letter}), so somebody wants it to stay as it is. If it shall change all the same: `chattr -{letter} {shown}`, then the same command again, then `chattr +{letter} {shown}`"
+        ),
+    };
+    Err(HostError::path(model.shown(), reason))
+}
+
+/// Fills a new file with bytes and with everything that its model has besides bytes.
+///
+/// # Errors
+/// The file cannot be written, or cannot keep what decides who may read it or how it is stored.
+pub(super) fn fill(
+    made: &Held,
+    model: &Held,
+    found: &Stat,
+    bytes: &[u8],
+    times: Option<Times>,
+) -> Result<(), HostError> {
+    // Whether a file is copied on write is settled while it is empty.
+    copy_flags(model, made)?;
+    fill_file(made.file(), model.file(), found, bytes, times).map_err(fail(made.shown()))
+}
+
+fn fill_file(
+    mut file: &File,
+    model: &File,
+    found: &Stat,
+    bytes: &[u8],
+    times: Option<Times>,
+) -> std::io::Result<()> {
+    file.write_all(bytes)?;
+    let made = file.metadata()?;
+    if (made.uid(), made.gid()) != (found.st_uid, found.st_gid) {
+        std::os::unix::fs::fchown(file, Some(found.st_uid), Some(found.st_gid))?;
+    }
+    // The directory's default ACL has given the new file one; where the model has one, it is
+    // copied below. The mode comes in between: it would cut down what is copied.
+    match rustix::fs::fremovexattr(file, ACL) {
+        Ok(()) | Err(Errno::NODATA | Errno::NOTSUP | Errno::NOSYS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let mode = found.st_mode & 0o7777;
+    file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+    copy_attributes(model, file)?;
+    if let Some(times) = times {
+        let timespec = |(seconds, nanoseconds): (i64, i64)| Timespec {
+            tv_sec: seconds,
+            tv_nsec: nanoseconds.clamp(0, 999_999_999) as _,
+        };
+        let times = Timestamps {
+            last_access: timespec(times.accessed),
+            last_modification: timespec(times.modified),
+        };
+        rustix::fs::futimens(file, &times)?;
+    }
+    file.sync_all()
+}
+
+/// Copies the inode flags that a user sets. Those that the new file got from its directory and the model
+/// lacks are taken away.
+fn copy_flags(model: &Held, made: &Held) -> Result<(), HostError> {
+    let Ok(wanted) = rustix::fs::ioctl_getflags(model.file()) else {
+        // This file system has none.
+        return Ok(());
+    };
+    let now = rustix::fs::ioctl_getflags(made.file()).unwrap_or(IFlags::empty());
+    let flags = (now & !settable()) | (wanted & settable());
+    if flags == now {
+        return Ok(());
+    }
+    rustix::fs::ioctl_setflags(made.file(), flags).map_err(|error| {
+        let error = std::io::Error::from(error);
+        let reason = format!(
+            "its inode flags (lsattr) could not be given to a replacement, so it was not replaced: {}",
+            HostError::io(made.shown(), &error).reason()
+        );
+        HostError::path(model.shown(), reason)
+    })
+}
+
+/// Copies extended attributes. Those that this user may not set are passed over, unless they decide
+/// who may read the file.
+fn copy_attributes(from: &File, to: &File) -> std::io::Result<()> {
+    // The most that Linux gives out at once (XATTR_LIST_MAX, XATTR_SIZE_MAX).
+    let mut names = vec![0; 64 << 10];
+    let length = match rustix::fs::flistxattr(from, &mut names) {
+        Ok(length) => length,
+        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let (mut wanted, mut found) = (vec![0; 64 << 10], vec![0; 64 << 10]);
+    for name in names[..length]
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+    {
+        let os_name = OsStr::from_bytes(name);
+        let length = rustix::fs::fgetxattr(from, os_name, &mut wanted)?;
+        let wanted = &wanted[..length];
+        let Err(error) = rustix::fs::fsetxattr(to, os_name, wanted, XattrFlags::empty()) else {
+            continue;
+        };
+        let same = rustix::fs::fgetxattr(to, os_name, &mut found)
+            .is_ok_and(|length| found[..length] == *wanted);
+        if !same && (name == ACL.as_bytes() || name == b"security.selinux") {
+            return Err(error.into());
+        }
+    }
+    Ok(())
+}
