@@ -225,6 +225,9 @@ fn calls_among_other_words() {
         "user@host:~$ CALL",
         "# CALL",
         "while read -r dev; do CALL; done < devices",
+        "log_must eval \"CALL &\"",
+        "ssh_exec \"$node\" \"sudo CALL\"",
+        "for i in 1 2 3; do CALL; done",
     ] {
         let call = format!("fio {DEEP}");
         let text = around.replace("CALL", &call).replace("ARGS", DEEP);
