@@ -5,6 +5,7 @@ use super::shell::UNKNOWN;
 use super::{JobOptions, OptionsError, Source, canonical, is_flag};
 use assay_model::secrets;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Options of fio itself that take a value in the next word (`fio --help`, 3.33).
 const OWN_WITH_VALUE: [&str; 22] = [
@@ -58,7 +59,7 @@ pub struct Invocation {
     /// Variables that are set for it, which its job files may name.
     pub environment: BTreeMap<String, String>,
     /// Files that the text around it writes, by name: its job files may be among them.
-    pub files: BTreeMap<String, String>,
+    pub files: Arc<BTreeMap<String, String>>,
     /// Its standard input, which is a job file where it is named `-`.
     pub input: Option<String>,
     /// What was chosen for it of loops and branches: `NAME=VALUE …`.
@@ -167,7 +168,7 @@ pub fn read_commands(
 #[derive(Clone, Default)]
 struct Given {
     chosen: Vec<(String, String)>,
-    files: BTreeMap<String, String>,
+    files: Arc<BTreeMap<String, String>>,
 }
 
 fn collect(
@@ -179,11 +180,11 @@ fn collect(
 ) -> Result<(), super::shell::Unclosed> {
     let script = super::shell::read(text, known)?;
     found.notes.extend(script.notes);
-    let mut files = given.files.clone();
+    let mut files = given.files.as_ref().clone();
     files.extend(script.files);
     let mut around = Given {
         chosen: Vec::new(),
-        files,
+        files: Arc::new(files),
     };
     for command in script.commands {
         around.chosen.clone_from(&given.chosen);

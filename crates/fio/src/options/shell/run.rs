@@ -35,6 +35,8 @@ pub(in crate::options) struct Script {
 pub(super) const MOST_VALUES: usize = 64;
 const MOST_COMMANDS: usize = 4096;
 const DEEPEST: usize = 12;
+/// Most bytes of a file that a script writes.
+const MOST_WRITTEN: usize = 1 << 20;
 /// Most steps in all: loops within functions within loops multiply.
 const MOST_STEPS: usize = 5_000;
 
@@ -79,15 +81,16 @@ impl Commands for Runner {
         };
         let nodes = parse(&tokens);
         let mut scope = scope.clone();
-        if let [Node::Simple(simple)] = nodes.as_slice()
-            && let Some(printed) = self.printed(simple, &scope)
-        {
-            return printed.trim_end_matches('\n').to_owned();
-        }
         self.depth += 1;
-        self.nodes(&nodes, &mut scope);
+        let printed = match nodes.as_slice() {
+            [Node::Simple(simple)] => self.printed(simple, &scope),
+            _ => None,
+        };
+        if printed.is_none() {
+            self.nodes(&nodes, &mut scope);
+        }
         self.depth -= 1;
-        unknown
+        printed.map_or(unknown, |printed| printed.trim_end_matches('\n').to_owned())
     }
 }
 
@@ -218,7 +221,9 @@ impl Runner {
                 if !append {
                     known.clear();
                 }
-                known.push_str(&printed);
+                if known.len() + printed.len() <= MOST_WRITTEN {
+                    known.push_str(&printed);
+                }
             }
         }
         let input = self.here(simple, scope).or(input);
