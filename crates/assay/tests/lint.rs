@@ -128,11 +128,12 @@ fn options_in_variables() {
         format!("O=({GOOD})\nfio \"${{O[@]}}\"\n"),
         format!("O=()\nfor o in {GOOD}; do O+=(\"$o\"); done\nfio ${{O[@]}}\n"),
         format!("export FIO_OPTS='{GOOD}'\nsudo fio ${{FIO_OPTS}} --group_reporting\n"),
-        format!("A='--direct=1 --ioengine=libaio'\nB=\"$A --iodepth=16\"\nfio --name=t --rw=randread --bs=4k \
-                 --filename=/srv/t --size=8G $B --time_based --runtime=60 --randrepeat=0\n"),
+        "A='--direct=1 --ioengine=libaio'\nB=\"$A --iodepth=16\"\nfio --name=t --rw=randread --bs=4k \
+                 --filename=/srv/t --size=8G $B --time_based --runtime=60 --randrepeat=0\n"
+            .to_owned(),
         format!("run() {{ fio \"$@\"; }}\nrun {GOOD}\n"),
         format!("{}\n", GOOD.replace("--direct=1", "--direct=$DIRECT")).replacen("--name", "fio --name", 1),
-        format!("fio --name=t --filename=/srv/t --rw=randread $EXTRA\n"),
+        "fio --name=t --filename=/srv/t --rw=randread $EXTRA\n".to_owned(),
         "fio --name=t --filename=/srv/t --size=8G --rw=randread --bs=4k --ioengine=$ENGINE --iodepth=32 --direct=1 \
          --time_based --runtime=60 --randrepeat=0\n"
             .to_owned(),
@@ -225,6 +226,9 @@ fn calls_among_other_words() {
         "user@host:~$ CALL",
         "# CALL",
         "while read -r dev; do CALL; done < devices",
+        "log_must eval \"CALL &\"",
+        "ssh_exec \"$node\" \"sudo CALL\"",
+        "for i in 1 2 3; do CALL; done",
     ] {
         let call = format!("fio {DEEP}");
         let text = around.replace("CALL", &call).replace("ARGS", DEEP);

@@ -7,6 +7,7 @@ mod engines;
 mod harmless;
 mod job_file;
 mod quantity;
+mod read;
 mod runner;
 mod shell;
 mod text;
@@ -17,6 +18,7 @@ pub use harmless::harmless;
 pub(crate) use harmless::name as plain_name;
 pub use job_file::{Surroundings, job_file, job_file_in};
 pub use quantity::{bytes, unit_trap};
+pub use read::{Text, reached_depth, read_text, read_text_in};
 pub use shell::UNKNOWN;
 pub use text::decode;
 
@@ -445,103 +447,6 @@ impl JobOptions {
             .map(Some)
             .ok_or_else(|| refuse(key, text, "a time such as 60, 1500ms or 5m, not negative"))
     }
-}
-
-/// Whether fio counted several I/Os in flight, which no synchronous engine has.
-#[must_use]
-pub fn reached_depth(job: &Worker) -> bool {
-    const ALONE: f64 = 50.0;
-    let levels = &job.fio.iodepth_level;
-    !levels.is_empty()
-        && levels.values().sum::<f64>() > ALONE
-        && levels.get("1").copied().unwrap_or(0.0) < ALONE
-}
-
-/// What a text is.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Text {
-    /// A job file: its jobs, and notes on what is not known in it.
-    JobFile(Vec<JobOptions>, Vec<String>),
-    /// Commands.
-    Commands(Commands),
-}
-
-/// Reads a job file, or text with calls of fio in it such as a script; `file` is only named in
-/// errors.
-///
-/// # Errors
-/// As [`job_file`] and [`command_line`].
-pub fn read_text(text: &str, file: &str) -> Result<Vec<Invocation>, OptionsError> {
-    let place = |error: OptionsError| OptionsError {
-        place: format!("{}: ", file.escape_debug()),
-        ..error
-    };
-    match read_text_in(text, file, &mut Surroundings::default())? {
-        Text::JobFile(jobs, mended) => Ok(vec![Invocation {
-            jobs,
-            mended,
-            ..Invocation::default()
-        }]),
-        Text::Commands(_) => command_line(text).map_err(place),
-    }
-}
-
-/// The same, with what is around the text: files that it includes, values of its variables.
-///
-/// # Errors
-/// As [`read_text`], or an included file cannot be read.
-pub fn read_text_in(
-    text: &str,
-    file: &str,
-    around: &mut Surroundings<'_>,
-) -> Result<Text, OptionsError> {
-    let place = |error: OptionsError| OptionsError {
-        place: format!("{}: ", file.escape_debug()),
-        ..error
-    };
-    let first = text
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty() && !line.starts_with(['#', ';']));
-    // A prompt of root looks like a comment.
-    let prompted = || {
-        text.lines()
-            .any(|line| line.trim_start().starts_with("# ") && line.contains("fio "))
-    };
-    match first {
-        None if prompted() => {
-            let known = &around.set;
-            read_commands(text, known)
-                .map(Text::Commands)
-                .map_err(place)
-        }
-        None => Err(place(OptionsError::new(
-            "it is empty: expected a job file of fio or a command line",
-        ))),
-        Some(line) if line.starts_with('{') => Err(place(OptionsError::new(
-            "this looks like a result of fio: `assay import` reads those",
-        ))),
-        Some(line) if is_section(line) => {
-            let mut notes = Vec::new();
-            let jobs = job_file_in(text, file, around, &mut notes)?;
-            Ok(Text::JobFile(jobs, notes))
-        }
-        Some(_) => {
-            let known = &around.set;
-            read_commands(text, known)
-                .map(Text::Commands)
-                .map_err(place)
-        }
-    }
-}
-
-/// Whether a line begins a section of a job file, and no test or prompt of a shell.
-fn is_section(line: &str) -> bool {
-    line.starts_with('[')
-        && !line.starts_with("[[ ")
-        && !line.starts_with("[ ")
-        && !line.contains("]#")
-        && !line.contains("]$")
 }
 
 /// Every option that fio 3.33 knows (`--cmdhelp=all`, `--enghelp`), one a line, with some of newer

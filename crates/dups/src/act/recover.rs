@@ -37,11 +37,12 @@ pub fn recover(journal: &Path) -> Result<Undone, Error> {
     undone.interrupted = undoing;
     let mut finder = undo::Finder::default();
     for (number, entry) in entries {
-        if undoing && entry.state == State::Done {
-            if let Err(why) = finder.tidy(&entry) {
-                let path = entry.step.remove.path.clone();
-                undone.refused.push(Refusal { path, why });
-            }
+        if undoing
+            && entry.state == State::Done
+            && let Err(why) = finder.tidy(&entry)
+        {
+            let path = entry.step.remove.path.clone();
+            undone.refused.push(Refusal { path, why });
         }
         if entry.state != State::Open {
             continue;

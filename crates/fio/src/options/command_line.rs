@@ -5,6 +5,7 @@ use super::shell::UNKNOWN;
 use super::{JobOptions, OptionsError, Source, canonical, is_flag};
 use assay_model::secrets;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Options of fio itself that take a value in the next word (`fio --help`, 3.33).
 const OWN_WITH_VALUE: [&str; 22] = [
@@ -58,7 +59,7 @@ pub struct Invocation {
     /// Variables that are set for it, which its job files may name.
     pub environment: BTreeMap<String, String>,
     /// Files that the text around it writes, by name: its job files may be among them.
-    pub files: BTreeMap<String, String>,
+    pub files: Arc<BTreeMap<String, String>>,
     /// Its standard input, which is a job file where it is named `-`.
     pub input: Option<String>,
     /// What was chosen for it of loops and branches: `NAME=VALUE …`.
@@ -78,6 +79,8 @@ pub struct Commands {
     pub notes: Vec<String>,
     /// Whether fio is called without any job, as in `fio --version`.
     pub without_job: bool,
+    /// Calls that were noted: a loop may run the same one again and again.
+    seen: BTreeSet<String>,
 }
 
 const NO_JOB: &str =
@@ -165,7 +168,7 @@ pub fn read_commands(
 #[derive(Clone, Default)]
 struct Given {
     chosen: Vec<(String, String)>,
-    files: BTreeMap<String, String>,
+    files: Arc<BTreeMap<String, String>>,
 }
 
 fn collect(
@@ -177,72 +180,117 @@ fn collect(
 ) -> Result<(), super::shell::Unclosed> {
     let script = super::shell::read(text, known)?;
     found.notes.extend(script.notes);
+    let mut files = given.files.as_ref().clone();
+    files.extend(script.files);
+    let mut around = Given {
+        chosen: Vec::new(),
+        files: Arc::new(files),
+    };
     for command in script.commands {
-        let mut chosen = given.chosen.clone();
-        chosen.extend(command.chosen);
-        let mut files = given.files.clone();
-        files.extend(script.files.clone());
-        match resolve(&command.words) {
-            Runs::Nothing => {}
-            Runs::Text(text) if depth < DEEPEST => {
-                let given = Given { chosen, files };
-                // The quotes of another shell need not be closed for this one.
-                let _ = collect(&text, &BTreeMap::new(), found, &given, depth + 1);
-            }
-            Runs::Text(_) => {}
+        around.chosen.clone_from(&given.chosen);
+        around.chosen.extend(command.chosen.iter().cloned());
+        let inner = match resolve(&command.words) {
+            Runs::Nothing => Vec::new(),
+            Runs::Text(text) => vec![text],
             Runs::Program(words, environment) => {
-                let at = words.iter().position(|word| is_fio(word));
-                // A variable that holds the program.
-                let named = words.first().is_some_and(|first| first.contains(UNKNOWN));
-                let at = at.or_else(|| (named && looks_like_fio(&words[1..])).then_some(0));
-                let is_call = match at {
-                    Some(0) => !is_no_job(&words[1..]),
-                    Some(at) => looks_like_a_job(&words[at + 1..]),
-                    None => false,
-                };
-                found.without_job |= at == Some(0) && !is_call;
-                let Some(at) = at.filter(|_| is_call) else {
-                    if at.is_none() {
-                        let shown: Vec<String> = words.iter().map(|word| told(word)).collect();
-                        if !found.others.contains(&shown) {
-                            found.others.push(shown);
-                        }
-                    }
-                    continue;
-                };
-                let mut mended = Vec::new();
-                // A continuation that lost its line break leaves an escaped blank before the next word.
-                let arguments = words[at + 1..].iter().map(|word| word.trim().to_owned());
-                let arguments: Vec<String> = arguments
-                    .filter(|word| !word.is_empty() && word != "\\")
-                    .collect();
-                match invocation(&arguments, &mut mended) {
-                    Ok(mut call) => {
-                        let all = command.environment.into_iter().chain(environment);
-                        call.environment = all.collect();
-                        call.files = files;
-                        call.input = command.input;
-                        let chosen: Vec<String> = chosen
-                            .iter()
-                            .map(|(name, value)| format!("{}={}", name.escape_debug(), told(value)))
-                            .collect();
-                        for job in &mut call.jobs {
-                            job.chosen = chosen.join(" ");
-                        }
-                        call.chosen = chosen.join(" ");
-                        found.notes.append(&mut mended);
-                        found.calls.push(call);
-                    }
-                    Err(error) => {
-                        if !found.unread.contains(&error) {
-                            found.unread.push(error);
-                        }
-                    }
-                }
+                let environment = command.environment.into_iter().chain(environment);
+                let what = (words, environment.collect(), command.input);
+                take_program(what, found, &around)
             }
+        };
+        for text in inner.iter().filter(|_| depth < DEEPEST) {
+            // The quotes of another shell need not be closed for this one.
+            let _ = collect(text, &BTreeMap::new(), found, &around, depth + 1);
         }
     }
     Ok(())
+}
+
+/// A program with its words, what is set for it, and its standard input.
+type Program = (Vec<String>, BTreeMap<String, String>, Option<String>);
+
+/// Notes a call of fio, or another program; returns texts in it that another shell reads.
+fn take_program(
+    (words, environment, input): Program,
+    found: &mut Commands,
+    around: &Given,
+) -> Vec<String> {
+    let at = words.iter().position(|word| is_fio(word));
+    // A variable that holds the program.
+    let named = words.first().is_some_and(|first| first.contains(UNKNOWN));
+    let at = at.or_else(|| (named && looks_like_fio(&words[1..])).then_some(0));
+    let is_call = match at {
+        Some(0) => !is_no_job(&words[1..]),
+        Some(at) => looks_like_a_job(&words[at + 1..]),
+        None => false,
+    };
+    found.without_job |= at == Some(0) && !is_call;
+    let Some(at) = at.filter(|_| is_call) else {
+        let inner = texts_within(&words);
+        let shown: Vec<String> = words.iter().map(|word| told(word)).collect();
+        if inner.is_empty() && at.is_none() && !found.others.contains(&shown) {
+            found.others.push(shown);
+        }
+        return inner;
+    };
+    let mut mended = Vec::new();
+    // A continuation that lost its line break leaves an escaped blank before the next word.
+    let arguments = words[at + 1..].iter().map(|word| word.trim().to_owned());
+    let arguments: Vec<String> = arguments
+        .filter(|word| !word.is_empty() && word != "\\")
+        .collect();
+    match invocation(&arguments, &mut mended) {
+        Ok(call)
+            if found
+                .seen
+                .insert(format!("{call:?} {environment:?} {input:?}")) =>
+        {
+            let chosen: Vec<String> = around
+                .chosen
+                .iter()
+                .map(|(name, value)| format!("{}={}", name.escape_debug(), told(value)))
+                .collect();
+            let chosen = chosen.join(" ");
+            let mut call = Invocation {
+                environment,
+                input,
+                files: around.files.clone(),
+                chosen: chosen.clone(),
+                ..call
+            };
+            call.jobs
+                .iter_mut()
+                .for_each(|job| job.chosen.clone_from(&chosen));
+            found.notes.append(&mut mended);
+            found.calls.push(call);
+        }
+        Ok(_) => {}
+        Err(error) if !found.unread.contains(&error) => found.unread.push(error),
+        Err(_) => {}
+    }
+    Vec::new()
+}
+
+/// Texts among the words of a program that is not known, such as a function of another file: what stands
+/// behind `eval`, and quoted words that begin with a call of fio.
+fn texts_within(words: &[String]) -> Vec<String> {
+    if let Some(at) = words.iter().position(|word| word == "eval") {
+        return vec![words[at + 1..].join(" ")];
+    }
+    let begins = |word: &&String| {
+        let script = super::shell::read(word, &BTreeMap::new()).unwrap_or_default();
+        let first = script
+            .commands
+            .first()
+            .map(|command| resolve(&command.words));
+        matches!(first, Some(Runs::Program(words, _))
+            if words.first().is_some_and(|first| is_fio(first)) && looks_like_a_job(&words[1..]))
+    };
+    let quoted = words
+        .iter()
+        .skip(1)
+        .filter(|word| word.contains("fio ") && word.contains(' '));
+    quoted.filter(begins).cloned().collect()
 }
 
 /// Reads one call of fio that a shell has already split into words.

@@ -149,7 +149,7 @@ pub fn job_file_in(
                 done.finish(&mut global, &mut jobs, &at)?;
             }
             section = Some(Section {
-                name: name.to_owned(),
+                name: name.replace(UNKNOWN, "$…"),
                 line: number,
                 options: Vec::new(),
             });

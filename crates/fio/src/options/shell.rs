@@ -9,6 +9,7 @@ mod expand;
 mod lexer;
 mod parse;
 mod run;
+mod words;
 
 pub(super) use lexer::Unclosed;
 pub(super) use run::read;

@@ -13,7 +13,29 @@ pub(super) enum Value {
     List(Vec<String>),
 }
 
+/// Longest text of a variable or a word: `A=$A$A` doubles with every turn of a loop.
+pub(super) const LONGEST: usize = 64 * 1024;
+/// Most substitutions within one another.
+const DEEPEST: usize = 16;
+
+/// Whether a text has so many substitutions that they may lie deeply within one another.
+fn is_deep(text: &str) -> bool {
+    text.matches("${").count() + text.matches("$(").count() > DEEPEST
+}
+
 impl Value {
+    /// The value, or unknown when it is too long.
+    fn bounded(self) -> Self {
+        let length = match &self {
+            Self::Text(text) => text.len(),
+            Self::List(list) => list.iter().map(|one| one.len() + 1).sum(),
+        };
+        match length > LONGEST {
+            true => Self::unknown(),
+            false => self,
+        }
+    }
+
     pub fn unknown() -> Self {
         Self::Text(UNKNOWN.to_string())
     }
@@ -54,7 +76,8 @@ impl Scope {
 
     /// Replaces the values of a variable.
     pub fn set(&mut self, name: &str, value: Value) {
-        self.variables.insert(name.to_owned(), vec![value]);
+        self.variables
+            .insert(name.to_owned(), vec![value.bounded()]);
     }
 
     /// Adds to a variable, as `NAME+=` does.
@@ -107,7 +130,16 @@ impl Scope {
 pub(super) fn fields(word: &Word, scope: &Scope, commands: &mut dyn Commands) -> Vec<String> {
     let mut done: Vec<String> = Vec::new();
     let mut current: Option<String> = None;
+    let mut length = 0;
     for part in word {
+        let known = current.as_ref().map_or(0, String::len);
+        length = done
+            .last()
+            .map_or(known, |last| last.len().max(known))
+            .max(length);
+        if length > LONGEST || done.len() > LONGEST {
+            return vec![UNKNOWN.to_string()];
+        }
         match part {
             Part::Text(text, _) => current.get_or_insert_default().push_str(text),
             Part::Array(_) => {}
@@ -217,7 +249,10 @@ fn variable(name: &str, rest: &str, scope: &Scope, commands: &mut dyn Commands) 
     if !is_name(name) && name.parse::<usize>().is_err() {
         return unknown();
     }
-    let mut filled = |default: &str| text(&word_of(default, false), scope, commands);
+    let mut filled = |default: &str| match is_deep(default) {
+        true => UNKNOWN.to_string(),
+        false => text(&word_of(default, false), scope, commands),
+    };
     let set = known.clone().filter(|value| !value.is_empty());
     match rest {
         "" | "[@]" | "[*]" => known.unwrap_or_else(unknown),
@@ -255,6 +290,9 @@ fn variable(name: &str, rest: &str, scope: &Scope, commands: &mut dyn Commands) 
 
 /// The value of a sum where all of it is known.
 fn arithmetic(sum: &str, scope: &Scope, commands: &mut dyn Commands) -> String {
+    if is_deep(sum) {
+        return UNKNOWN.to_string();
+    }
     let filled = text(&word_of(sum, false), scope, commands);
     let mut named = String::new();
     let mut word = String::new();

@@ -55,6 +55,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Unclosed> {
         at: 0,
         out: Vec::new(),
         waiting: Vec::new(),
+        searched: 0,
     }
     .run()
 }
@@ -66,6 +67,7 @@ pub(super) fn word_of(text: &str, quoted: bool) -> Word {
         at: 0,
         out: Vec::new(),
         waiting: Vec::new(),
+        searched: 0,
     };
     let mut word = Word::new();
     while let Some(c) = lexer.peek(0) {
@@ -104,7 +106,12 @@ struct Lexer {
     /// Here-documents whose text begins on the next line: where their token is, the word that ends them,
     /// whether variables are filled in, whether tabs before them are cut.
     waiting: Vec<(usize, String, bool, bool)>,
+    /// Characters looked at in search of an end that may not be there.
+    searched: usize,
 }
+
+/// Most characters that are searched again for ends, for each character of the text.
+const MOST_SEARCHED: usize = 16;
 
 fn push(word: &mut Word, c: char, quoted: Quoted) {
     match word.last_mut() {
@@ -201,9 +208,11 @@ impl Lexer {
 
     /// `(( … ))` as a command: nothing is run in it.
     fn skip_arithmetic(&mut self) -> bool {
+        // It ends on its own line.
         let rest = &self.chars[self.at..];
-        let end = rest.windows(2).position(|pair| pair == [')', ')']);
-        match end.filter(|end| !rest[..*end].contains(&'\n')) {
+        let line = rest.iter().take(512).take_while(|c| **c != '\n').count();
+        let end = rest[..line].windows(2).position(|pair| pair == [')', ')']);
+        match end {
             Some(end) => {
                 self.at += end + 2;
                 self.out.push(Token::End);
@@ -415,10 +424,18 @@ impl Lexer {
         (!name.is_empty()).then(|| Part::Variable(name, String::new(), quoted))
     }
 
+    /// Whether ends are still searched for: a text of openings alone would take forever.
+    fn may_search(&self) -> bool {
+        self.searched <= self.chars.len().saturating_mul(MOST_SEARCHED)
+    }
+
     fn until(&mut self, end: char) -> Option<String> {
-        let rest = &self.chars[self.at..];
-        let length = rest.iter().position(|c| *c == end)?;
-        let text = rest[..length].iter().collect();
+        let length = self.chars[self.at..].iter().position(|c| *c == end);
+        let Some(length) = length.filter(|_| self.may_search()) else {
+            self.searched += self.chars.len() - self.at;
+            return None;
+        };
+        let text = self.chars[self.at..self.at + length].iter().collect();
         self.at += length + 1;
         Some(text)
     }
@@ -426,8 +443,14 @@ impl Lexer {
     /// The text between a bracket, at which this stands, and the one that closes it.
     fn balanced(&mut self, open: char, close: char) -> Option<String> {
         let (mut depth, mut quote, mut at) = (0_u32, None, self.at);
+        if !self.may_search() {
+            return None;
+        }
         loop {
-            let c = *self.chars.get(at)?;
+            let Some(c) = self.chars.get(at).copied() else {
+                self.searched += at - self.at;
+                return None;
+            };
             match (quote, c) {
                 (_, '\\') if quote != Some('\'') => at += 1,
                 (Some(mark), c) if c == mark => quote = None,

@@ -114,6 +114,16 @@ impl Parser<'_> {
 
     /// One command; none at a word that ends a block which nobody waits for.
     fn command(&mut self) -> Option<Node> {
+        if self.depth >= DEEPEST {
+            return None;
+        }
+        self.depth += 1;
+        let node = self.any_command();
+        self.depth -= 1;
+        node
+    }
+
+    fn any_command(&mut self) -> Option<Node> {
         match self.here() {
             Some("if") => {
                 self.at += 1;

@@ -3,6 +3,7 @@
 use super::expand::{Commands, Scope, Value, assigned, fields, text};
 use super::lexer::{Part, Unclosed, Word, tokens, word_of};
 use super::parse::{Node, Simple, parse};
+use super::words::{assignment, braces, divide, tee, ways};
 use super::{UNKNOWN, is_name};
 use std::collections::BTreeMap;
 
@@ -30,13 +31,14 @@ pub(in crate::options) struct Script {
     pub notes: Vec<String>,
 }
 
-/// Most values of one loop, most ways to choose branches, most commands, deepest call.
-const MOST_VALUES: usize = 64;
-const MOST_WAYS: usize = 16;
+/// Most values of one loop, most commands, deepest call.
+pub(super) const MOST_VALUES: usize = 64;
 const MOST_COMMANDS: usize = 4096;
 const DEEPEST: usize = 12;
+/// Most bytes of a file that a script writes.
+const MOST_WRITTEN: usize = 1 << 20;
 /// Most steps in all: loops within functions within loops multiply.
-const MOST_STEPS: usize = 20_000;
+const MOST_STEPS: usize = 5_000;
 
 /// Reads a script; `known` are variables that are set from outside.
 ///
@@ -79,15 +81,16 @@ impl Commands for Runner {
         };
         let nodes = parse(&tokens);
         let mut scope = scope.clone();
-        if let [Node::Simple(simple)] = nodes.as_slice()
-            && let Some(printed) = self.printed(simple, &scope)
-        {
-            return printed.trim_end_matches('\n').to_owned();
-        }
         self.depth += 1;
-        self.nodes(&nodes, &mut scope);
+        let printed = match nodes.as_slice() {
+            [Node::Simple(simple)] => self.printed(simple, &scope),
+            _ => None,
+        };
+        if printed.is_none() {
+            self.nodes(&nodes, &mut scope);
+        }
         self.depth -= 1;
-        unknown
+        printed.map_or(unknown, |printed| printed.trim_end_matches('\n').to_owned())
     }
 }
 
@@ -218,7 +221,9 @@ impl Runner {
                 if !append {
                     known.clear();
                 }
-                known.push_str(&printed);
+                if known.len() + printed.len() <= MOST_WRITTEN {
+                    known.push_str(&printed);
+                }
             }
         }
         let input = self.here(simple, scope).or(input);
@@ -414,113 +419,5 @@ impl Runner {
             }
             _ => None,
         }
-    }
-}
-
-/// The file that `tee` writes.
-fn tee(command: &Command) -> Option<String> {
-    let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
-    let at = words
-        .iter()
-        .position(|word| *word == "tee")
-        .filter(|at| *at <= 1)?;
-    let mut names = words[at + 1..].iter().filter(|word| !word.starts_with('-'));
-    names.next().map(|name| (*name).to_owned())
-}
-
-/// Ways to choose the values of variables that may hold several.
-fn ways(words: &[Word], scope: &Scope) -> Vec<Scope> {
-    let mut all = vec![scope.clone()];
-    let names = words.iter().flatten().filter_map(|part| match part {
-        Part::Variable(name, _, _) => Some(name),
-        _ => None,
-    });
-    let mut seen: Vec<&String> = Vec::new();
-    for name in names {
-        let Some(values) = scope.variables.get(name).filter(|values| values.len() > 1) else {
-            continue;
-        };
-        if seen.contains(&name) {
-            continue;
-        }
-        seen.push(name);
-        if all.len() * values.len() > MOST_WAYS {
-            all.iter_mut()
-                .for_each(|way| way.set(name, Value::unknown()));
-            continue;
-        }
-        all = all
-            .into_iter()
-            .flat_map(|way| {
-                values.iter().map(move |value| {
-                    let mut way = way.clone();
-                    way.set(name, value.clone());
-                    if let Value::Text(text) = value
-                        && !text.contains(UNKNOWN)
-                    {
-                        way.loops.push((name.clone(), text.clone()));
-                    }
-                    way
-                })
-            })
-            .collect();
-    }
-    all
-}
-
-/// `NAME=VALUE` and `NAME+=VALUE`: the name, whether it adds, the value.
-fn assignment(word: &Word) -> Option<(String, bool, Word)> {
-    let [Part::Text(first, false), rest @ ..] = word.as_slice() else {
-        return None;
-    };
-    let (name, value) = first.split_once('=')?;
-    let adds = name.ends_with('+');
-    let name = name.strip_suffix('+').unwrap_or(name);
-    if !is_name(name) {
-        return None;
-    }
-    let mut word: Word = Vec::new();
-    if !value.is_empty() {
-        word.push(Part::Text(value.to_owned(), false));
-    }
-    word.extend(rest.iter().cloned());
-    Some((name.to_owned(), adds, word))
-}
-
-/// The assignments before a command, and its words.
-fn divide(words: &[Word]) -> (Vec<(String, bool, Word)>, &[Word]) {
-    let before: Vec<_> = words.iter().map_while(assignment).collect();
-    let rest = &words[before.len()..];
-    (before, rest)
-}
-
-/// `{1..4}` and `{a,b}` alone in an unquoted word; any other word is itself.
-fn braces(field: &str, word: &Word) -> Vec<String> {
-    let whole = vec![field.to_owned()];
-    let unquoted = matches!(word.as_slice(), [Part::Text(_, false)]);
-    let inner = field
-        .strip_prefix('{')
-        .and_then(|rest| rest.strip_suffix('}'));
-    let Some(inner) = inner.filter(|_| unquoted) else {
-        return whole;
-    };
-    if let Some((from, to)) = inner.split_once("..") {
-        let (to, step) = to.split_once("..").unwrap_or((to, "1"));
-        let (Ok(from), Ok(to), Ok(step)) = (
-            from.parse::<u64>(),
-            to.parse::<u64>(),
-            step.parse::<usize>(),
-        ) else {
-            return whole;
-        };
-        let all = (from.min(to)..=from.max(to)).step_by(step.max(1));
-        return all
-            .take(MOST_VALUES * 2)
-            .map(|value| value.to_string())
-            .collect();
-    }
-    match inner.contains(',') {
-        true => inner.split(',').map(str::to_owned).collect(),
-        false => whole,
     }
 }

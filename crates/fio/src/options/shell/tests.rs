@@ -151,5 +151,26 @@ fn broken_ones_do_no_harm() {
     ] {
         let _ = read(text, &BTreeMap::new());
     }
+    let many = |text: &str| text.repeat(4_000);
+    for text in [
+        many("$("),
+        many("${"),
+        many("${a:-") + &many("}"),
+        many("$(echo ") + &many(")"),
+        many("$(("),
+        many("(("),
+        many("("),
+        many("`"),
+        many("! "),
+        many("function f "),
+        many("if "),
+        many("for i in 1 2; do "),
+        many("f() { "),
+        "A=x; for i in {1..64}; do A=$A$A; done; c $A".to_owned(),
+        format!("A={}; c {}", "x".repeat(60_000), many("$A")),
+        "f() { f; f; }; f".to_owned(),
+    ] {
+        let _ = read(&text, &BTreeMap::new());
+    }
     assert!(read("c 'open", &BTreeMap::new()).is_err());
 }
