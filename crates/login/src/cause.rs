@@ -1,8 +1,12 @@
-//! What is likely to make a part wait. What was seen on this machine comes with its place; what is known
-//! to make this part wait elsewhere is named as what to look at.
+//! Why the parts of logins take as long as they take. A cause is named only with evidence of its own
+//! seconds: a process that was seen, a line that was timed, an address that did not answer. Time without
+//! evidence stays "not explained". How a process is named is in `naming`, why a login failed in `failure`.
 
-use crate::Part;
+mod naming;
+
 use crate::startup::Line;
+use crate::{Login, Part, is_wait};
+use assay_model::Nanos;
 use serde::Serialize;
 
 /// What a login is made to.
@@ -18,375 +22,380 @@ pub enum Kind {
     Http,
 }
 
+/// A line of a PAM stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PamLine {
+    /// `auth`, `account`, `session` or `password`.
+    pub kind: String,
+    /// The module, without `.so`.
+    pub module: String,
+    /// What follows the module.
+    pub arguments: Vec<String>,
+    /// `FILE:LINE`.
+    pub place: String,
+}
+
 /// What is known of this machine, and of the server where that is this machine. None: it could not be
 /// read, or it is another machine's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     /// Services of `hosts:` in nsswitch.conf here, with its place.
     pub hosts: Option<(String, String)>,
-    /// Name servers of resolv.conf here.
-    pub name_servers: Option<Vec<String>>,
-    /// Keyword and value of the server's effective configuration, as `sshd -T` says them.
+    /// Keyword and value of the server's effective configuration, as `sshd -T` prints it.
     pub sshd: Option<Vec<(String, String)>>,
-    /// Modules of the service's PAM stack on the server, each with its place.
-    pub pam: Option<Vec<(String, String)>>,
-    /// Services of `passwd:` on the server, with its place.
-    pub passwd: Option<(String, String)>,
+    /// The service's PAM stack on the server.
+    pub pam: Option<Vec<PamLine>>,
     /// File system of the user's home there.
     pub home: Option<String>,
     /// Dovecot's passdb drivers in their order, each with its place.
     pub passdbs: Option<Vec<(String, String)>>,
+    /// Restrictions of Postfix that sleep before the greeting, as `postconf -n` prints them.
+    pub sleeps: Vec<String>,
     /// Lines of start-up files that took long.
     pub startup: Vec<Line>,
+    /// Whether the server runs here, and whether its processes were watched.
+    pub is_here: bool,
+    /// See `is_here`.
+    pub is_watched: bool,
+    /// Connections that had not logged in, and how many the server lets in, as sshd writes them into its title.
+    pub startups: Option<(u32, u32)>,
+    /// Whether the user who logs in exists on the server.
+    pub user_exists: Option<bool>,
 }
 
-/// Something that makes a part wait.
+impl Known {
+    /// Returns a keyword of the server's configuration; empty when it is not set.
+    #[must_use]
+    pub fn setting(&self, keyword: &str) -> Option<&str> {
+        let all = self.sshd.as_ref()?;
+        let found = all.iter().find(|(name, _)| name == keyword);
+        Some(found.map_or("", |(_, value)| value))
+    }
+}
+
+/// Something that makes logins wait.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Cause {
+    /// Its stable name.
+    pub id: String,
     /// What.
     pub what: String,
-    /// Where it was seen; none when it is only known to happen.
+    /// The evidence.
     pub seen: Option<String>,
     /// What to do, or to look at.
     pub then: String,
+    /// The time that it explains in a login: half of the logins have less.
+    pub took: Nanos,
+    /// The most in one login.
+    pub longest: Nanos,
+    /// In how many logins it was seen.
+    pub logins: usize,
+    /// The parts that wait for it.
+    pub parts: Vec<Part>,
 }
 
-fn seen(what: &str, place: &str, then: &str) -> Cause {
-    Cause {
+/// Time of a part for which there is no evidence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Unexplained {
+    /// The part.
+    pub part: Part,
+    /// How long; half of the logins have less.
+    pub took: Nanos,
+    /// What is known of it.
+    pub within: Option<String>,
+    /// How to find out.
+    pub then: String,
+}
+
+/// Everything that makes logins wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Explanation {
+    /// Causes, the one that takes most first.
+    pub causes: Vec<Cause>,
+    /// What has no evidence.
+    pub unexplained: Vec<Unexplained>,
+}
+
+/// A cause without its seconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Named {
+    id: &'static str,
+    what: String,
+    seen: String,
+    then: String,
+}
+
+fn named(id: &'static str, what: &str, seen: &str, then: &str) -> Named {
+    Named {
+        id,
         what: what.to_owned(),
-        seen: Some(place.to_owned()),
+        seen: seen.to_owned(),
         then: then.to_owned(),
     }
 }
 
-fn maybe(what: &str, then: &str) -> Cause {
-    Cause {
-        what: what.to_owned(),
-        seen: None,
-        then: then.to_owned(),
-    }
-}
+/// Causes that come and go with the load of the machine: only the median counts.
+const OF_LOAD: [&str; 4] = ["busy-machine", "client-cpu", "server-cpu", "key-exchange"];
+/// Of several small causes that add up to a wait, those that take this long are named.
+const SMALL: Nanos = Nanos(50_000_000);
 
-/// Modules that ask over the network, and what they ask.
-const REMOTE: [(&str, &str); 6] = [
-    ("pam_ldap", "an LDAP server"),
-    ("pam_krb5", "a Kerberos server"),
-    ("pam_winbind", "a domain controller"),
-    ("pam_sss", "sssd, and what is behind it"),
-    ("pam_radius", "a RADIUS server"),
-    ("pam_mysql", "a database"),
-];
-
-/// What is likely to make this part wait; what was seen comes first.
+/// Explains where the time of logins goes.
 #[must_use]
-pub fn causes(kind: Kind, part: &Part, known: &Known) -> Vec<Cause> {
-    let mut found = match (kind, part) {
-        (_, Part::Name) => names(known),
-        (_, Part::Tcp) => vec![maybe(
-            "an address of the host does not answer, or its first packets are dropped (each costs a second)",
-            "see the addresses that were tried, with `ssh -v` or `getent ahosts HOST`; check the firewall",
-        )],
-        (Kind::Ssh, Part::User) => user(known),
-        (Kind::Ssh, Part::Method(method)) => ssh_method(method, known),
-        (Kind::Ssh, Part::Session) => session(known),
-        (Kind::Ssh, Part::Prompt) => prompt(known),
-        (Kind::Ssh, Part::Banner | Part::KeyExchange) => vec![maybe(
-            "sshd waits for a CPU or for a free place (MaxStartups), or something between holds it back",
-            "log in many at once (--many), and look at sshd's log",
-        )],
-        (_, Part::Banner) => vec![maybe(
-            "the server looks the client's name up before it greets, or greets late on purpose (postscreen)",
-            "check the server's resolver",
-        )],
-        (Kind::Imap | Kind::Smtp, Part::Method(_)) => mail_login(known),
-        (Kind::Imap, Part::Session) => vec![maybe(
-            "the mailbox is large and its index is not up to date, or lies on a slow file system",
-            "measure the file system with `assay run quick DIRECTORY`",
-        )],
-        _ => Vec::new(),
-    };
-    found.sort_by_key(|cause| cause.seen.is_none());
-    found
-}
-
-fn names(known: &Known) -> Vec<Cause> {
-    let mut found = Vec::new();
-    if let Some((hosts, place)) = &known.hosts {
-        let at = |name: &str| {
-            hosts
-                .split_whitespace()
-                .position(|word| word.starts_with(name))
-        };
-        if let Some(mdns) = at("mdns")
-            && at("dns").is_none_or(|dns| mdns < dns)
-        {
-            found.push(seen(
-                &format!("names are asked of the whole network (mDNS) before DNS: {hosts}"),
-                place,
-                "write mdns4_minimal [NOTFOUND=return] or put mdns behind dns",
-            ));
-        }
-    }
-    if let Some(servers) = &known.name_servers
-        && servers.len() > 1
-    {
-        found.push(maybe(
-            &format!(
-                "the first of {} name servers does not answer, and each try costs 5 s",
-                servers.len()
-            ),
-            &format!("ask each by itself: dig @{} NAME", servers[0]),
-        ));
-    }
-    found.push(maybe(
-        "the resolver does not answer at once",
-        "time `getent ahosts HOST` against `getent ahosts ADDRESS`",
-    ));
-    found
-}
-
-fn user(known: &Known) -> Vec<Cause> {
-    let mut found = Vec::new();
-    match setting(known, "usedns") {
-        Some("yes") => found.push(seen(
-            "sshd looks the client's name up (UseDNS yes)",
-            "sshd -T",
-            "try it: assay trial ssh-usedns",
-        )),
-        Some(_) => {}
-        None => found.push(maybe(
-            "sshd looks the client's name up (UseDNS yes), and the resolver does not answer",
-            "on the server: `sshd -T | grep usedns`; `assay trial ssh-usedns` there",
-        )),
-    }
-    let far = ["sss", "ldap", "winbind", "nis"];
-    match &known.passwd {
-        Some((services, place)) => {
-            if services.split_whitespace().any(|word| far.contains(&word)) {
-                found.push(seen(
-                    &format!("users are looked up elsewhere: passwd: {services}"),
-                    place,
-                    "time `getent passwd USER` there",
-                ));
+pub fn explain(kind: Kind, logins: &[Login], known: &Known) -> Explanation {
+    let mut causes: Vec<Gathered> = Vec::new();
+    let mut rests: Vec<(Part, Vec<u64>)> = Vec::new();
+    for (index, login) in logins.iter().enumerate() {
+        for phase in &login.phases {
+            let (found, rest) = explain_part(kind, &phase.part, phase.took, login, known);
+            for (cause, took) in found {
+                let same =
+                    |other: &Gathered| other.cause.id == cause.id && other.cause.what == cause.what;
+                let at = causes.iter().position(same).unwrap_or_else(|| {
+                    causes.push(Gathered {
+                        cause,
+                        times: vec![0; logins.len()],
+                        parts: Vec::new(),
+                    });
+                    causes.len() - 1
+                });
+                causes[at].add(index, &phase.part, took);
             }
-        }
-        None => found.push(maybe(
-            "the user is looked up over the network (sssd, LDAP, winbind)",
-            "on the server: time `getent passwd USER`",
-        )),
-    }
-    found
-}
-
-fn ssh_method(method: &str, known: &Known) -> Vec<Cause> {
-    if method.starts_with("gssapi") {
-        return vec![seen(
-            "the client tries Kerberos first (GSSAPIAuthentication yes)",
-            "ssh -v",
-            "try it: assay trial ssh-gssapi; without Kerberos set GSSAPIAuthentication no",
-        )];
-    }
-    let mut found = home(known);
-    if method == "publickey" {
-        match setting(known, "authorizedkeyscommand") {
-            Some("none" | "") => {}
-            Some(command) => found.push(seen(
-                &format!("sshd starts a program for each login: {command}"),
-                "sshd -T",
-                "time it by hand as AuthorizedKeysCommandUser",
-            )),
-            None => found.push(maybe(
-                "many keys are offered, a key asks for a touch or an agent that is far away, or the server \
-                 starts an AuthorizedKeysCommand",
-                "`ssh-add -l`; offer one key with IdentitiesOnly yes",
-            )),
-        }
-    } else {
-        found.extend(pam(known));
-    }
-    found
-}
-
-fn session(known: &Known) -> Vec<Cause> {
-    let mut found = home(known);
-    found.extend(pam(known));
-    if let Some(modules) = &known.pam {
-        for (module, place) in modules {
-            match module.as_str() {
-                "pam_systemd" => found.push(seen(
-                    "pam_systemd asks systemd-logind for a session, over D-Bus",
-                    place,
-                    "`systemctl status systemd-logind dbus`: it waits 25 s when one of them hangs; see assay \
-                     advice pam-systemd-off before taking it out",
-                )),
-                "pam_motd" => found.push(seen(
-                    "pam_motd runs the programs of /etc/update-motd.d",
-                    place,
-                    "time them: run-parts --test /etc/update-motd.d",
-                )),
-                "pam_mkhomedir" => found.push(seen("pam_mkhomedir makes the home", place, "")),
-                _ => {}
+            match rests.iter_mut().find(|(part, _)| *part == phase.part) {
+                Some((_, times)) => times.push(rest.0),
+                None => rests.push((phase.part.clone(), vec![rest.0])),
             }
         }
     }
-    if known.pam.is_none() {
-        found.push(maybe(
-            "a PAM module of the session waits: pam_systemd for D-Bus, pam_motd for its programs",
-            "on the server: `journalctl -u ssh`, /etc/pam.d/sshd",
-        ));
-    }
-    found.push(maybe(
-        "a start-up file that the shell reads without a terminal, too, such as .bashrc before its first line \
-         that asks for one",
-        "look at the lines of start-up files",
-    ));
-    found
-}
-
-fn prompt(known: &Known) -> Vec<Cause> {
-    let lines = known.startup.iter().map(|line| {
-        let then = "run that command by hand; a tool that waits for a lock names its file";
-        seen(
-            &format!("`{}` took {}", line.command, line.took),
-            &line.place,
+    let whole = Nanos(median(logins.iter().map(|login| login.total().0).collect()));
+    let causes = causes.into_iter().map(Gathered::finish);
+    let unexplained = rests.into_iter().filter_map(|(part, times)| {
+        let took = Nanos(median(times));
+        let (within, then) = naming::how_to_find_out(kind, &part, logins, known);
+        is_wait(took, whole).then_some(Unexplained {
+            part,
+            took,
+            within,
             then,
-        )
+        })
     });
-    let mut found: Vec<Cause> = lines.collect();
-    found.extend(home(known));
-    if found.is_empty() {
-        found.push(maybe(
-            "a start-up file of the shell (.profile, .bashrc, /etc/profile.d) waits for something",
-            "run `bash -lixc exit` there and see where it stops",
-        ));
+    Explanation {
+        causes: choose(causes.collect(), whole),
+        unexplained: unexplained.collect(),
     }
-    found
 }
 
-fn home(known: &Known) -> Vec<Cause> {
-    let far = [
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "fuse.sshfs",
-        "autofs",
-        "afs",
-        "ceph",
-    ];
-    let home = known.home.as_deref().filter(|fs| far.contains(fs));
-    let cause = home.map(|fs| {
-        seen(
-            &format!("the home is on {fs}: keys and start-up files are read over the network"),
-            "findmnt",
-            "time `cat ~/.bashrc` there",
-        )
-    });
-    cause.into_iter().collect()
+/// A cause over all logins.
+struct Gathered {
+    cause: Named,
+    /// Time in each login.
+    times: Vec<u64>,
+    /// Time in each part.
+    parts: Vec<(Part, u64)>,
 }
 
-fn pam(known: &Known) -> Vec<Cause> {
-    let modules = known.pam.iter().flatten();
-    let asks = modules.filter_map(|(module, place)| {
-        let (_, whom) = REMOTE.iter().find(|(name, _)| module.starts_with(name))?;
-        Some(seen(
-            &format!("{module} asks {whom}"),
-            place,
-            "see whether it answers, and in which order PAM asks",
-        ))
-    });
-    asks.collect()
-}
-
-fn mail_login(known: &Known) -> Vec<Cause> {
-    let mut found = pam(known);
-    if let Some(passdbs) = &known.passdbs
-        && let Some(at) = passdbs.iter().position(|(driver, _)| driver == "pam")
-        && passdbs.len() > at + 1
-    {
-        found.push(seen(
-            "PAM is asked before the other users' database, and waits after each refusal",
-            &passdbs[at].1,
-            "try it: assay trial dovecot-pam-order",
-        ));
+impl Gathered {
+    fn add(&mut self, login: usize, part: &Part, took: Nanos) {
+        self.times[login] += took.0;
+        match self.parts.iter_mut().find(|(other, _)| other == part) {
+            Some((_, time)) => *time += took.0,
+            None => self.parts.push((part.clone(), took.0)),
+        }
     }
-    if known.passdbs.is_none() {
-        found.push(maybe(
-            "the password is asked of PAM first, which waits after a refusal, or of a database far away",
-            "on the server: `doveconf -n`, `postconf -n`",
-        ));
+
+    fn finish(self) -> Cause {
+        Cause {
+            id: self.cause.id.to_owned(),
+            what: self.cause.what,
+            seen: Some(self.cause.seen),
+            then: self.cause.then,
+            took: Nanos(median(self.times.clone())),
+            longest: Nanos(self.times.iter().copied().max().unwrap_or(0)),
+            logins: self.times.iter().filter(|time| **time > 0).count(),
+            parts: main_parts(self.parts),
+        }
     }
-    found
 }
 
-fn setting<'a>(known: &'a Known, keyword: &str) -> Option<&'a str> {
-    let all = known.sshd.as_ref()?;
-    let found = all.iter().find(|(name, _)| name == keyword);
-    Some(found.map_or("", |(_, value)| value))
+/// Returns the parts in which a cause takes a tenth of its time or more: a look at the processes is late by
+/// up to its interval, so a little of it may fall into the part before.
+fn main_parts(parts: Vec<(Part, u64)>) -> Vec<Part> {
+    let all: u64 = parts.iter().map(|(_, time)| time).sum();
+    let main = parts.into_iter().filter(|(_, time)| time * 10 >= all);
+    main.map(|(part, _)| part).collect()
+}
+
+/// Chooses the causes that matter: each that is a wait by itself; else small ones that add up to a wait.
+fn choose(all: Vec<Cause>, whole: Nanos) -> Vec<Cause> {
+    let counts = |cause: &Cause| {
+        let took = match OF_LOAD.contains(&&cause.id[..]) {
+            true => cause.took,
+            false => cause.took.max(cause.longest),
+        };
+        is_wait(took, whole)
+    };
+    let (mut chosen, mut small): (Vec<Cause>, Vec<Cause>) = all.into_iter().partition(counts);
+    small.retain(|cause| cause.took >= SMALL && !OF_LOAD.contains(&&cause.id[..]));
+    let together = Nanos(small.iter().map(|cause| cause.took.0).sum());
+    if is_wait(together, whole) {
+        chosen.extend(small);
+    }
+    chosen.sort_by_key(|cause| std::cmp::Reverse(cause.took.max(cause.longest)));
+    chosen
+}
+
+/// Returns the lower median.
+fn median(mut times: Vec<u64>) -> u64 {
+    times.sort_unstable();
+    match times.len() {
+        0 => 0,
+        length => times[(length - 1) / 2],
+    }
+}
+
+/// Explains a part of one login: each cause with its time, and the time without a cause.
+fn explain_part(
+    kind: Kind,
+    part: &Part,
+    took: Nanos,
+    login: &Login,
+    known: &Known,
+) -> (Vec<(Named, Nanos)>, Nanos) {
+    let mut rest = took.0;
+    let mut found = Vec::new();
+    let lines: Vec<&Line> = known
+        .startup
+        .iter()
+        .filter(|line| line.part == *part)
+        .collect();
+    let mut shares: Vec<_> = login
+        .shares
+        .iter()
+        .filter(|share| share.part == *part)
+        .collect();
+    shares.sort_by_key(|share| std::cmp::Reverse(share.took));
+    for share in shares {
+        // Lines that were timed say more than the shell that reads them.
+        if naming::is_users_shell(share) && !lines.is_empty() {
+            continue;
+        }
+        take(
+            &mut found,
+            naming::name(kind, share, login, known),
+            share.took.0,
+            &mut rest,
+        );
+    }
+    join_fail_delay(kind, part, took.0, &mut found, &mut rest);
+    for line in lines {
+        take(&mut found, naming::name_line(line), line.took.0, &mut rest);
+    }
+    match part {
+        Part::Tcp => {
+            for (address, time) in &login.clues.unanswered {
+                take(
+                    &mut found,
+                    naming::name_unanswered(address),
+                    time.0,
+                    &mut rest,
+                );
+            }
+        }
+        Part::Name if kind != Kind::Ssh => {
+            take(
+                &mut found,
+                naming::name_lookup(known, "getaddrinfo(3) was timed"),
+                rest,
+                &mut rest,
+            );
+        }
+        Part::Method(method) if method.starts_with("gssapi") => {
+            take(&mut found, naming::name_gssapi(), rest, &mut rest);
+        }
+        Part::Method(_) if login.clues.refused_keys.len() > 1 => {
+            let keys = &login.clues.refused_keys;
+            let all = keys.iter().map(|time| time.0).sum();
+            take(&mut found, naming::name_refused_keys(), all, &mut rest);
+        }
+        Part::Banner if matches!(kind, Kind::Imap | Kind::Smtp) => {
+            take(
+                &mut found,
+                naming::name_late_greeting(&login.clues, known),
+                rest,
+                &mut rest,
+            );
+        }
+        _ => {}
+    }
+    let distance = round_trip(login).0 * round_trips(part);
+    take(&mut found, naming::name_distance(), distance, &mut rest);
+    (found, Nanos(rest))
+}
+
+/// Enters a cause with as much of its time as is left of the part.
+fn take(found: &mut Vec<(Named, Nanos)>, cause: Named, time: u64, rest: &mut u64) {
+    let time = time.min(*rest);
+    if time > 0 {
+        *rest -= time;
+        found.push((cause, Nanos(time)));
+    }
+}
+
+/// A sleep is known to this much.
+const LATE: u64 = 40_000_000;
+
+/// Joins sshd's own sleep with the wait before it: sshd rounds the time of a request that it does not take up
+/// to a multiple (`ensure_minimum_time_since`), at most to twice of it. So a request that waits for a name
+/// server sleeps after it, and what made it wait explains both.
+fn join_fail_delay(
+    kind: Kind,
+    part: &Part,
+    took: u64,
+    found: &mut Vec<(Named, Nanos)>,
+    rest: &mut u64,
+) {
+    if kind != Kind::Ssh || !matches!(part, Part::User | Part::Method(_)) {
+        return;
+    }
+    let Some(at) = found
+        .iter()
+        .position(|(cause, _)| cause.id == "server-sleeps")
+    else {
+        return;
+    };
+    let slept = found[at].1.0;
+    if slept > took - slept + LATE {
+        return;
+    }
+    found.remove(at);
+    match found.iter_mut().max_by_key(|(_, time)| *time) {
+        Some((_, time)) if time.0 > *rest => time.0 += slept,
+        _ => *rest += slept,
+    }
+}
+
+/// Round trips that matter: shorter ones are this machine's or a neighbour's.
+const FAR: Nanos = Nanos(20_000_000);
+
+/// Returns the time to the server and back, at most: no part of one round trip is shorter.
+fn round_trip(login: &Login) -> Nanos {
+    let one = |part: &Part| matches!(part, Part::Tcp | Part::Banner | Part::User);
+    let parts = login.phases.iter().filter(|phase| one(&phase.part));
+    let times: Vec<u64> = parts.map(|phase| phase.took.0).collect();
+    match (times.len() >= 3, times.into_iter().min()) {
+        (true, Some(least)) if least >= FAR.0 => Nanos(least),
+        _ => Nanos(0),
+    }
+}
+
+/// Returns how often a part goes to the server and back, at least.
+fn round_trips(part: &Part) -> u64 {
+    match part {
+        Part::Tcp | Part::Banner | Part::User | Part::Tls | Part::Answer => 1,
+        Part::Method(_) | Part::Session => 2,
+        Part::KeyExchange => 3,
+        Part::Name | Part::Prompt => 0,
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use assay_model::Nanos;
-
-    fn first(kind: Kind, part: &Part, known: &Known) -> Cause {
-        causes(kind, part, known).remove(0)
-    }
-
-    #[test]
-    fn what_was_seen_comes_first_and_with_its_place() {
-        let place = || "/etc/x:3".to_owned();
-        let sshd = |name: &str, value: &str| Some(vec![(name.to_owned(), value.to_owned())]);
-        let known = Known {
-            hosts: Some(("files mdns4 dns".to_owned(), place())),
-            sshd: sshd("usedns", "yes"),
-            home: Some("nfs4".to_owned()),
-            pam: Some(vec![("pam_ldap.so".to_owned(), place())]),
-            passdbs: Some(vec![
-                ("pam".to_owned(), place()),
-                ("sql".to_owned(), place()),
-            ]),
-            startup: vec![Line {
-                place: "/root/.bashrc:7".to_owned(),
-                command: "lockfile".to_owned(),
-                took: Nanos(60_000_000_000),
-            }],
-            ..Known::default()
-        };
-        let method = |name: &str| Part::Method(name.to_owned());
-        for (kind, part, says) in [
-            (Kind::Ssh, Part::Name, "mDNS"),
-            (Kind::Ssh, Part::User, "UseDNS"),
-            (Kind::Ssh, method("gssapi-with-mic"), "Kerberos"),
-            (Kind::Ssh, method("publickey"), "nfs4"),
-            (Kind::Ssh, Part::Session, "nfs4"),
-            (Kind::Ssh, Part::Prompt, "lockfile"),
-            (Kind::Imap, method("LOGIN"), "LDAP"),
-        ] {
-            let cause = first(kind, &part, &known);
-            assert!(
-                cause.what.contains(says) && cause.seen.is_some(),
-                "{part:?}: {cause:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_in_order_is_no_cause() {
-        let known = Known {
-            hosts: Some(("files dns".to_owned(), String::new())),
-            name_servers: Some(vec!["192.0.2.1".to_owned()]),
-            sshd: Some(vec![("usedns".to_owned(), "no".to_owned())]),
-            passwd: Some(("files systemd".to_owned(), String::new())),
-            home: Some("ext4".to_owned()),
-            pam: Some(Vec::new()),
-            ..Known::default()
-        };
-        assert_eq!(causes(Kind::Ssh, &Part::User, &known), []);
-        for part in [Part::Name, Part::Session, Part::Prompt] {
-            let all = causes(Kind::Ssh, &part, &known);
-            assert!(all.iter().all(|cause| cause.seen.is_none()), "{all:?}");
-        }
-    }
-}
+mod tests;

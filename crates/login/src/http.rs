@@ -1,15 +1,42 @@
 //! One request over a connection of its own, such as the page behind a login.
 
-use crate::{Login, LoginError, Part};
+use crate::watch::{Prepared, Server};
+use crate::{Login, LoginError, Part, activity};
 use assay_http::{Exchange, Manner, ProbeError, Request, Tls, Url};
 use assay_model::Nanos;
 use std::time::{Duration, Instant};
 
-/// Asks once. `status` is that of a good answer.
+/// Asks once, while the processes of the server are watched. `status` is that of a good answer.
 ///
 /// # Errors
 /// There is no such answer, or not in time.
 pub fn login(
+    url: &Url,
+    tls: Option<&Tls>,
+    request: &Request,
+    status: u16,
+    server: &Server,
+    limit: Duration,
+    stop: &dyn Fn() -> bool,
+) -> Result<Login, LoginError> {
+    let watch = Prepared::new(server).start(None, Instant::now());
+    let mut ended = ask(url, tls, request, status, limit, stop);
+    let seen = watch.finish();
+    let login = match &mut ended {
+        Ok(login) => Some(login),
+        Err(LoginError::Refused { so_far, .. } | LoginError::TimedOut { so_far, .. }) => {
+            Some(&mut **so_far)
+        }
+        Err(_) => None,
+    };
+    if let Some(login) = login {
+        login.shares = activity::divide_among_parts(&seen, &login.phases);
+    }
+    ended
+}
+
+/// Asks once.
+fn ask(
     url: &Url,
     tls: Option<&Tls>,
     request: &Request,
@@ -20,6 +47,7 @@ pub fn login(
     let mut login = Login::default();
     let refused = |why: String, so_far: Login| LoginError::Refused {
         target: url.to_string(),
+        said: vec![why.clone()],
         why,
         so_far: Box::new(so_far),
     };
@@ -34,6 +62,7 @@ pub fn login(
     let mut last = None;
     let mut before = Instant::now();
     for address in addresses {
+        let tried = Instant::now();
         let mut exchange = Exchange::new(address, tls.cloned());
         let mut manner = Manner {
             // All addresses are one wait.
@@ -74,6 +103,8 @@ pub fn login(
             }
             Err(error) => {
                 // The next address is part of the same wait.
+                let tried = (address.to_string(), tried.elapsed().into());
+                login.clues.unanswered.push(tried);
                 login.remarks.push(error.to_string());
                 last = Some(error.to_string());
             }

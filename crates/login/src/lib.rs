@@ -8,13 +8,17 @@
     reason = "it reads the clock around what it waits for, and starts ssh through host::process"
 )]
 
+pub mod activity;
 pub mod cause;
+pub mod clues;
+pub mod failure;
 pub mod http;
 pub mod mail;
 pub mod many;
 mod pipe;
 pub mod ssh;
 pub mod startup;
+pub mod watch;
 
 use assay_model::Nanos;
 use serde::Serialize;
@@ -80,6 +84,14 @@ pub struct Login {
     pub phases: Vec<Phase>,
     /// What was said on the way that may explain a wait: addresses that refused, methods that failed.
     pub remarks: Vec<String>,
+    /// What processes of both ends were seen doing.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub shares: Vec<activity::Share>,
+    /// What the client told of this login.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub clues: clues::Clues,
 }
 
 impl Login {
@@ -121,6 +133,8 @@ pub enum LoginError {
         target: String,
         /// What was said last.
         why: String,
+        /// All that was said.
+        said: Vec<String>,
         /// The parts until then.
         so_far: Box<Login>,
     },
@@ -195,15 +209,23 @@ fn order(part: &Part) -> u8 {
     }
 }
 
-/// A wait that a person notices.
-const NOTICED: Nanos = Nanos(100_000_000);
+/// A wait that is looked into: so long, and so much of the whole login.
+pub const LEAST: Nanos = Nanos(200_000_000);
+/// The share of a login from which a wait is looked into.
+pub const LEAST_SHARE: f64 = 0.1;
 
-/// The part that waits: it takes most of the time, and a person notices it.
+/// Returns whether a wait within a login of this length is one to look into.
+#[must_use]
+pub fn is_wait(took: Nanos, whole: Nanos) -> bool {
+    took >= LEAST && took.0 as f64 >= whole.0 as f64 * LEAST_SHARE
+}
+
+/// The longest part, when it is long enough to look into.
 #[must_use]
 pub fn waits(summaries: &[Summary]) -> Option<&Summary> {
-    let all: u64 = summaries.iter().map(|one| one.median.0).sum();
+    let all = Nanos(summaries.iter().map(|one| one.median.0).sum());
     let longest = summaries.iter().max_by_key(|one| one.median)?;
-    (longest.median >= NOTICED && longest.median.0 * 3 >= all).then_some(longest)
+    is_wait(longest.median, all).then_some(longest)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! IMAP and SMTP as a mail program speaks them: greeting, what the server can do, the login, and for IMAP
 //! the mailbox.
 
-use crate::{Login, LoginError, Part};
+use crate::watch::{Prepared, Server};
+use crate::{Login, LoginError, Part, activity};
 use assay_host::resolve;
 use assay_http::Tls;
 use assay_model::Nanos;
@@ -57,39 +58,43 @@ pub fn login(
     protocol: Protocol,
     target: &Target,
     user: Option<&User>,
+    server: &Server,
     limit: Duration,
     stop: &dyn Fn() -> bool,
 ) -> Result<Login, LoginError> {
+    let prepared = Prepared::new(server);
+    let begin = Instant::now();
+    let watch = prepared.start(None, begin);
     let mut talk = Talk {
         name: format!("{}:{}", target.host, target.port),
         deadline: Instant::now() + limit,
         limit,
         stop,
         login: Login::default(),
-        since: Instant::now(),
+        since: begin,
         part: Part::Name,
     };
-    match talk.all(protocol, target, user) {
+    let ended = talk.all(protocol, target, user);
+    let waited = talk.part.clone();
+    if ended.is_err() {
+        talk.enter(Part::Answer);
+    }
+    talk.login.shares = activity::divide_among_parts(&watch.finish(), &talk.login.phases);
+    match ended {
         Ok(()) => Ok(talk.login),
-        Err(Stop::Late) => {
-            let waited = talk.part.clone();
-            talk.enter(Part::Answer);
-            Err(LoginError::TimedOut {
-                target: talk.name,
-                limit: limit.into(),
-                waited,
-                so_far: Box::new(talk.login),
-            })
-        }
+        Err(Stop::Late) => Err(LoginError::TimedOut {
+            target: talk.name,
+            limit: limit.into(),
+            waited,
+            so_far: Box::new(talk.login),
+        }),
         Err(Stop::Told) => Err(LoginError::Interrupted),
-        Err(Stop::Refused(why)) => {
-            talk.enter(Part::Answer);
-            Err(LoginError::Refused {
-                target: talk.name,
-                why,
-                so_far: Box::new(talk.login),
-            })
-        }
+        Err(Stop::Refused(why)) => Err(LoginError::Refused {
+            target: talk.name,
+            said: vec![why.clone()],
+            why,
+            so_far: Box::new(talk.login),
+        }),
     }
 }
 
@@ -159,12 +164,17 @@ impl Talk<'_> {
         self.enter(Part::Tcp);
         let mut connected = None;
         for address in addresses {
+            let begin = Instant::now();
             match TcpStream::connect_timeout(&address, self.left()?) {
                 Ok(stream) => {
                     connected = Some(stream);
                     break;
                 }
-                Err(error) => self.login.remarks.push(format!("{address}: {error}")),
+                Err(error) => {
+                    let tried = (address.to_string(), begin.elapsed().into());
+                    self.login.clues.unanswered.push(tried);
+                    self.login.remarks.push(format!("{address}: {error}"));
+                }
             }
         }
         let said = || self.login.remarks.last().cloned().unwrap_or_default();
@@ -261,6 +271,10 @@ impl Talk<'_> {
         for _ in 0..LINES {
             let line = self.line(lines)?;
             if line.as_bytes().get(3) == Some(&b'-') {
+                if self.part == Part::Banner {
+                    let greeted = Nanos::from(self.since.elapsed());
+                    self.login.clues.greeted.get_or_insert(greeted);
+                }
                 continue;
             }
             return match line.as_bytes().first() {

@@ -61,6 +61,11 @@ impl Lines {
         })
     }
 
+    /// Returns the number of the process.
+    pub fn pid(&self) -> u32 {
+        self.running.pid()
+    }
+
     /// The next line, with the time of its coming.
     pub fn next(
         &mut self,

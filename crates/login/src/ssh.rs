@@ -1,4 +1,4 @@
-//! A login by the system's own `ssh`, with its configuration, keys and agent: `-v` says when each part
+//! A login by the system's own `ssh`, with its configuration, keys and agent: `-vvv` prints when each part
 //! begins, and the line is read when it comes.
 
 pub mod control;
@@ -7,7 +7,8 @@ mod transcript;
 pub use transcript::Transcript;
 
 use crate::pipe::{Came, From, Lines};
-use crate::{Login, LoginError, Part};
+use crate::watch::{Prepared, Server, Watch};
+use crate::{Login, LoginError, Part, activity};
 use assay_model::Nanos;
 use std::ffi::OsString;
 use std::process::Command;
@@ -60,16 +61,21 @@ impl Target {
         self.host.rsplit('@').next().unwrap_or(&self.host)
     }
 
-    /// The port, where an option says one; else that of SSH.
+    /// Returns what ssh makes of its configuration for this target (`ssh -G`): keyword and value. Empty when
+    /// ssh does not answer.
     #[must_use]
-    pub fn port(&self) -> u16 {
-        let said = self.options.iter().find_map(|option| {
-            let (name, value) = option.split_once(['=', ' '])?;
-            name.trim()
-                .eq_ignore_ascii_case("port")
-                .then(|| value.trim().parse().ok())?
-        });
-        said.unwrap_or(22)
+    pub fn effective(&self) -> Vec<(String, String)> {
+        let Ok(mut lines) = Lines::start(self.command(&["-G"], &[])) else {
+            return Vec::new();
+        };
+        let end = Instant::now() + Duration::from_secs(10);
+        let mut found = Vec::new();
+        while let Ok((_, Came::Line(from, line))) = lines.next(end, &|| false) {
+            if let (From::Out, Some((name, value))) = (from, line.split_once(' ')) {
+                found.push((name.to_lowercase(), value.trim().to_owned()));
+            }
+        }
+        found
     }
 
     /// `ssh` with these arguments before the host, and the command for the far end.
@@ -103,48 +109,66 @@ pub enum Session {
 
 /// `printf` with the mark in two parts, so that no trace of the command is taken for it.
 const SAY: &str = "printf '%s-%s\\n' assay-login is-there";
-/// The user's own shell as for a person. An interactive `-c` leaves no history.
-const SAY_AS_PERSON: &str =
-    "exec \"${SHELL:-/bin/sh}\" -l -i -c \"printf '%s-%s\\n' assay-login is-there\"";
+/// Printed by the far end when the session is there and the shell for a person begins.
+const BEGINS: &str = "assay-shell-begins";
+/// The user's own shell as for a person. An interactive `-c` leaves no history. `/bin/sh` does the quoting,
+/// because the user's shell may be one that reads it differently.
+const SAY_AS_PERSON: &str = concat!(
+    "exec /bin/sh -c 'printf \"%s-%s\\n\" assay-shell begins; ",
+    "exec \"${SHELL:-/bin/sh}\" -l -i -c \"printf %s-%s\\\\\\\\n assay-login is-there\"'"
+);
 
-/// Logs in once over a connection of its own.
+/// Logs in once over a connection of its own, while the processes of both ends are watched.
 ///
 /// # Errors
 /// It did not get in, or not in time.
 pub fn login(
     target: &Target,
     session: Session,
+    server: &Server,
     limit: Duration,
     stop: &dyn Fn() -> bool,
 ) -> Result<Login, LoginError> {
-    let own = ["-v", "-o", "ControlMaster=no", "-o", "ControlPath=none"];
+    let own = ["-vvv", "-o", "ControlMaster=no", "-o", "ControlPath=none"];
     let command = match session {
         Session::Command => target.command(&[&own[..], &["-T"]].concat(), &[SAY]),
         Session::Person => target.command(&[&own[..], &["-tt"]].concat(), &[SAY_AS_PERSON]),
     };
+    let prepared = Prepared::new(server);
     let begin = Instant::now();
     let start = |source| LoginError::Start {
         program: "ssh",
         source,
     };
     let mut lines = Lines::start(command).map_err(start)?;
+    let watch = prepared.start(Some(lines.pid()), begin);
     let mut transcript = Transcript::default();
     let name = || target.host.clone();
+    let seen = |watch: Watch, mut login: Login| {
+        login.shares = activity::divide_among_parts(&watch.finish(), &login.phases);
+        login
+    };
     loop {
         let (at, came) = lines.next(begin + limit, stop).map_err(start)?;
         let since = Nanos::from(at - begin);
         match came {
+            Came::Line(From::Out, line) if line.trim() == BEGINS => transcript.shell_begins(since),
             Came::Line(From::Out, line) => {
                 if transcript.said(since, line.trim() == MARK) {
-                    return Ok(transcript.finish());
+                    return Ok(seen(watch, transcript.finish()));
                 }
             }
             Came::Line(From::Error, line) => transcript.line(since, &line),
+            Came::Ended if transcript.ran_another_command() => {
+                return Ok(seen(watch, transcript.cut(since)));
+            }
             Came::Ended => {
+                let (why, said) = (transcript.complaint(), transcript.complaints());
                 return Err(LoginError::Refused {
                     target: name(),
-                    why: transcript.complaint(),
-                    so_far: Box::new(transcript.cut(since)),
+                    why,
+                    said,
+                    so_far: Box::new(seen(watch, transcript.cut(since))),
                 });
             }
             Came::Late => {
@@ -153,7 +177,7 @@ pub fn login(
                     target: name(),
                     limit: limit.into(),
                     waited,
-                    so_far: Box::new(transcript.cut(since)),
+                    so_far: Box::new(seen(watch, transcript.cut(since))),
                 });
             }
             Came::Stopped => return Err(LoginError::Interrupted),
@@ -161,19 +185,16 @@ pub fn login(
     }
 }
 
-/// What a login for a person takes more than one for a command: the start-up files of the shell.
+/// Adds to a login for a command what the shell for a person took: its start-up files.
 #[must_use]
 pub fn with_prompt(command: Login, person: &Login) -> Login {
-    let session = |login: &Login| {
-        let found = login
-            .phases
-            .iter()
-            .find(|phase| phase.part == Part::Session);
-        found.map_or(0, |phase| phase.took.0)
-    };
-    let more = session(person).saturating_sub(session(&command));
+    let is_prompt = |part: &Part| *part == Part::Prompt;
+    let phases = person.phases.iter().filter(|phase| is_prompt(&phase.part));
+    let took = phases.map(|phase| phase.took.0).sum();
     let mut all = command;
-    all.add(Part::Prompt, Nanos(more));
+    all.add(Part::Prompt, Nanos(took));
+    let shares = person.shares.iter().filter(|share| is_prompt(&share.part));
+    all.shares.extend(shares.cloned());
     all
 }
 

@@ -1,22 +1,42 @@
-//! Which line of the shell's start-up files waits: bash runs them once more and says when each line
+//! Which line of the shell's start-up files waits: bash runs them once more and prints when each line
 //! begins. Commands are not repeated in the report, because a start-up file may hold secrets; file, line
 //! and the name of the command are.
 
-use crate::LoginError;
 use crate::pipe::{Came, Lines};
 use crate::ssh::Target;
+use crate::{LoginError, Part};
 use assay_model::Nanos;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// What bash of the far end does: it reads what a login shell reads, tracing. bash takes no PS4 from
-/// the environment of root, so it is set here.
-const TRACE: &str = concat!(
-    "exec bash --noprofile --norc -i -c '",
-    "PS4=\"+assay-line \\$EPOCHREALTIME \\${BASH_SOURCE[0]}:\\$LINENO \"; set -x; ",
-    "[ -r /etc/profile ] && . /etc/profile; ",
-    "for f in ~/.bash_profile ~/.bash_login ~/.profile; do ",
-    "if [ -r \"$f\" ]; then . \"$f\"; break; fi; done; : assay-end'"
+/// Makes bash trace. bash takes no PS4 from the environment of root, so it is set here.
+macro_rules! trace {
+    ($files:expr, $flags:expr) => {
+        concat!(
+            "exec /bin/sh -c 'case \"$SHELL\" in *bash|*/sh|*dash|*/ash|*ksh) ;; *) exit ;; esac; ",
+            "exec bash --noprofile --norc ", $flags, " -c \"",
+            "PS4='\"'\"'+assay-line \\$EPOCHREALTIME \\${BASH_SOURCE[0]}:\\$LINENO '\"'\"'; set -x; ",
+            $files, " : assay-end\"'"
+        )
+    };
+}
+
+/// What a login shell reads.
+const OF_PERSON: &str = trace!(
+    concat!(
+        "[ -r /etc/profile ] && . /etc/profile; ",
+        "for f in ~/.bash_profile ~/.bash_login ~/.profile; do ",
+        "if [ -r \\$f ]; then . \\$f; break; fi; done;"
+    ),
+    "-i"
+);
+/// What bash reads when sshd starts it for a command (`SSH_SOURCE_BASHRC`, as distributions build it).
+const OF_COMMAND: &str = trace!(
+    concat!(
+        "case \\$SHELL in *bash) ;; *) exit ;; esac; ",
+        "for f in /etc/bash.bashrc ~/.bashrc; do if [ -r \\$f ]; then . \\$f; fi; done;"
+    ),
+    ""
 );
 
 /// A line of a start-up file, and how long it took until the next one began.
@@ -26,22 +46,26 @@ pub struct Line {
     pub place: String,
     /// First word of the command.
     pub command: String,
-    /// How long.
+    /// How long, each time that it ran added up.
     pub took: Nanos,
+    /// The part of a login that waits for this line.
+    pub part: Part,
 }
 
 /// Lines that are shown.
-const SHOWN: usize = 3;
+const SHOWN: usize = 5;
 /// Shorter ones are not.
-const LEAST: Nanos = Nanos(50_000_000);
+const SHORTEST: Nanos = Nanos(50_000_000);
 
-/// The lines that took longest, on the far end, with bash; none where the start-up files are quick. One
-/// that does not end within the limit is the first.
+/// Returns the lines that took longest in a part, on the far end, with bash; none where the start-up files
+/// are quick, or where the user's shell reads other files. A line that does not end within the limit is
+/// the first.
 ///
 /// # Errors
 /// ssh does not start, or the user interrupted.
 pub fn slowest(
     target: &Target,
+    part: &Part,
     limit: Duration,
     stop: &dyn Fn() -> bool,
 ) -> Result<Vec<Line>, LoginError> {
@@ -49,9 +73,13 @@ pub fn slowest(
         program: "ssh",
         source,
     };
+    let trace = match part {
+        Part::Prompt => OF_PERSON,
+        _ => OF_COMMAND,
+    };
     // At a terminal: when this process ends, the far end is hung up with all that it waits for.
     let own = ["-o", "ControlMaster=no", "-o", "ControlPath=none", "-tt"];
-    let mut lines = Lines::start(target.command(&own, &[TRACE])).map_err(start)?;
+    let mut lines = Lines::start(target.command(&own, &[trace])).map_err(start)?;
     let begin = Instant::now();
     let mut traced = Vec::new();
     let mut last = begin;
@@ -76,7 +104,7 @@ pub fn slowest(
             Came::Stopped => return Err(LoginError::Interrupted),
         }
     }
-    Ok(longest(&traced))
+    Ok(longest(&traced, part))
 }
 
 /// Second, place and command of a traced line.
@@ -95,16 +123,28 @@ fn read(line: &str) -> Option<Entry> {
     Some((at, place.to_owned(), word.to_owned()))
 }
 
-fn longest(traced: &[Entry]) -> Vec<Line> {
-    let pairs = traced.iter().zip(traced.iter().skip(1));
-    let mut lines: Vec<Line> = pairs
-        .map(|((at, place, command), (next, ..))| Line {
-            place: place.clone(),
-            command: command.clone(),
-            took: Nanos::from_secs_f64((next - at).max(0.0)),
-        })
-        .filter(|line| line.took >= LEAST && !line.place.starts_with(':'))
-        .collect();
+/// Returns the longest lines. A line that runs in a loop is one line, and takes what all its turns take.
+fn longest(traced: &[Entry], part: &Part) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for ((at, place, command), (next, ..)) in traced.iter().zip(traced.iter().skip(1)) {
+        if place.starts_with(':') {
+            continue;
+        }
+        let took = Nanos::from_secs_f64((next - at).max(0.0));
+        match lines
+            .iter_mut()
+            .find(|line| line.place == *place && line.command == *command)
+        {
+            Some(line) => line.took.0 += took.0,
+            None => lines.push(Line {
+                place: place.clone(),
+                command: command.clone(),
+                took,
+                part: part.clone(),
+            }),
+        }
+    }
+    lines.retain(|line| line.took >= SHORTEST);
     lines.sort_by_key(|line| std::cmp::Reverse(line.took));
     lines.truncate(SHOWN);
     lines
@@ -127,11 +167,34 @@ mod tests {
         ];
         let entries: Vec<Entry> = trace.iter().filter_map(|line| read(line)).collect();
         assert_eq!(entries.len(), 5);
-        let found = longest(&entries);
+        let found = longest(&entries, &Part::Prompt);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].place, "/home/u/.bashrc:12");
         assert_eq!(found[0].command, "lockfile");
         assert!((found[0].took.as_secs_f64() - 60.0).abs() < 1e-3);
         assert!(!format!("{entries:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_line_that_runs_in_a_loop_is_one_line() {
+        let entry =
+            |at: f64, place: &str, command: &str| (at, place.to_owned(), command.to_owned());
+        let mut all: Vec<Entry> = (0..20)
+            .flat_map(|turn| {
+                let at = f64::from(turn) * 0.04;
+                [
+                    entry(at, "/h/.bashrc:3", "test"),
+                    entry(at + 0.001, "/h/.bashrc:4", "git"),
+                ]
+            })
+            .collect();
+        all.push(entry(0.8, ":0", ":"));
+        let found = longest(&all, &Part::Session);
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            (&found[0].place[..], &found[0].part),
+            ("/h/.bashrc:4", &Part::Session)
+        );
+        assert!(found[0].took >= Nanos(700_000_000));
     }
 }

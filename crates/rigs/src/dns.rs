@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -91,6 +91,48 @@ impl SlowDns {
         enter.chain(argv.iter().cloned().map(Into::into)).collect()
     }
 
+    /// Home of root in the namespace.
+    #[must_use]
+    pub fn home(&self) -> PathBuf {
+        self._dir.path().join("home")
+    }
+
+    /// Gives root another shell in the namespace.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn set_shell(&self, shell: &str) -> io::Result<()> {
+        fs::write(self._dir.path().join("passwd"), people(&self.home(), shell))
+    }
+
+    /// Gives a name the address [`ADDRESS`] and, before it, one of IPv6 to which packets vanish.
+    ///
+    /// # Errors
+    /// There is no IPv6 here.
+    pub fn add_dead_address(&self, name: &str) -> io::Result<()> {
+        let (own, dead) = ("2001:db8::1", "2001:db8::99");
+        self.run(&[
+            "ip",
+            "address",
+            "add",
+            &format!("{own}/128"),
+            "dev",
+            "lo",
+            "nodad",
+        ])?;
+        self.run(&["ip", "route", "add", &format!("{dead}/128"), "dev", "lo"])?;
+        let lines = format!("{dead} {name}\n{ADDRESS} {name}\n");
+        fs::write(self._dir.path().join("hosts"), lines)
+    }
+
+    /// Puts a file or directory in the place of one of the machine's, in the namespace alone.
+    ///
+    /// # Errors
+    /// Either does not exist.
+    pub fn replace(&self, target: &str, with: &Path) -> io::Result<()> {
+        self.run(&["mount", "--bind", &text(with), target])
+    }
+
     fn run(&self, argv: &[&str]) -> io::Result<()> {
         check(&self.inside(argv))
     }
@@ -104,10 +146,7 @@ impl SlowDns {
     fn files(&self, dir: &Path) -> io::Result<()> {
         let home = dir.join("home");
         fs::create_dir(&home)?;
-        let people = format!(
-            "root:x:0:0:root:{}:/bin/sh\nsshd:x:101:65534::/run/sshd:/usr/sbin/nologin\n",
-            home.display()
-        );
+        let people = people(&home, "/bin/sh");
         let order = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n";
         let resolver = "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n";
         for (name, content) in [
@@ -127,6 +166,14 @@ impl SlowDns {
         self.run(&["mount", "-t", "tmpfs", "tmpfs", "/run"])?;
         self.run(&["mkdir", "-m", "755", "/run/sshd"])
     }
+}
+
+/// The file `passwd` of the namespace.
+fn people(home: &Path, shell: &str) -> String {
+    format!(
+        "root:x:0:0:root:{}:{shell}\nsshd:x:101:65534::/run/sshd:/usr/sbin/nologin\n",
+        home.display()
+    )
 }
 
 impl Drop for SlowDns {

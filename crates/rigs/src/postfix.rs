@@ -23,6 +23,14 @@ impl Postfix {
     /// # Errors
     /// Something of it is missing, or Postfix does not start.
     pub fn start() -> io::Result<Self> {
+        Self::configured("")
+    }
+
+    /// Starts both with more lines of `main.cf`.
+    ///
+    /// # Errors
+    /// As [`Postfix::start`].
+    pub fn configured(settings: &str) -> io::Result<Self> {
         let (program, sink) = (needed("postfix")?, needed("smtp-sink")?);
         let dir = open_dir()?;
         for name in ["etc", "spool", "data"] {
@@ -37,7 +45,7 @@ impl Postfix {
         })?;
         let etc = dir.path().join("etc");
         let (master, port) = start_listening(&log, |port| {
-            fs::write(etc.join("main.cf"), main(dir.path(), to))?;
+            fs::write(etc.join("main.cf"), main(dir.path(), to) + settings)?;
             fs::write(etc.join("master.cf"), services(port))?;
             let mut command = Command::new(&program);
             command.arg("-c").arg(&etc).arg("start-fg");
@@ -49,6 +57,12 @@ impl Postfix {
             port,
             dir,
         })
+    }
+
+    /// `HOST:PORT`.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
     }
 
     /// Its main file.

@@ -6,14 +6,14 @@ use assay_host::process::Running;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Port of the server; the namespace has no other.
 const PORT: u16 = 22;
 
-/// sshd that root enters by key, at [`ADDRESS`]. Its configuration says `UseDNS yes`.
+/// sshd that root enters by key, at [`ADDRESS`]. Unless it is configured, it asks no PAM and has `UseDNS yes`.
 #[derive(Debug)]
 pub struct Sshd {
     program: PathBuf,
@@ -29,6 +29,15 @@ impl Sshd {
     /// # Errors
     /// OpenSSH's server, client or key generator is missing, or sshd does not start.
     pub fn start(dns: SlowDns) -> io::Result<Self> {
+        Self::configured(dns, "PermitUserRC no\nUsePAM no\nUseDNS yes", None)
+    }
+
+    /// Starts it with lines of its configuration and lines of PAM's stack, where it asks PAM. `{dir}` in either is
+    /// the directory of the rig.
+    ///
+    /// # Errors
+    /// As [`Sshd::start`].
+    pub fn configured(dns: SlowDns, settings: &str, pam: Option<&str>) -> io::Result<Self> {
         let program = needed("sshd")?;
         needed("ssh")?;
         needed("ssh-keygen")?;
@@ -38,24 +47,28 @@ impl Sshd {
             check(&["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", &key])?;
         }
         let path = dir.path().display();
+        let settings = settings.replace("{dir}", &path.to_string());
         let config = dir.path().join("sshd_config");
         fs::write(
             &config,
             format!(
-                "Port {PORT}
+                "{settings}
+Port {PORT}
 HostKey {path}/host_key
 PidFile {path}/pid
 AuthorizedKeysFile {path}/id.pub
 # The directory belongs to whoever runs the test.
 StrictModes no
 PermitRootLogin yes
-PermitUserRC no
-UsePAM no
 GSSAPIAuthentication no
-UseDNS yes
 "
             ),
         )?;
+        if let Some(pam) = pam {
+            let file = dir.path().join("pam");
+            fs::write(&file, pam.replace("{dir}", &path.to_string()))?;
+            dns.replace("/etc/pam.d/sshd", &file)?;
+        }
         let argv = [&text(&program)[..], "-D", "-f", &text(&config), "-E"];
         let mut argv = dns.inside(&argv);
         argv.push(dir.path().join("log").into());
@@ -107,6 +120,12 @@ UseDNS yes
         argv.extend(options.iter().flat_map(|option| ["-o", *option]));
         argv.extend([&host[..], "true"]);
         self.dns.inside(&argv)
+    }
+
+    /// Directory of the rig: key `id`, the authorized `id.pub`, `known` hosts.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
     }
 
     /// The configuration file.

@@ -69,6 +69,7 @@ fn until_there(
     }
     Err(LoginError::Refused {
         target: target.host.clone(),
+        said: vec![said.clone()],
         why: said,
         so_far: Box::default(),
     })
@@ -102,6 +103,7 @@ fn wait(
         };
         return Err(LoginError::Refused {
             target: target.host.clone(),
+            said: vec![why.clone()],
             why,
             so_far: Box::default(),
         });

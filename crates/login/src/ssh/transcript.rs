@@ -1,7 +1,10 @@
-//! What `ssh -v` says, as the parts of a login. The lines are those of OpenSSH 7 to 10.
+//! What `ssh -vvv` prints, as the parts of a login and as clues. The lines are those of OpenSSH 7 to 10.
 
 use crate::{Login, Part};
 use assay_model::Nanos;
+
+/// Complaints that are kept.
+const COMPLAINTS: usize = 40;
 
 /// The parts so far.
 #[derive(Debug)]
@@ -10,8 +13,14 @@ pub struct Transcript {
     /// The part that goes on, and when it began.
     part: Part,
     since: Nanos,
-    /// The last line that is no trace.
-    complaint: Option<String>,
+    /// Lines that are no trace.
+    complaints: Vec<String>,
+    /// The address that is tried, and since when.
+    trying: Option<(String, Nanos)>,
+    /// Since when a key is offered.
+    offered: Option<Nanos>,
+    /// Exit status of what ran in the session.
+    status: Option<i32>,
 }
 
 impl Default for Transcript {
@@ -20,22 +29,29 @@ impl Default for Transcript {
             login: Login::default(),
             part: Part::Name,
             since: Nanos(0),
-            complaint: None,
+            complaints: Vec::new(),
+            trying: None,
+            offered: None,
+            status: None,
         }
     }
 }
 
 impl Transcript {
-    /// A line of standard error.
+    /// Reads a line of standard error.
     pub fn line(&mut self, at: Nanos, line: &str) {
-        let traced = line.strip_prefix("debug1: ");
+        let traced = ["debug1: ", "debug2: ", "debug3: "]
+            .iter()
+            .find_map(|prefix| line.strip_prefix(prefix));
         let Some(text) = traced else {
             self.plain(at, line);
             return;
         };
+        self.note_clue(at, text);
         let part = match text {
             _ if text.starts_with("Connecting to ") => Part::Tcp,
             _ if text.starts_with("Connection established") => Part::Banner,
+            _ if text.starts_with("Executing proxy command: ") => Part::Banner,
             _ if text.starts_with("Remote protocol version") => Part::KeyExchange,
             _ if text.starts_with("SSH2_MSG_SERVICE_ACCEPT received") => Part::User,
             _ if text.starts_with("Next authentication method: ") => Part::Method(
@@ -43,17 +59,71 @@ impl Transcript {
                     .trim()
                     .to_owned(),
             ),
-            _ if text.starts_with("connect to address ")
-                || text.contains("Connection timed out") =>
-            {
-                self.login.remarks.push(text.to_owned());
-                return;
-            }
             _ => return,
         };
         // A second address, or a method that is tried with another key, belongs to the same part.
         if part != self.part {
             self.enter(at, part);
+        }
+    }
+
+    fn note_clue(&mut self, at: Nanos, text: &str) {
+        let clues = &mut self.login.clues;
+        let after = |prefix: &str| text.strip_prefix(prefix).map(|rest| rest.trim().to_owned());
+        if let Some(address) = after("Connecting to ") {
+            self.trying = Some((address, at));
+        } else if text.starts_with("connect to address ") || text.contains("Connection timed out") {
+            if let Some((address, since)) = self.trying.take() {
+                clues
+                    .unanswered
+                    .push((address, Nanos(at.0.saturating_sub(since.0))));
+            }
+            self.login.remarks.push(text.to_owned());
+        } else if let Some(command) = after("Executing proxy command: ") {
+            clues.proxy = Some(command);
+        } else if let Some(name) = after("kex: algorithm: ") {
+            clues.algorithm = Some(name);
+        } else if let Some(name) = after("kex: host key algorithm: ") {
+            clues.host_key = Some(name);
+        } else if let Some(rest) = after("subprocess: ") {
+            // subprocess: KnownHostsCommand-ORDER command "/usr/bin/x" running as root (flags 0x1a)
+            let mut quoted = rest.split('"');
+            if let (Some(option), Some(command)) = (quoted.next(), quoted.next()) {
+                let option = option.split([' ', '-']).next().unwrap_or_default();
+                clues.commands.push((option.to_owned(), command.to_owned()));
+            }
+        } else if text.starts_with("Executing command: ") {
+            let command = text.split('\'').nth(1).unwrap_or_default();
+            clues
+                .commands
+                .push(("Match exec".to_owned(), command.to_owned()));
+        } else if text.starts_with("Offering public key: ") {
+            self.offered = Some(at);
+        } else if text.starts_with("Server accepts key: ") {
+            self.offered = None;
+        } else if let Some(methods) = after("Authentications that can continue: ") {
+            clues.methods = Some(methods);
+            if let Some(since) = self.offered.take() {
+                clues.refused_keys.push(Nanos(at.0.saturating_sub(since.0)));
+            }
+        } else if text.starts_with("Remote: ") && text.contains("key options:") {
+            clues.forced_by_key |= text
+                .split_whitespace()
+                .any(|word| word.trim_end_matches(',') == "command");
+        } else if text.starts_with("Remote: Forced command") {
+            clues.forced_by_key = true;
+        } else if text.starts_with("channel_input_open_confirmation: ") {
+            clues
+                .opened
+                .get_or_insert(Nanos(at.0.saturating_sub(self.since.0)));
+        } else if let Some(status) = after("Exit status ") {
+            self.status = status.parse().ok();
+        } else if let Some(rest) = after("kex_exchange_identification: banner line ") {
+            let said = rest
+                .split_once(": ")
+                .map_or("", |(_, said)| said)
+                .to_owned();
+            self.complaints.push(said);
         }
     }
 
@@ -63,8 +133,11 @@ impl Transcript {
         } else if !line.trim().is_empty()
             && !line.starts_with("OpenSSH_")
             && !line.starts_with("debug")
+            && !line.starts_with("Transferred: ")
+            && !line.starts_with("Bytes per second: ")
+            && self.complaints.len() < COMPLAINTS
         {
-            self.complaint = Some(line.trim().to_owned());
+            self.complaints.push(line.trim().to_owned());
         }
     }
 
@@ -73,6 +146,11 @@ impl Transcript {
         let ended = std::mem::replace(&mut self.part, part);
         self.login.add(ended, took);
         self.since = at;
+    }
+
+    /// Notes that the session is there and the shell for a person begins.
+    pub fn shell_begins(&mut self, at: Nanos) {
+        self.enter(at, Part::Prompt);
     }
 
     /// The far end said something; whether that was the mark, which is the end.
@@ -89,11 +167,24 @@ impl Transcript {
         self.part.clone()
     }
 
+    /// Returns whether a session ran and ended well without printing the mark: the server runs another
+    /// command than the one that was asked for.
+    #[must_use]
+    pub fn ran_another_command(&self) -> bool {
+        matches!(self.part, Part::Session | Part::Prompt) && self.status == Some(0)
+    }
+
     /// What ssh complained about last.
     #[must_use]
     pub fn complaint(&self) -> String {
-        let said = self.complaint.clone();
+        let said = self.complaints.last().cloned();
         said.unwrap_or_else(|| "ssh ended without a word".to_owned())
+    }
+
+    /// Returns all that ssh complained about.
+    #[must_use]
+    pub fn complaints(&self) -> Vec<String> {
+        self.complaints.clone()
     }
 
     /// The whole login.

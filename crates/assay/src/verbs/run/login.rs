@@ -11,10 +11,11 @@ use crate::status::Status;
 use crate::verbs::web::header;
 use anyhow::ensure;
 use assay_http::{Method, Request, Tls, Trust, Url};
-use assay_login::cause::{Cause, Kind, causes};
+use assay_login::cause::{Cause, Kind, Known, Unexplained, explain};
+use assay_login::failure::{Failure, classify};
 use assay_login::many::Crowd;
 use assay_login::startup::Line;
-use assay_login::{Login, LoginError, Part, Summary, http, mail, many, ssh, startup};
+use assay_login::{Login, LoginError, Part, Summary, http, mail, many, ssh, startup, watch};
 use assay_model::{Nanos, SCHEMA_VERSION};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -31,12 +32,12 @@ Examples:
   assay run login http https://intra/ -H 'Cookie: session=…'
 
 ssh is the system's own, with your configuration, keys and agent; it asks nobody for a password.
-With ssh, a login shell is started as for a person, and a control socket is compared. What is
-known of the server's configuration is read only where the server is this machine.
+With ssh, a login shell is started as for a person, and a control socket is compared. Where the
+server is this machine, its configuration is read and, as root, its processes are watched.
 
 Exit status: 0 measured, 1 a login failed, 2 error, 130 interrupted.";
 
-/// How long logins take: ssh, imap, smtp or http; the part that waits and its likely cause
+/// Measure how long logins take (ssh, imap, smtp, http), and why
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -121,17 +122,37 @@ pub(super) struct Measured {
     logins: Vec<Login>,
     /// Why a login failed, when one did.
     failed: Option<String>,
+    /// The kind of that failure.
+    failure: Option<Failure>,
+    /// Whether all logins succeeded and none of them waits.
+    healthy: bool,
     parts: Vec<Summary>,
     waits: Option<Part>,
     causes: Vec<Cause>,
+    /// Waits for which there is no evidence.
+    unexplained: Vec<Unexplained>,
     startup: Vec<Line>,
     /// Logins over a connection that was there.
     control: Vec<Nanos>,
     crowds: Vec<Crowd>,
+    /// sshd's limit of connections without a login, where it was read.
+    #[serde(skip)]
+    #[schemars(skip)]
+    max_startups: Option<String>,
 }
 
-/// How one login is made.
-enum Way {
+/// How one login is made, and whose processes are watched.
+struct Way {
+    service: Service,
+    how: How,
+    server: known::Server,
+    /// Who logs in to ssh, as its configuration has it.
+    user: Option<String>,
+    watched: watch::Server,
+}
+
+/// What a login needs.
+enum How {
     Ssh(ssh::Target),
     Mail(mail::Protocol, mail::Target, Option<mail::User>),
     Http(Box<(Url, Option<Tls>, Request, u16)>),
@@ -143,7 +164,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let stop = || cancel.is_cancelled();
     let limit = Duration::from(args.limit);
     ensure!(args.limit.0 >= 1_000_000, "--limit is at least 1ms");
-    let way = args.way()?;
+    let way = Way::new(args.service, args.how()?);
     let mut meter = Meter::new(args.quiet, Nanos(0));
     let mut out = Measured {
         target: assay_model::secrets::text(&args.target),
@@ -155,7 +176,18 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         Ok(()) => {}
         Err(LoginError::Interrupted) => {}
         Err(error @ (LoginError::Refused { .. } | LoginError::TimedOut { .. })) => {
+            let known = way.known();
+            out.failure = classify(args.service.kind(), &error, &known);
             out.failed = Some(error.to_string());
+            if let LoginError::TimedOut {
+                waited: Part::Session,
+                ..
+            } = error
+                && let How::Ssh(target) = &way.how
+            {
+                out.startup =
+                    startup::slowest(target, &Part::Session, limit, &stop).unwrap_or_default();
+            }
             if let LoginError::Refused { so_far, .. } | LoginError::TimedOut { so_far, .. } = error
             {
                 out.logins.push(*so_far);
@@ -163,14 +195,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         }
         Err(error) => return Err(error.into()),
     }
-    out.parts = assay_login::summaries(&out.logins);
-    let waits = assay_login::waits(&out.parts);
-    out.waits = waits.map(|one| one.part.clone());
-    if let Some(part) = &out.waits {
-        let mut known = known::of(args.service.kind(), &way.server(), args.user());
-        known.startup.clone_from(&out.startup);
-        out.causes = causes(args.service.kind(), part, &known);
-    }
+    out.explain(&way, stop());
     match args.json {
         true => {
             let document = serde_json::to_value(Document {
@@ -188,6 +213,36 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
+impl Measured {
+    /// Derives what the logins mean.
+    fn explain(&mut self, way: &Way, interrupted: bool) {
+        self.parts = assay_login::summaries(&self.logins);
+        let whole = |logins: &[Login]| {
+            logins
+                .iter()
+                .map(|login| login.total())
+                .max()
+                .unwrap_or_default()
+        };
+        let waited = assay_login::is_wait(whole(&self.logins), Nanos(0));
+        let mut known = match waited || !self.crowds.is_empty() {
+            true => way.known(),
+            // Nothing is there to explain.
+            false => Known::default(),
+        };
+        known.startup.clone_from(&self.startup);
+        let found = explain(way.service.kind(), &self.logins, &known);
+        self.causes = found.causes;
+        self.unexplained = found.unexplained;
+        self.max_startups = known.setting("maxstartups").map(str::to_owned);
+        let calm = self.causes.is_empty() && self.unexplained.is_empty();
+        self.healthy = calm && self.failed.is_none() && !self.logins.is_empty() && !interrupted;
+        if !calm {
+            self.waits = assay_login::waits(&self.parts).map(|one| one.part.clone());
+        }
+    }
+}
+
 fn measure(
     args: &Args,
     way: &Way,
@@ -196,25 +251,22 @@ fn measure(
     meter: &mut Meter,
     out: &mut Measured,
 ) -> Result<(), LoginError> {
-    let person = match way {
-        Way::Ssh(_) => !args.command_only,
+    let person = match way.how {
+        How::Ssh(_) => !args.command_only,
         _ => false,
     };
+    let server = &way.watched;
     for round in 1..=args.rounds {
         meter.say(format!("login {round} of {}", args.rounds));
-        let mut login = way.login(limit, stop)?;
-        if let (true, Way::Ssh(target)) = (person, way) {
-            let shell = ssh::login(target, ssh::Session::Person, limit, stop);
+        let mut login = way.login(server, limit, stop)?;
+        if let (true, How::Ssh(target)) = (person, &way.how) {
+            let shell = ssh::login(target, ssh::Session::Person, server, limit, stop);
             match shell {
                 Ok(shell) => login = ssh::with_prompt(login, &shell),
-                Err(LoginError::TimedOut { .. }) => {
+                Err(LoginError::TimedOut { so_far, .. }) => {
                     // The command got in; the shell for a person did not come to its prompt.
-                    login.phases.push(assay_login::Phase {
-                        part: Part::Prompt,
-                        took: args.limit,
-                    });
-                    out.logins.push(login);
-                    out.startup = lines(target, limit, stop, meter)?;
+                    out.logins.push(ssh::with_prompt(login, &so_far));
+                    out.startup = lines(target, &Part::Prompt, limit, stop, meter)?;
                     return Ok(());
                 }
                 Err(error) => return Err(error),
@@ -222,12 +274,8 @@ fn measure(
         }
         out.logins.push(login);
     }
-    if let Way::Ssh(target) = way {
-        let parts = assay_login::summaries(&out.logins);
-        let slow = assay_login::waits(&parts).map(|one| one.part.clone());
-        if person && matches!(slow, Some(Part::Prompt | Part::Session)) {
-            out.startup = lines(target, limit, stop, meter)?;
-        }
+    if let How::Ssh(target) = &way.how {
+        trace_start_up_files(target, limit, stop, meter, out)?;
         if person {
             meter.say("logins over a control socket".to_owned());
             // Refused where the server allows one session for each connection: then there is none.
@@ -240,64 +288,124 @@ fn measure(
             }
         }
     }
+    let unwatched = way.watched.without_processes();
     for size in &args.many {
         meter.say(format!("{size} logins at once"));
-        let crowd = many::at_once(*size, &|| way.login(limit, stop))?;
+        let crowd = many::at_once(*size, &|| way.login(&unwatched, limit, stop))?;
         out.crowds.push(crowd);
+    }
+    Ok(())
+}
+
+/// Times the lines of start-up files for each part that waits and in which such files are read.
+fn trace_start_up_files(
+    target: &ssh::Target,
+    limit: Duration,
+    stop: &dyn Fn() -> bool,
+    meter: &mut Meter,
+    out: &mut Measured,
+) -> Result<(), LoginError> {
+    let parts = assay_login::summaries(&out.logins);
+    let whole = Nanos(parts.iter().map(|one| one.median.0).sum());
+    for one in &parts {
+        let reads = matches!(one.part, Part::Prompt | Part::Session);
+        if reads && assay_login::is_wait(one.median, whole) {
+            out.startup
+                .extend(lines(target, &one.part, limit, stop, meter)?);
+        }
     }
     Ok(())
 }
 
 fn lines(
     target: &ssh::Target,
+    part: &Part,
     limit: Duration,
     stop: &dyn Fn() -> bool,
     meter: &mut Meter,
 ) -> Result<Vec<Line>, LoginError> {
     meter.say("the lines of the start-up files".to_owned());
-    startup::slowest(target, limit, stop)
+    startup::slowest(target, part, limit, stop)
 }
 
 impl Way {
-    fn login(&self, limit: Duration, stop: &dyn Fn() -> bool) -> Result<Login, LoginError> {
-        match self {
-            Self::Ssh(target) => ssh::login(target, ssh::Session::Command, limit, stop),
-            Self::Mail(protocol, target, user) => {
-                mail::login(*protocol, target, user.as_ref(), limit, stop)
+    /// Finds out which server is meant, and which processes of it run here.
+    fn new(service: Service, how: How) -> Self {
+        let (server, user) = match &how {
+            How::Ssh(target) => ssh_server(target),
+            How::Mail(_, target, _) => (direct(&target.host, target.port), None),
+            How::Http(ask) => (direct(ask.0.host(), ask.0.port()), None),
+        };
+        Self {
+            service,
+            watched: server.watched(service.kind()),
+            how,
+            server,
+            user,
+        }
+    }
+
+    fn login(
+        &self,
+        server: &watch::Server,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Login, LoginError> {
+        match &self.how {
+            How::Ssh(target) => ssh::login(target, ssh::Session::Command, server, limit, stop),
+            How::Mail(protocol, target, user) => {
+                mail::login(*protocol, target, user.as_ref(), server, limit, stop)
             }
-            Self::Http(ask) => {
+            How::Http(ask) => {
                 let (url, tls, request, status) = &**ask;
-                http::login(url, tls.as_ref(), request, *status, limit, stop)
+                http::login(url, tls.as_ref(), request, *status, server, limit, stop)
             }
         }
     }
 
-    fn server(&self) -> (String, u16) {
-        match self {
-            Self::Ssh(target) => (target.host().to_owned(), target.port()),
-            Self::Mail(_, target, _) => (target.host.clone(), target.port),
-            Self::Http(ask) => (ask.0.host().to_owned(), ask.0.port()),
-        }
+    fn known(&self) -> Known {
+        let user = self.user.as_deref();
+        known::of(self.service.kind(), &self.server, &self.watched, user)
     }
 }
 
-impl Args {
-    /// Whose home and start-up files are meant, when the server is here.
-    fn user(&self) -> Option<&str> {
-        match self.service {
-            Service::Ssh => self.target.rsplit_once('@').map(|(user, _)| user),
-            _ => None,
-        }
+fn direct(host: &str, port: u16) -> known::Server {
+    known::Server {
+        host: host.to_owned(),
+        port,
+        proxied: false,
     }
+}
 
-    fn way(&self) -> anyhow::Result<Way> {
+/// Returns the server and the user that ssh's configuration leads to.
+fn ssh_server(target: &ssh::Target) -> (known::Server, Option<String>) {
+    let settings = target.effective();
+    let value = |name: &str| {
+        settings
+            .iter()
+            .find(|(own, _)| own == name)
+            .map(|(_, value)| value.clone())
+    };
+    let set = |name: &str| value(name).is_some_and(|value| value != "none");
+    let server = known::Server {
+        host: value("hostname").unwrap_or_else(|| target.host().to_owned()),
+        port: value("port")
+            .and_then(|port| port.parse().ok())
+            .unwrap_or(22),
+        proxied: set("proxycommand") || set("proxyjump"),
+    };
+    (server, value("user"))
+}
+
+impl Args {
+    fn how(&self) -> anyhow::Result<How> {
         let trust = match self.insecure {
             true => Trust::Anything,
             false => Trust::System,
         };
         let protocol = match self.service {
             Service::Ssh => {
-                return Ok(Way::Ssh(ssh::Target::new(&self.target, &self.options)?));
+                return Ok(How::Ssh(ssh::Target::new(&self.target, &self.options)?));
             }
             Service::Http => {
                 let url = Url::parse(&self.target)
@@ -313,7 +421,7 @@ impl Args {
                     true => Some(Tls::new(&url, &trust, false)?),
                     false => None,
                 };
-                return Ok(Way::Http(Box::new((url, tls, request, self.status))));
+                return Ok(How::Http(Box::new((url, tls, request, self.status))));
             }
             Service::Imap => mail::Protocol::Imap,
             Service::Smtp => mail::Protocol::Smtp,
@@ -355,7 +463,7 @@ impl Args {
                 false => None,
             },
         };
-        Ok(Way::Mail(protocol, target, user))
+        Ok(How::Mail(protocol, target, user))
     }
 }
 

@@ -1,66 +1,182 @@
-//! What is read of this machine to tell why a login waits. Of another machine nothing is known.
+//! What is read of this machine to explain why a login waits. Of another machine nothing is known.
 
 use assay_host::{Host, Limits, Live};
-use assay_login::cause::{Kind, Known};
+use assay_login::cause::{Kind, Known, PamLine};
+use assay_login::watch;
 use std::ffi::OsStr;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 
-/// Deepest `@include` of PAM that is followed.
+/// Deepest include of PAM that is followed.
 const DEEPEST: usize = 8;
+/// Where services of PAM are configured; the first that has one counts.
+const PAM: [&str; 2] = ["/etc/pam.d", "/usr/lib/pam.d"];
 
-/// Everything that may explain a wait.
-pub fn of(kind: Kind, server: &(String, u16), user: Option<&str>) -> Known {
+/// The server of a login.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Server {
+    /// Its name or address.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Whether a proxy carries the connection: the name is then one of the proxy's network.
+    pub proxied: bool,
+}
+
+impl Server {
+    /// Returns the address, when it is one of this machine.
+    fn address_here(&self) -> Option<SocketAddr> {
+        if self.proxied {
+            return None;
+        }
+        let addresses: Vec<SocketAddr> = (&self.host[..], self.port)
+            .to_socket_addrs()
+            .ok()?
+            .collect();
+        let here = addresses.iter().all(assay_web::is_here);
+        here.then(|| addresses.first().copied()).flatten()
+    }
+
+    /// Returns what to watch: the server's processes, when they run here and can be seen.
+    pub fn watched(&self, kind: Kind) -> watch::Server {
+        let listening = self
+            .address_here()
+            .map(|address| assay_web::Server::listening(&address));
+        let listeners = match listening {
+            Some(assay_web::Server::Processes(listeners)) => listeners,
+            _ => Vec::new(),
+        };
+        watch::Server {
+            listeners,
+            port: self.port,
+            forks: kind == Kind::Ssh,
+        }
+    }
+}
+
+/// Returns everything that may explain a wait.
+pub fn of(kind: Kind, server: &Server, watched: &watch::Server, user: Option<&str>) -> Known {
     let mut known = Known {
         hosts: services("hosts:"),
-        name_servers: text("/etc/resolv.conf").map(|text| {
-            let lines = text.lines().map(str::trim);
-            let servers = lines.filter_map(|line| line.strip_prefix("nameserver"));
-            servers.map(|server| server.trim().to_owned()).collect()
-        }),
         ..Known::default()
     };
-    let addresses: Vec<SocketAddr> = match (server.0.as_str(), server.1).to_socket_addrs() {
-        Ok(all) => all.collect(),
-        Err(_) => return known,
-    };
-    let Some(address) = addresses.first() else {
+    let Some(address) = server.address_here() else {
         return known;
     };
-    if !addresses.iter().all(assay_web::is_here) {
-        return known;
-    }
-    known.passwd = services("passwd:");
-    known.pam = match kind {
-        Kind::Ssh => pam("sshd"),
-        Kind::Imap => pam("dovecot"),
-        Kind::Smtp => pam("smtp"),
-        Kind::Http => None,
-    };
+    let listeners = &watched.listeners[..];
+    known.is_here = true;
+    known.is_watched = !listeners.is_empty();
+    known.user_exists = user.map(|user| said(&["getent", "passwd", "--", user]).is_some());
     match kind {
         Kind::Ssh => {
-            let config = config_of(address);
-            let mut argv = vec!["sshd", "-T"];
-            argv.extend(config.iter().flat_map(|file| ["-f", file]));
-            known.sshd = said(&argv).map(|text| {
-                let lines = text.lines().filter_map(|line| line.split_once(' '));
-                lines
-                    .map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()))
-                    .collect()
-            });
+            known.sshd = sshd(listeners, &address, user);
+            known.startups = listeners.iter().find_map(|pid| startups(&title(*pid)?));
             known.home = home(user).and_then(|home| {
                 let target = assay_facts::target(&Live, &home).ok()?;
                 target.fs_type
             });
+            let service = known
+                .setting("pamservicename")
+                .filter(|name| !name.is_empty());
+            known.pam = match known.setting("usepam") {
+                Some("no") => Some(Vec::new()),
+                _ => pam(service.unwrap_or("sshd")),
+            };
         }
-        Kind::Imap => known.passdbs = said(&["doveconf", "-n"]).map(|text| passdbs(&text)),
-        Kind::Smtp | Kind::Http => {}
+        Kind::Imap => {
+            known.pam = pam("dovecot");
+            let config = listeners
+                .iter()
+                .find_map(|pid| argument(&title(*pid)?, "-c"));
+            let mut argv = vec!["doveconf", "-n"];
+            argv.extend(config.iter().flat_map(|file| ["-c", file]));
+            known.passdbs = said(&argv).map(|text| passdbs(&text));
+        }
+        Kind::Smtp => {
+            known.pam = pam("smtp");
+            let directory = listeners.iter().find_map(|pid| mail_config(*pid));
+            let mut argv = vec!["postconf"];
+            argv.extend(directory.iter().flat_map(|file| ["-c", file]));
+            argv.push("-n");
+            known.sleeps = said(&argv).map(|text| sleeps(&text)).unwrap_or_default();
+        }
+        Kind::Http => {}
     }
     known
 }
 
+/// Returns the effective configuration of the sshd that listens there, for a user where it can be asked.
+fn sshd(
+    listeners: &[u32],
+    address: &SocketAddr,
+    user: Option<&str>,
+) -> Option<Vec<(String, String)>> {
+    let config = listeners
+        .iter()
+        .find_map(|pid| argument(&title(*pid)?, "-f"));
+    let mut argv = vec!["sshd".to_owned(), "-T".to_owned()];
+    argv.extend(config.into_iter().flat_map(|file| ["-f".to_owned(), file]));
+    let ip = address.ip();
+    let connection = format!(
+        "user={},host={ip},addr={ip},laddr={ip},lport={}",
+        user.unwrap_or("root"),
+        address.port()
+    );
+    let asked = [&argv[..], &["-C".to_owned(), connection]].concat();
+    let run = |argv: &[String]| said(&argv.iter().map(|word| &word[..]).collect::<Vec<_>>());
+    let text = run(&asked).or_else(|| run(&argv))?;
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    Some(
+        lines
+            .map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()))
+            .collect(),
+    )
+}
+
 fn text(path: &str) -> Option<String> {
     Live.read_text(Path::new(path)).ok()
+}
+
+/// Returns the command line of a process, with blanks between its words. sshd writes its arguments into it.
+fn title(pid: u32) -> Option<String> {
+    let title = text(&format!("/proc/{pid}/cmdline"))?;
+    Some(title.replace('\0', " ").trim().to_owned())
+}
+
+/// Returns the word after a flag.
+fn argument(title: &str, flag: &str) -> Option<String> {
+    let mut words = title.split(' ');
+    words.find(|word| *word == flag)?;
+    words.next().map(str::to_owned)
+}
+
+/// Parses `[listener] 3 of 10-100 startups`: connections without a login, and from how many on some are dropped.
+fn startups(title: &str) -> Option<(u32, u32)> {
+    let (_, rest) = title.split_once("[listener] ")?;
+    let mut words = rest.split([' ', '-']);
+    let now = words.next()?.parse().ok()?;
+    let most = words.nth(1)?.parse().ok()?;
+    Some((now, most))
+}
+
+/// Returns the configuration directory of a running Postfix, from its environment.
+fn mail_config(pid: u32) -> Option<String> {
+    let environment = text(&format!("/proc/{pid}/environ"))?;
+    let mut all = environment.split('\0');
+    all.find_map(|entry| entry.strip_prefix("MAIL_CONFIG="))
+        .map(str::to_owned)
+}
+
+/// Returns the restrictions that sleep, of those that `postconf -n` prints.
+fn sleeps(text: &str) -> Vec<String> {
+    let sleeps = |line: &&str| {
+        let mut words = line.split([' ', ',', '=']).filter(|word| !word.is_empty());
+        words.any(|word| word == "sleep") && line.contains("_restrictions")
+    };
+    text.lines()
+        .filter(sleeps)
+        .map(|line| line.trim().to_owned())
+        .collect()
 }
 
 /// The services of a line of nsswitch.conf, with its place.
@@ -80,47 +196,78 @@ fn said(argv: &[&str]) -> Option<String> {
     output.success().then(|| output.text())
 }
 
-/// The configuration file of the sshd that listens there, where its command line names one. sshd writes
-/// its arguments into its title.
-fn config_of(address: &SocketAddr) -> Option<String> {
-    let assay_web::Server::Processes(all) = assay_web::Server::listening(address) else {
-        return None;
-    };
-    let title = text(&format!("/proc/{}/cmdline", all.first()?))?;
-    let mut words = title.split(['\0', ' ']);
-    words.find(|word| *word == "-f")?;
-    words.next().map(str::to_owned)
-}
-
-/// The modules of a service's stack, in order.
-fn pam(service: &str) -> Option<Vec<(String, String)>> {
+/// Returns the lines of a service's stack, in order; none when the service's own file cannot be read.
+fn pam(service: &str) -> Option<Vec<PamLine>> {
     let mut found = Vec::new();
-    let read = follow(service, 0, &mut found);
-    read.then_some(found)
+    follow(service, None, 0, &mut found).then_some(found)
 }
 
-fn follow(service: &str, depth: usize, found: &mut Vec<(String, String)>) -> bool {
+/// Follows a file of PAM: all of it, or its lines of one kind.
+fn follow(service: &str, only: Option<&str>, depth: usize, found: &mut Vec<PamLine>) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if depth > DEEPEST || !service.chars().all(plain) {
         return false;
     }
-    let path = format!("/etc/pam.d/{service}");
-    let Some(text) = text(&path) else {
+    let paths = PAM.iter().map(|directory| format!("{directory}/{service}"));
+    let Some((path, text)) = paths
+        .into_iter()
+        .find_map(|path| Some((path.clone(), text(&path)?)))
+    else {
         return false;
     };
     for (number, line) in (1..).zip(text.lines()) {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        if let Some(other) = line.strip_prefix("@include") {
-            follow(other.trim(), depth + 1, found);
-        }
-        let modules = line.split_whitespace();
-        if let Some(module) = modules.into_iter().find(|word| word.ends_with(".so")) {
-            let name = module.rsplit('/').next().unwrap_or(module);
-            let name = name.trim_end_matches(".so").to_owned();
-            found.push((name, format!("{path}:{number}")));
+        match parse_pam_line(line) {
+            Some(Entry::Include(kind, other)) => {
+                let kind = kind.as_deref().or(only);
+                follow(&other, kind, depth + 1, found);
+            }
+            Some(Entry::Line(mut line)) if only.is_none_or(|only| only == line.kind) => {
+                line.place = format!("{path}:{number}");
+                found.push(line);
+            }
+            _ => {}
         }
     }
     true
+}
+
+/// What a line of PAM's configuration says.
+enum Entry {
+    /// Another file, for one kind or for all.
+    Include(Option<String>, String),
+    /// A module.
+    Line(PamLine),
+}
+
+fn parse_pam_line(line: &str) -> Option<Entry> {
+    let line = line.split('#').next()?.trim();
+    if let Some(other) = line.strip_prefix("@include") {
+        return Some(Entry::Include(None, other.trim().to_owned()));
+    }
+    let (kind, rest) = line
+        .trim_start_matches('-')
+        .split_once(char::is_whitespace)?;
+    let rest = rest.trim_start();
+    let (control, rest) = match rest.strip_prefix('[') {
+        Some(inner) => inner.split_once(']')?,
+        None => rest.split_once(char::is_whitespace)?,
+    };
+    let mut words = rest.split_whitespace();
+    let module = words.next()?;
+    let kind = kind.to_lowercase();
+    if matches!(control, "include" | "substack") {
+        return Some(Entry::Include(Some(kind), module.to_owned()));
+    }
+    let name = module.rsplit('/').next().unwrap_or(module);
+    Some(Entry::Line(PamLine {
+        kind,
+        module: name.trim_end_matches(".so").to_owned(),
+        // An argument in brackets may hold blanks.
+        arguments: words
+            .map(|word| word.trim_matches(['[', ']']).to_owned())
+            .collect(),
+        place: String::new(),
+    }))
 }
 
 /// Drivers of the passdbs that `doveconf -n` prints.
@@ -171,6 +318,67 @@ mod tests {
 
     #[test]
     fn names_that_lead_out_of_the_directory_are_not_followed() {
-        assert!(!follow("../passwd", 0, &mut Vec::new()));
+        assert!(!follow("../passwd", None, 0, &mut Vec::new()));
+    }
+
+    #[test]
+    fn lines_of_pam() {
+        let line = |text: &str| match parse_pam_line(text) {
+            Some(Entry::Line(line)) => Some((line.kind, line.module, line.arguments.join(" "))),
+            Some(Entry::Include(kind, file)) => {
+                Some((kind.unwrap_or_default(), "include".to_owned(), file))
+            }
+            None => None,
+        };
+        let expect = |kind: &str, module: &str, rest: &str| {
+            Some((kind.to_owned(), module.to_owned(), rest.to_owned()))
+        };
+        // Debian 12, Fedora 40, Alpine 3.19, and the manual page of pam.d(5).
+        for (text, expected) in [
+            (
+                "session    optional     pam_motd.so noupdate",
+                expect("session", "pam_motd", "noupdate"),
+            ),
+            (
+                "-session optional pam_systemd.so",
+                expect("session", "pam_systemd", ""),
+            ),
+            (
+                "auth [success=1 default=ignore] pam_unix.so nullok",
+                expect("auth", "pam_unix", "nullok"),
+            ),
+            (
+                "session optional /usr/lib/security/pam_exec.so quiet /x/y",
+                expect("session", "pam_exec", "quiet /x/y"),
+            ),
+            ("@include common-auth", expect("", "include", "common-auth")),
+            (
+                "auth       substack     password-auth",
+                expect("auth", "include", "password-auth"),
+            ),
+            (
+                "account include base-account",
+                expect("account", "include", "base-account"),
+            ),
+            ("# session optional pam_motd.so", None),
+            ("", None),
+        ] {
+            assert_eq!(line(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn titles_and_settings_of_servers() {
+        let title =
+            "sshd: /usr/sbin/sshd -D -f /x/sshd_config -E /x/log [listener] 3 of 10-100 startups";
+        assert_eq!(startups(title), Some((3, 10)));
+        assert_eq!(argument(title, "-f").as_deref(), Some("/x/sshd_config"));
+        assert_eq!(startups("sshd: root@pts/0"), None);
+        let text = "smtpd_client_restrictions = sleep 3, reject_unauth_pipelining\nmail_spool = /sleep\n\
+                    smtpd_helo_restrictions = check_helo_access hash:/etc/sleep 1\n";
+        assert_eq!(
+            sleeps(text),
+            ["smtpd_client_restrictions = sleep 3, reject_unauth_pipelining"]
+        );
     }
 }

@@ -21,60 +21,29 @@ pub fn of(measured: &Measured, style: Style) -> String {
         out.push_str("Interrupted before a login had ended.\n");
         return out;
     }
-    let whole: u64 = measured.parts.iter().map(|part| part.median.0).sum();
-    let rows: Vec<Vec<String>> = measured
-        .parts
-        .iter()
-        .map(|part| {
-            let share = part.median.0 as f64 / whole.max(1) as f64 * 100.0;
-            vec![
-                part.part.name(),
-                nanos(part.median),
-                nanos(part.longest),
-                format!("{share:.0} %"),
-            ]
-        })
-        .collect();
-    out.push_str(&table(
-        2,
-        "lrrr",
-        &["part", "median", "longest", "share"],
-        &rows,
-    ));
+    if measured.healthy && measured.crowds.is_empty() {
+        style.paragraph(&mut out, "", 0, &healthy(measured));
+        return out;
+    }
+    out.push_str(&parts(measured));
     out.push('\n');
     if let Some(failed) = &measured.failed {
         style.paragraph(&mut out, "", 0, &format!("Failed: {}", clean(failed)));
     }
-    let logins = plural(measured.logins.len() as u64, "login", "logins");
-    match &measured.waits {
-        Some(part) => {
-            let text = format!("{logins}: they wait in {}.", part.name());
-            style.paragraph(&mut out, "", 0, &text);
-        }
-        // One that failed at once did not wait, and was no whole login either.
-        None if measured.failed.is_some() => {}
-        None => {
-            let text = format!(
-                "{logins}, {} altogether: no part waits.",
-                nanos(Nanos(whole))
-            );
-            style.paragraph(&mut out, "", 0, &text);
-        }
+    if let Some(failure) = &measured.failure
+        && !failure.then.is_empty()
+    {
+        let text = format!("In {}: {}.", failure.part.name(), clean(&failure.then));
+        style.paragraph(&mut out, "", 0, &text);
     }
-    if !measured.causes.is_empty() {
-        out.push_str("\nLikely causes\n");
-    }
-    for cause in &measured.causes {
-        let seen = match &cause.seen {
-            Some(place) => format!("seen in {}", clean(place)),
-            None => "not looked at".to_owned(),
+    if measured.failed.is_none() {
+        let text = match measured.healthy {
+            true => healthy(measured),
+            false => format!("{}, {} each.", logins(measured), nanos(whole(measured))),
         };
-        let mut text = format!("{} ({seen})", clean(&cause.what));
-        if !cause.then.is_empty() {
-            let _ = write!(text, ". {}", capital(&clean(&cause.then)));
-        }
-        style.paragraph(&mut out, "- ", 2, &text);
+        style.paragraph(&mut out, "", 0, &text);
     }
+    causes(&mut out, measured, style);
     if let Some(middle) = middle(&measured.control) {
         let text = format!(
             "\nOver a control socket (ControlMaster) a command takes {} instead of {}.",
@@ -84,8 +53,93 @@ pub fn of(measured: &Measured, style: Style) -> String {
         out.push('\n');
         style.paragraph(&mut out, "", 0, text.trim());
     }
-    crowds(&mut out, &measured.crowds, style);
+    crowds(&mut out, measured, style);
     out
+}
+
+/// The verdict on logins that do not wait.
+fn healthy(measured: &Measured) -> String {
+    let parts = measured.parts.iter();
+    let parts: Vec<String> = parts
+        .map(|part| format!("{} {}", part.part.name(), nanos(part.median)))
+        .collect();
+    format!(
+        "Healthy: {}, {} each; nothing waits ({}).",
+        logins(measured),
+        nanos(whole(measured)),
+        parts.join(", ")
+    )
+}
+
+fn logins(measured: &Measured) -> String {
+    plural(measured.logins.len() as u64, "login", "logins")
+}
+
+/// Time of a login, from the medians of its parts.
+fn whole(measured: &Measured) -> Nanos {
+    Nanos(measured.parts.iter().map(|part| part.median.0).sum())
+}
+
+fn parts(measured: &Measured) -> String {
+    let whole = whole(measured).0.max(1) as f64;
+    let rows: Vec<Vec<String>> = measured
+        .parts
+        .iter()
+        .map(|part| {
+            let share = part.median.0 as f64 / whole * 100.0;
+            vec![
+                part.part.name(),
+                nanos(part.median),
+                nanos(part.longest),
+                format!("{share:.0} %"),
+            ]
+        })
+        .collect();
+    table(2, "lrrr", &["part", "median", "longest", "share"], &rows)
+}
+
+/// Each cause with its seconds and its evidence, then the time without evidence.
+fn causes(out: &mut String, measured: &Measured, style: Style) {
+    if measured.causes.is_empty() && measured.unexplained.is_empty() {
+        return;
+    }
+    out.push_str("\nWhere the time goes\n");
+    for cause in &measured.causes {
+        let parts: Vec<String> = cause.parts.iter().map(assay_login::Part::name).collect();
+        let count = match cause.logins == measured.logins.len() {
+            true => String::new(),
+            false => format!(" in {} of {}", cause.logins, logins(measured)),
+        };
+        // One that is rare has no median to show.
+        let took = match cause.logins * 2 > measured.logins.len() {
+            true => nanos(cause.took),
+            false => format!("up to {}", nanos(cause.longest)),
+        };
+        let mut text = format!(
+            "{took} of {}{count}: {}",
+            parts.join(" and "),
+            clean(&cause.what)
+        );
+        if let Some(seen) = &cause.seen {
+            let _ = write!(text, " (seen: {})", clean(seen));
+        }
+        if !cause.then.is_empty() {
+            let _ = write!(text, ". {}", capital(&clean(&cause.then)));
+        }
+        style.paragraph(out, "- ", 2, &text);
+    }
+    for open in &measured.unexplained {
+        let mut text = format!(
+            "{} of {}: not explained",
+            nanos(open.took),
+            open.part.name()
+        );
+        if let Some(within) = &open.within {
+            let _ = write!(text, " ({})", clean(within));
+        }
+        let _ = write!(text, ". {}", capital(&clean(&open.then)));
+        style.paragraph(out, "- ", 2, &text);
+    }
 }
 
 /// With a capital letter at the start.
@@ -108,7 +162,8 @@ fn middle(times: &[Nanos]) -> Option<Nanos> {
     times.get(times.len().checked_sub(1)? / 2).copied()
 }
 
-fn crowds(out: &mut String, crowds: &[Crowd], style: Style) {
+fn crowds(out: &mut String, measured: &Measured, style: Style) {
+    let crowds: &[Crowd] = &measured.crowds;
     if crowds.is_empty() {
         return;
     }
@@ -149,8 +204,11 @@ fn crowds(out: &mut String, crowds: &[Crowd], style: Style) {
         .any(|said| why.contains(said))
     };
     if turned_away.clone().any(|(why, _)| dropped(why)) {
-        let text = "sshd turns connections away before the login: MaxStartups (10:30:100 unless it is set) \
-                    is the usual reason, and PerSourceMaxStartups.";
-        style.paragraph(out, "", 0, text);
+        let limit = match &measured.max_startups {
+            Some(limit) => format!("its MaxStartups is {limit} (sshd -T)"),
+            None => "its log shows why: MaxStartups, PerSourceMaxStartups and programs such as fail2ban do this".to_owned(),
+        };
+        let text = format!("The server closes connections before their login; {limit}.");
+        style.paragraph(out, "", 0, &text);
     }
 }

@@ -1,0 +1,175 @@
+//! What processes of the client and of the server were seen doing while a login waited, and how much of
+//! each part that explains. Where the sightings come from is in `watch`; what they mean is in `cause`.
+
+use crate::{Part, Phase};
+use assay_model::Nanos;
+
+/// Which end of the connection a process belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// The program that logs in.
+    Client,
+    /// The server that it logs in to.
+    Server,
+}
+
+/// Something that takes the time of a process. The order is the order of precedence: of two processes
+/// that are busy at the same instant, the first explains the wait.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Activity {
+    /// A program that the client or the server started.
+    Program {
+        /// Command lines of the program and of its innermost child, word by word.
+        words: Vec<String>,
+        /// Name of the innermost child.
+        inner: String,
+    },
+    /// A name server was asked: its address.
+    NameServer(String),
+    /// The process sleeps on a timer.
+    Sleep,
+    /// The service behind a Unix socket was asked: the path.
+    Socket(String),
+    /// Another machine or a service was asked: `ADDRESS:PORT`.
+    Peer(String),
+    /// The process waits for a disk or a network file system.
+    Disk,
+    /// The process computes.
+    Cpu,
+    /// The process could run and no CPU is free.
+    CpuQueue,
+}
+
+/// An activity over an interval, counted from the start of the login.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// Begin.
+    pub from: Nanos,
+    /// End.
+    pub to: Nanos,
+    /// Whose process.
+    pub side: Side,
+    /// Number of the process.
+    pub pid: u32,
+    /// Name of the process.
+    pub process: String,
+    /// What it did.
+    pub activity: Activity,
+}
+
+/// How long an activity went on within a part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The part.
+    pub part: Part,
+    /// Whose process.
+    pub side: Side,
+    /// Name of the process.
+    pub process: String,
+    /// What it did.
+    pub activity: Activity,
+    /// How long.
+    pub took: Nanos,
+}
+
+/// A program that runs for less time in a part did not begin there: a look is late by up to its interval.
+const BEGUN: u64 = 20_000_000;
+
+/// Divides sightings among the parts of a login. A program of the client counts only in the part in which
+/// it began: one that goes on, such as a ProxyCommand, carries the connection.
+#[must_use]
+pub fn divide_among_parts(sightings: &[Sighting], phases: &[Phase]) -> Vec<Share> {
+    let mut shares: Vec<Share> = Vec::new();
+    let mut programs: Vec<(u32, usize)> = Vec::new();
+    for one in sightings {
+        let mut begin = 0;
+        for (index, phase) in phases.iter().enumerate() {
+            let end = begin + phase.took.0;
+            let took = one.to.0.min(end).saturating_sub(one.from.0.max(begin));
+            begin = end;
+            if took == 0 {
+                continue;
+            }
+            if one.side == Side::Client && matches!(one.activity, Activity::Program { .. }) {
+                match programs.iter().find(|(pid, _)| *pid == one.pid) {
+                    Some((_, first)) if *first != index => continue,
+                    Some(_) => {}
+                    None if took < BEGUN => continue,
+                    None => programs.push((one.pid, index)),
+                }
+            }
+            let same = shares.iter_mut().find(|share| {
+                share.part == phase.part
+                    && share.side == one.side
+                    && share.process == one.process
+                    && share.activity == one.activity
+            });
+            match same {
+                Some(share) => share.took.0 += took,
+                None => shares.push(Share {
+                    part: phase.part.clone(),
+                    side: one.side,
+                    process: one.process.clone(),
+                    activity: one.activity.clone(),
+                    took: Nanos(took),
+                }),
+            }
+        }
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sighting(from: u64, to: u64, side: Side, pid: u32, activity: Activity) -> Sighting {
+        Sighting {
+            from: Nanos(from),
+            to: Nanos(to),
+            side,
+            pid,
+            process: "p".to_owned(),
+            activity,
+        }
+    }
+
+    #[test]
+    fn intervals_are_cut_at_parts_and_a_proxy_counts_where_it_began() {
+        const MS: u64 = 1_000_000;
+        let phases = [
+            (Part::Name, 10),
+            (Part::Banner, 100),
+            (Part::KeyExchange, 200),
+            (Part::User, 50),
+        ];
+        let phases = phases.map(|(part, took)| Phase {
+            part,
+            took: Nanos(took * MS),
+        });
+        let program = Activity::Program {
+            words: vec!["nc".to_owned()],
+            inner: "nc".to_owned(),
+        };
+        let shares = divide_among_parts(
+            &[
+                sighting(2 * MS, 400 * MS, Side::Client, 7, program),
+                sighting(60 * MS, 130 * MS, Side::Server, 8, Activity::Sleep),
+                sighting(210 * MS, 260 * MS, Side::Server, 8, Activity::Sleep),
+            ],
+            &phases,
+        );
+        let all: Vec<(Part, Side, u64)> = shares
+            .into_iter()
+            .map(|share| (share.part, share.side, share.took.0 / MS))
+            .collect();
+        assert_eq!(
+            all,
+            [
+                (Part::Banner, Side::Client, 100),
+                (Part::Banner, Side::Server, 50),
+                (Part::KeyExchange, Side::Server, 70),
+            ]
+        );
+    }
+}

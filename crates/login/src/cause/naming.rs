@@ -1,0 +1,711 @@
+//! Names for what was seen: each cause with its stable id, its evidence and what to do.
+
+use super::{Kind, Known, Named, PamLine, named};
+use crate::activity::{Activity, Share, Side};
+use crate::clues::Clues;
+use crate::startup::Line;
+use crate::{Login, Part};
+
+/// Names what a process was seen doing.
+pub(super) fn name(kind: Kind, share: &Share, login: &Login, known: &Known) -> Named {
+    match share.side {
+        Side::Client => name_of_client(share, login, known),
+        Side::Server => name_of_server(kind, share, login, known),
+    }
+}
+
+/// Returns whether a share is the user's own shell on the server, with the command that assay asks for.
+pub(super) fn is_users_shell(share: &Share) -> bool {
+    let Activity::Program { words, .. } = &share.activity else {
+        return false;
+    };
+    share.side == Side::Server && words.iter().any(|word| word.contains("assay-login"))
+}
+
+fn name_of_client(share: &Share, login: &Login, known: &Known) -> Named {
+    let process = &share.process;
+    match &share.activity {
+        Activity::Program { words, inner } => {
+            let proxy = login.clues.proxy.as_deref();
+            let started = login
+                .clues
+                .commands
+                .iter()
+                .find(|(_, command)| is_command(words, command));
+            let then = "time that command by hand";
+            if let Some((option, command)) = started {
+                let id = match &option[..] {
+                    "KnownHostsCommand" => "known-hosts-command",
+                    "Match exec" => "match-exec",
+                    _ => "client-program",
+                };
+                let what = format!(
+                    "ssh starts a program for each login: {option} {}",
+                    first_word(command)
+                );
+                return named(id, &what, "ssh -vvv, and its process was timed", then);
+            }
+            if let Some(proxy) =
+                proxy.filter(|_| share.part == Part::Banner || share.part == Part::Name)
+            {
+                let program = first_word(proxy.trim_start_matches("exec "));
+                let what = format!("the connection is made by ProxyCommand {program}");
+                let then = "the way through the proxy and the server's banner are in this time: log in to the proxy alone";
+                return named(
+                    "proxy-command",
+                    &what,
+                    "ssh -vvv, and its process was timed",
+                    then,
+                );
+            }
+            let what = format!(
+                "ssh waits for a program that it started: {}",
+                program(words)
+            );
+            named(
+                "client-program",
+                &what,
+                &format!("process {inner}, timed"),
+                then,
+            )
+        }
+        Activity::NameServer(address) => name_lookup(
+            known,
+            &format!("{process} waited for the name server {address}"),
+        ),
+        Activity::Socket(path) if path.contains("avahi") => {
+            name_lookup(known, &format!("{process} waited for {path}"))
+        }
+        Activity::Socket(path) => named(
+            "agent",
+            "ssh waits for an agent: to list its keys, or to sign",
+            &format!("{process} waited for {path}"),
+            "`ssh-add -l` shows how long the agent takes; an agent may ask its user, or be forwarded from far away",
+        ),
+        Activity::Peer(address) => named(
+            "client-network",
+            &format!("the client waits for another machine: {address}"),
+            &format!("socket of {process}"),
+            "a proxy or a Kerberos server is at that address",
+        ),
+        Activity::Sleep => named(
+            "client-sleeps",
+            "the client sleeps on a timer",
+            &format!("process {process}"),
+            "ssh sleeps between tries: see ConnectionAttempts in ssh_config",
+        ),
+        Activity::Disk => named(
+            "disk-wait",
+            "the client waits for a disk",
+            &format!("process {process}"),
+            "",
+        ),
+        Activity::Cpu => name_cpu(share, login),
+        Activity::CpuQueue => name_busy_machine(),
+    }
+}
+
+fn name_of_server(kind: Kind, share: &Share, login: &Login, known: &Known) -> Named {
+    let process = &share.process;
+    match &share.activity {
+        Activity::Program { words, inner } => name_program(share, words, inner, login, known),
+        Activity::NameServer(address) => name_server_lookup(kind, process, address, known),
+        Activity::Socket(path) => name_service(process, path, known),
+        Activity::Peer(address) => name_peer(process, address, known),
+        Activity::Sleep => name_sleep(kind, share, login, known),
+        Activity::Disk => match known.home.as_deref().filter(|fs| is_network_fs(fs)) {
+            Some(fs) => named(
+                "home-on-network",
+                &format!("the home is on {fs}: keys and start-up files are read over the network"),
+                &format!("process {process} waits for a file system"),
+                "time `cat ~/.bashrc` there",
+            ),
+            None => named(
+                "disk-wait",
+                "the server's process waits for a disk",
+                &format!("process {process}"),
+                "measure the file system with `assay run quick DIRECTORY`",
+            ),
+        },
+        Activity::Cpu => name_cpu(share, login),
+        Activity::CpuQueue => name_busy_machine(),
+    }
+}
+
+/// Names a program that the server started.
+fn name_program(
+    share: &Share,
+    words: &[String],
+    inner: &str,
+    login: &Login,
+    known: &Known,
+) -> Named {
+    let line = words.join(" ");
+    let process = format!("process {inner} below {}, timed", share.process);
+    if let Some(command) = known.setting("forcecommand").filter(|value| is_set(value))
+        && is_command(words, command)
+    {
+        let what = format!(
+            "sshd runs a command of its own for this user: ForceCommand {}",
+            first_word(command)
+        );
+        let then = "time that command by hand as the user";
+        return named("force-command", &what, &format!("sshd -T; {process}"), then);
+    }
+    if line.contains(".ssh/rc") {
+        let then = "time `sh ~/.ssh/rc` there; sshd waits for it at each login";
+        return named("ssh-rc", "sshd runs ~/.ssh/rc of the user", &process, then);
+    }
+    if line.contains("/etc/ssh/sshrc") {
+        let then = "time `sh /etc/ssh/sshrc` there; sshd waits for it at each login";
+        return named("sshrc", "sshd runs /etc/ssh/sshrc", &process, then);
+    }
+    if is_users_shell(share) {
+        let what = "the user's shell runs its start-up files before the command";
+        let then = "move what is slow in the shell's start-up files behind a test for a terminal";
+        return named(
+            "shell-start-up",
+            &format!("{what}: {inner}"),
+            &process,
+            then,
+        );
+    }
+    for (keyword, id, user) in [
+        (
+            "authorizedkeyscommand",
+            "authorized-keys-command",
+            "AuthorizedKeysCommandUser",
+        ),
+        (
+            "authorizedprincipalscommand",
+            "authorized-principals-command",
+            "AuthorizedPrincipalsCommandUser",
+        ),
+    ] {
+        if let Some(command) = known.setting(keyword).filter(|value| is_set(value))
+            && is_command(words, first_word(command))
+        {
+            let what = format!(
+                "sshd starts a program for each login: {}",
+                first_word(command)
+            );
+            return named(
+                id,
+                &what,
+                &format!("sshd -T: {keyword}; {process}"),
+                &format!("time it by hand as {user}"),
+            );
+        }
+    }
+    if let Some(cause) = name_pam_program(&line, words, &process, known) {
+        return cause;
+    }
+    if login.clues.forced_by_key && share.part == Part::Session {
+        let what = format!(
+            "the user's key runs a command of its own: {}",
+            program(words)
+        );
+        let seen = format!("`command=` in authorized_keys; {process}");
+        return named(
+            "force-command",
+            &what,
+            &seen,
+            "time that command by hand as the user",
+        );
+    }
+    let what = format!(
+        "the server waits for a program that it started: {}",
+        program(words)
+    );
+    named(
+        "server-program",
+        &what,
+        &process,
+        "time that program by hand",
+    )
+}
+
+fn name_pam_program(line: &str, words: &[String], process: &str, known: &Known) -> Option<Named> {
+    let stack = known.pam.as_deref().unwrap_or_default();
+    if line.contains("/etc/update-motd.d") || line.contains("run-parts") {
+        let script = words
+            .iter()
+            .find(|word| word.starts_with("/etc/update-motd.d/"));
+        let what = match script {
+            Some(script) => format!("pam_motd runs {script}"),
+            None => "pam_motd runs the programs of /etc/update-motd.d".to_owned(),
+        };
+        let runs = |line: &&PamLine| {
+            line.module == "pam_motd" && !line.arguments.iter().any(|word| word == "noupdate")
+        };
+        let place = stack.iter().find(runs).map(|line| line.place.clone());
+        let seen = format!("{}; {process}", place.as_deref().unwrap_or("its processes"));
+        return Some(named("pam-motd", &what, &seen, TIME_MOTD));
+    }
+    let own = stack.iter().find(|line| {
+        let paths = line.arguments.iter().filter(|word| word.starts_with('/'));
+        paths.into_iter().any(|path| is_command(words, path))
+    });
+    let by_helper = || {
+        let helper = words
+            .iter()
+            .find(|word| word.contains("_helper") || word.contains("unix_chkpwd"))?;
+        let module = match helper.contains("mkhomedir") {
+            true => "pam_mkhomedir",
+            false => "pam_unix",
+        };
+        stack.iter().find(|line| line.module == module)
+    };
+    let found = own.or_else(by_helper)?;
+    let id = match &found.module[..] {
+        "pam_exec" => "pam-exec",
+        "pam_script" => "pam-script",
+        "pam_mkhomedir" => "pam-mkhomedir",
+        _ => "pam-module",
+    };
+    let what = format!("{} runs {}", found.module, program(words));
+    let then = format!(
+        "time that program by hand as root; the login waits for it until it ends or the line at {} goes",
+        found.place
+    );
+    Some(named(
+        id,
+        &what,
+        &format!("{}; {process}", found.place),
+        &then,
+    ))
+}
+
+/// Times each program that pam_motd runs; `run-parts --test` would only print their names.
+pub(super) const TIME_MOTD: &str = "time each of them: `for f in /etc/update-motd.d/*; do [ -x \"$f\" ] && \
+    echo \"$f\" && bash -c 'time \"$0\" >/dev/null' \"$f\"; done`";
+
+fn name_server_lookup(kind: Kind, process: &str, address: &str, known: &Known) -> Named {
+    let seen = format!("{process} waited for the name server {address}");
+    if kind == Kind::Ssh && known.setting("usedns") == Some("yes") {
+        return named(
+            "usedns",
+            "sshd looks the client's name up (UseDNS yes)",
+            &format!("sshd -T; {seen}"),
+            "try it: assay trial ssh-usedns",
+        );
+    }
+    named(
+        "server-dns",
+        "the server asks a name server, which does not answer at once",
+        &seen,
+        "time `getent hosts ADDRESS` there, with the client's address",
+    )
+}
+
+/// Names the service behind a Unix socket.
+fn name_service(process: &str, path: &str, known: &Known) -> Named {
+    let seen = format!("{process} waited for {path}");
+    let of = |module: &str| pam_line(known, module).map(|line| line.place.clone());
+    if path.contains("io.systemd.Resolve") {
+        return named(
+            "server-dns",
+            "the server asks systemd-resolved for a name",
+            &seen,
+            "resolvectl statistics",
+        );
+    }
+    if (path.contains("dbus") || path.contains("/systemd/"))
+        && let Some(place) = of("pam_systemd")
+    {
+        return named(
+            "pam-systemd",
+            "pam_systemd asks systemd-logind for a session",
+            &format!("{place}; {seen}"),
+            "`systemctl status systemd-logind dbus`: it waits 25 s when one of them hangs; see assay advice \
+             pam-systemd-off before taking it out",
+        );
+    }
+    for (word, module, whom) in [
+        ("/sss/", "pam_sss", "sssd"),
+        ("nslcd", "pam_ldap", "nslcd, which asks an LDAP server"),
+        (
+            "winbind",
+            "pam_winbind",
+            "winbind, which asks a domain controller",
+        ),
+        ("nscd", "nscd", "nscd"),
+    ] {
+        if path.contains(word) {
+            let place = of(module).map_or_else(String::new, |place| format!("{place}; "));
+            let what = format!("the user is looked up or checked by {whom}");
+            return named(
+                "user-lookup",
+                &what,
+                &format!("{place}{seen}"),
+                "time `getent passwd USER` there",
+            );
+        }
+    }
+    named(
+        "server-socket",
+        "the server waits for a service of its machine",
+        &seen,
+        "see what that service does",
+    )
+}
+
+/// Services by port, the PAM modules that ask them, and what they are.
+const PEERS: [(&[u16], &str, &str); 5] = [
+    (&[389, 636, 3268, 3269], "pam_ldap", "an LDAP server"),
+    (&[88, 464], "pam_krb5", "a Kerberos server"),
+    (&[1812, 1645], "pam_radius", "a RADIUS server"),
+    (&[3306], "pam_mysql", "a MySQL or MariaDB server"),
+    (&[5432], "pam_pgsql", "a PostgreSQL server"),
+];
+
+fn name_peer(process: &str, address: &str, known: &Known) -> Named {
+    let seen = format!("{process} waited for {address}");
+    let port: u16 = address
+        .rsplit(':')
+        .next()
+        .and_then(|port| port.parse().ok())
+        .unwrap_or(0);
+    for (ports, module, whom) in PEERS {
+        if ports.contains(&port) {
+            let line = pam_line(known, module);
+            let place = line.map_or_else(String::new, |line| format!("{}; ", line.place));
+            let what = format!("the server asks {whom}");
+            return named(
+                "server-network",
+                &what,
+                &format!("{place}{seen}"),
+                "see whether it answers at once",
+            );
+        }
+    }
+    let what = format!("the server waits for another machine: {address}");
+    named(
+        "server-network",
+        &what,
+        &seen,
+        "see whether it answers at once",
+    )
+}
+
+fn name_sleep(kind: Kind, share: &Share, login: &Login, known: &Known) -> Named {
+    let process = format!("process {} sleeps on a timer", share.process);
+    let mail = matches!(kind, Kind::Imap | Kind::Smtp);
+    if mail && share.part == Part::Banner {
+        return name_late_greeting(&login.clues, known);
+    }
+    if let Some(passdbs) = &known.passdbs
+        && let Some(at) = passdbs.iter().position(|(driver, _)| driver == "pam")
+        && passdbs.len() > at + 1
+    {
+        return named(
+            "dovecot-pam-order",
+            "PAM is asked before the other users' database, and waits after each refusal",
+            &format!("{}; {process}", passdbs[at].1),
+            "try it: assay trial dovecot-pam-order",
+        );
+    }
+    let refused = matches!(share.part, Part::Method(_) | Part::User);
+    let slow = ["pam_faildelay", "pam_unix"]
+        .into_iter()
+        .find_map(|module| {
+            let line = pam_line(known, module)?;
+            let waits = line.kind == "auth" && !line.arguments.iter().any(|word| word == "nodelay");
+            (refused && waits).then_some(line)
+        });
+    if let Some(line) = slow {
+        return named(
+            "pam-fail-delay",
+            &format!("PAM waits on purpose after a refusal ({})", line.module),
+            &format!("{}; {process}", line.place),
+            "offer the method that succeeds first",
+        );
+    }
+    let what =
+        "a process of the server sleeps on a timer: a module or a delay of its configuration";
+    named(
+        "server-sleeps",
+        what,
+        &process,
+        "look for delays in the server's configuration and its modules",
+    )
+}
+
+fn name_cpu(share: &Share, login: &Login) -> Named {
+    let who = match share.side {
+        Side::Client => "the client",
+        Side::Server => "the server",
+    };
+    if share.part == Part::KeyExchange {
+        let clues = &login.clues;
+        let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "unknown".to_owned());
+        return named(
+            "key-exchange",
+            &format!(
+                "{who} computes: {} with host key {}",
+                name(&clues.algorithm),
+                name(&clues.host_key)
+            ),
+            &format!("CPU time of {}", share.process),
+            "curve25519-sha256 with ssh-ed25519 takes a few milliseconds",
+        );
+    }
+    let id = match share.side {
+        Side::Client => "client-cpu",
+        Side::Server => "server-cpu",
+    };
+    named(
+        id,
+        &format!("{who} computes"),
+        &format!("CPU time of {}", share.process),
+        "",
+    )
+}
+
+fn name_busy_machine() -> Named {
+    named(
+        "busy-machine",
+        "processes of the login wait for a CPU of this machine",
+        "/proc/PID/schedstat",
+        "see what else runs: `top`",
+    )
+}
+
+/// Names a line of a start-up file.
+pub(super) fn name_line(line: &Line) -> Named {
+    let what = format!("start-up file: `{}`", line.command);
+    let then = "run that command by hand; a tool that waits for a lock names its file";
+    let what = format!("{what} at {}", line.place);
+    named(
+        "start-up-line",
+        &what,
+        &format!("{}, each line was timed", line.place),
+        then,
+    )
+}
+
+/// Names an address that did not answer.
+pub(super) fn name_unanswered(address: &str) -> Named {
+    named(
+        "address-unanswered",
+        &format!("an address of the host does not answer: {address}"),
+        "the client tried it first",
+        "remove that address from DNS or /etc/hosts, or let its packets through the firewall",
+    )
+}
+
+/// Names the lookup of the server's name here.
+pub(super) fn name_lookup(known: &Known, seen: &str) -> Named {
+    if let Some((hosts, place)) = &known.hosts
+        && asks_mdns_first(hosts)
+    {
+        return named(
+            "client-mdns",
+            &format!("names are asked of the whole network (mDNS) before DNS: {hosts}"),
+            &format!("{place}; {seen}"),
+            "write `mdns4_minimal [NOTFOUND=return]` in place of mdns, or put mdns behind dns",
+        );
+    }
+    named(
+        "name-lookup",
+        "the host's name is looked up here, and the resolver does not answer at once",
+        seen,
+        "time `getent ahosts HOST`, and ask each name server of /etc/resolv.conf by itself: `dig @SERVER HOST`",
+    )
+}
+
+/// Returns whether every name goes to mDNS before DNS. The `minimal` modules ask for .local alone.
+fn asks_mdns_first(hosts: &str) -> bool {
+    for word in hosts.split_whitespace() {
+        if word == "dns" || word == "resolve" {
+            return false;
+        }
+        if word.starts_with("mdns") && !word.ends_with("_minimal") {
+            return true;
+        }
+    }
+    false
+}
+
+/// Names Kerberos, which the client tried.
+pub(super) fn name_gssapi() -> Named {
+    named(
+        "gssapi",
+        "the client tries Kerberos (GSSAPIAuthentication yes)",
+        "ssh -vvv: the method was tried and timed",
+        "try it: assay trial ssh-gssapi; without Kerberos set GSSAPIAuthentication no",
+    )
+}
+
+/// Names keys that the server does not take.
+pub(super) fn name_refused_keys() -> Named {
+    named(
+        "refused-keys",
+        "ssh offers keys that the server does not take before the one that it takes",
+        "ssh -vvv: each offer was timed",
+        "name the key with IdentityFile and set IdentitiesOnly yes",
+    )
+}
+
+/// Names a greeting that comes late.
+pub(super) fn name_late_greeting(clues: &Clues, known: &Known) -> Named {
+    let (seen, then) = match (known.sleeps.first(), clues.greeted) {
+        (Some(sleep), _) => (
+            format!("postconf -n: {sleep}"),
+            "take `sleep` out of those restrictions",
+        ),
+        (None, Some(_)) => (
+            "the first line of the greeting came before the others, as postscreen sends it"
+                .to_owned(),
+            "postscreen_greet_wait is the time; clients that passed are not asked again for a day",
+        ),
+        (None, None) => (
+            "the time from the connection to the greeting".to_owned(),
+            "the server's configuration or its log shows why it waits before it greets",
+        ),
+    };
+    named("greeting-delayed", "the server greets late", &seen, then)
+}
+
+/// Names the distance.
+pub(super) fn name_distance() -> Named {
+    named(
+        "distance",
+        "each question to the server and back takes a while, and a login asks several times",
+        "the time to connect, which is one round trip",
+        "keep a connection open: ControlMaster auto, ControlPersist 10m",
+    )
+}
+
+/// Returns what is known of time without evidence, and how to find out more.
+pub(super) fn how_to_find_out(
+    kind: Kind,
+    part: &Part,
+    logins: &[Login],
+    known: &Known,
+) -> (Option<String>, String) {
+    let opened = logins
+        .iter()
+        .find_map(|login| login.clues.opened)
+        .filter(|_| *part == Part::Session);
+    let within = opened.map(|opened| format!("sshd opened the session after {opened}"));
+    let then = match (kind, part, known.is_here, known.is_watched) {
+        (_, _, true, false) => "run this as root: assay then watches the server's processes",
+        (Kind::Ssh, Part::Prompt, ..) => "run `bash -lixc exit` there and see where it stops",
+        (_, Part::Name, ..) => "time `getent ahosts HOST`",
+        (_, Part::Tcp, ..) => {
+            "see the addresses that were tried, with `ssh -v` or `getent ahosts HOST`"
+        }
+        (_, _, true, true) => {
+            "no process of the server was seen to work or to wait for somebody: see its log"
+        }
+        (_, _, false, _) => "run this on the server as root: assay then watches its processes",
+    };
+    (within, then.to_owned())
+}
+
+fn is_network_fs(fs: &str) -> bool {
+    const FAR: [&str; 8] = [
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "fuse.sshfs",
+        "autofs",
+        "afs",
+        "ceph",
+    ];
+    FAR.contains(&fs)
+}
+
+fn pam_line<'a>(known: &'a Known, module: &str) -> Option<&'a PamLine> {
+    known
+        .pam
+        .iter()
+        .flatten()
+        .find(|line| line.module.starts_with(module))
+}
+
+fn is_set(value: &str) -> bool {
+    !value.is_empty() && value != "none"
+}
+
+/// Returns whether words of a process are this command.
+fn is_command(words: &[String], command: &str) -> bool {
+    let command = command.trim();
+    if command.is_empty() {
+        return false;
+    }
+    let path = first_word(command);
+    let by_path = path.starts_with('/') && words.iter().any(|word| word == path);
+    by_path || words.join(" ").contains(command)
+}
+
+fn first_word(command: &str) -> &str {
+    command.split_whitespace().next().unwrap_or(command)
+}
+
+/// Returns the program of a process without its arguments, which may hold secrets: behind an interpreter
+/// the script, behind `sh -c` the first word.
+fn program(words: &[String]) -> String {
+    const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "env", "python3"];
+    let base = |word: &str| {
+        word.rsplit('/')
+            .next()
+            .unwrap_or(word)
+            .trim_start_matches('-')
+            .to_owned()
+    };
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        if word.starts_with('-') && !SHELLS.contains(&&base(word)[..]) {
+            continue;
+        }
+        let first = first_word(word);
+        let is_shell = SHELLS.contains(&&base(first)[..]);
+        if !is_shell || rest.len() == 0 {
+            return first.trim_matches(['\'', '"']).to_owned();
+        }
+    }
+    "unknown".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_named_without_their_arguments() {
+        for (words, expected) in [
+            (
+                &["/usr/local/bin/hook", "--token", "hunter2"][..],
+                "/usr/local/bin/hook",
+            ),
+            (&["/bin/sh", "/etc/hook.sh", "hunter2"], "/etc/hook.sh"),
+            (&["sh", "-c", "curl -H hunter2 https://x/"], "curl"),
+            (&["/bin/bash", "-e", "/x/y"], "/x/y"),
+            (&["-bash"], "-bash"),
+        ] {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(program(&words), expected);
+        }
+    }
+
+    #[test]
+    fn a_remedy_is_not_what_is_there_already() {
+        for (hosts, first) in [
+            ("files mdns4 dns", true),
+            ("files mdns dns", true),
+            ("files mdns4_minimal [NOTFOUND=return] dns", false),
+            (
+                "files mdns_minimal [NOTFOUND=return] resolve [!UNAVAIL=return] dns",
+                false,
+            ),
+            ("files dns mdns4", false),
+            ("files mdns4_minimal [NOTFOUND=return] dns mdns4", false),
+            ("files", false),
+        ] {
+            assert_eq!(asks_mdns_first(hosts), first, "{hosts}");
+        }
+    }
+}

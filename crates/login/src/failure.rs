@@ -1,0 +1,354 @@
+//! Why a login failed, by what the client printed, where it was, and what is known of the server. A wait
+//! is no failure: those are in `cause`.
+
+use crate::cause::{Kind, Known};
+use crate::{LoginError, Part};
+use serde::Serialize;
+
+/// Ways to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureKind {
+    /// The name has no address.
+    UnknownHost,
+    /// Nothing listens there.
+    ConnectionRefused,
+    /// No address answers.
+    NoAnswer,
+    /// TLS was not agreed on.
+    Tls,
+    /// The server closed the connection before it said who it is.
+    ClosedBeforeBanner,
+    /// The server has as many connections without a login as it lets in.
+    MaxStartupsFull,
+    /// The server did not say who it is in time.
+    BannerTimeout,
+    /// Client and server have no algorithm in common.
+    NoCommonAlgorithm,
+    /// The client does not know the host's key.
+    HostKeyUnknown,
+    /// The host has another key than the client knows.
+    HostKeyChanged,
+    /// The host's key was revoked.
+    HostKeyRevoked,
+    /// The server does not know the user.
+    UnknownUser,
+    /// The server does not take what the client offers.
+    AuthenticationRefused,
+    /// The server cannot check it now.
+    AuthenticationUnavailable,
+    /// More keys were offered than the server looks at.
+    TooManyKeys,
+    /// The server closed the connection while it checked.
+    ClosedInAuthentication,
+    /// The login succeeded, and the session ended at once.
+    SessionEnded,
+    /// The server greets with a refusal.
+    GreetingRefused,
+    /// Another answer than the one that is good.
+    Answer,
+    /// It took longer than the limit.
+    TimedOut,
+    /// Something else.
+    Other,
+}
+
+/// A login that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Failure {
+    /// How.
+    pub kind: FailureKind,
+    /// The part in which it failed.
+    pub part: Part,
+    /// The evidence.
+    pub seen: String,
+    /// What to do.
+    pub then: String,
+}
+
+/// Classifies a login that failed; none for an error that is no answer of the other side.
+#[must_use]
+pub fn classify(kind: Kind, error: &LoginError, known: &Known) -> Option<Failure> {
+    let (failure, part, seen) = match error {
+        LoginError::TimedOut { waited, limit, .. } => {
+            let failure = match waited {
+                Part::Banner => FailureKind::BannerTimeout,
+                Part::Tcp => FailureKind::NoAnswer,
+                _ => FailureKind::TimedOut,
+            };
+            (failure, waited.clone(), format!("no end within {limit}"))
+        }
+        LoginError::Refused {
+            said, why, so_far, ..
+        } => {
+            let part = so_far
+                .phases
+                .last()
+                .map_or(Part::Name, |phase| phase.part.clone());
+            let failure = match kind {
+                Kind::Ssh => classify_ssh(said, &part, known),
+                Kind::Imap | Kind::Smtp => classify_mail(why, &part),
+                Kind::Http => classify_http(why, &part),
+            };
+            (failure, part, why.clone())
+        }
+        _ => return None,
+    };
+    let seen = match (failure, known.startups) {
+        (FailureKind::MaxStartupsFull, Some((now, most))) => {
+            format!("{seen}; sshd's title: {now} connections without a login, {most} are let in")
+        }
+        _ => seen,
+    };
+    Some(Failure {
+        kind: failure,
+        part,
+        seen,
+        then: remedy(failure).to_owned(),
+    })
+}
+
+fn classify_ssh(said: &[String], part: &Part, known: &Known) -> FailureKind {
+    let has = |text: &str| said.iter().any(|line| line.contains(text));
+    let closed =
+        has("Connection closed") || has("Connection reset") || has("closed by remote host");
+    match part {
+        _ if has("Could not resolve hostname") => FailureKind::UnknownHost,
+        _ if has("REMOTE HOST IDENTIFICATION HAS CHANGED") => FailureKind::HostKeyChanged,
+        _ if has("REVOKED HOST KEY") || has("marked as revoked") => FailureKind::HostKeyRevoked,
+        _ if has("Host key verification failed") => FailureKind::HostKeyUnknown,
+        _ if has("Unable to negotiate with") => FailureKind::NoCommonAlgorithm,
+        _ if has("Exceeded MaxStartups") => FailureKind::MaxStartupsFull,
+        _ if has("timed out during banner exchange") => FailureKind::BannerTimeout,
+        _ if has("Too many authentication failures") => FailureKind::TooManyKeys,
+        _ if has("Permission denied (") => match known.user_exists {
+            Some(false) => FailureKind::UnknownUser,
+            _ => FailureKind::AuthenticationRefused,
+        },
+        Part::Name | Part::Tcp if has("Connection refused") => FailureKind::ConnectionRefused,
+        Part::Name | Part::Tcp => FailureKind::NoAnswer,
+        Part::Banner if closed => match known.startups {
+            Some((now, most)) if now >= most => FailureKind::MaxStartupsFull,
+            _ => FailureKind::ClosedBeforeBanner,
+        },
+        Part::User | Part::Method(_) if closed => FailureKind::ClosedInAuthentication,
+        Part::Session | Part::Prompt => FailureKind::SessionEnded,
+        _ => FailureKind::Other,
+    }
+}
+
+fn classify_mail(why: &str, part: &Part) -> FailureKind {
+    let closed = why.contains("closed the connection") || why.contains("reset by peer");
+    match part {
+        Part::Name => FailureKind::UnknownHost,
+        Part::Tcp if why.contains("refused") => FailureKind::ConnectionRefused,
+        Part::Tcp => FailureKind::NoAnswer,
+        Part::Tls => FailureKind::Tls,
+        Part::Banner if closed => FailureKind::ClosedBeforeBanner,
+        Part::Banner => FailureKind::GreetingRefused,
+        Part::Method(_) if closed => FailureKind::ClosedInAuthentication,
+        // RFC 4954: 454 is temporary. RFC 5530: UNAVAILABLE.
+        Part::Method(_) if why.starts_with('4') || why.contains("[UNAVAILABLE]") => {
+            FailureKind::AuthenticationUnavailable
+        }
+        Part::Method(_) => FailureKind::AuthenticationRefused,
+        _ => FailureKind::Other,
+    }
+}
+
+fn classify_http(why: &str, part: &Part) -> FailureKind {
+    match part {
+        _ if why.contains("no address for this host") => FailureKind::UnknownHost,
+        _ if why.contains("refused") => FailureKind::ConnectionRefused,
+        _ if why.starts_with("status ") => FailureKind::Answer,
+        _ if why.contains("TLS") || why.contains("certificate") => FailureKind::Tls,
+        _ => FailureKind::Other,
+    }
+}
+
+/// Returns what to do about a failure.
+fn remedy(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::UnknownHost => "check the spelling: `getent ahosts HOST`",
+        FailureKind::ConnectionRefused => "nothing listens on that port, or a firewall refuses it",
+        FailureKind::NoAnswer => "the host is down, or a firewall drops the packets",
+        FailureKind::Tls => "see why: assay probe tls HOST:PORT",
+        FailureKind::ClosedBeforeBanner => {
+            "the server's log shows why; MaxStartups, PerSourceMaxStartups and programs such as fail2ban do this"
+        }
+        FailureKind::MaxStartupsFull => {
+            "find out who holds those connections (`ss -tnp sport = :22` on the server), then raise MaxStartups"
+        }
+        FailureKind::BannerTimeout => {
+            "something listens there that is slow or speaks another protocol"
+        }
+        FailureKind::NoCommonAlgorithm => "see what the server offers: assay probe ssh HOST",
+        FailureKind::HostKeyUnknown => {
+            "compare the key's fingerprint with the server's own, then add the key to known_hosts"
+        }
+        FailureKind::HostKeyChanged => {
+            "do not log in before you know why: compare the fingerprint with the server's own \
+             (`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` there)"
+        }
+        FailureKind::HostKeyRevoked => "do not log in: that key is known to be stolen or retired",
+        FailureKind::UnknownUser => {
+            "the user does not exist on the server: `getent passwd USER` finds nobody there"
+        }
+        FailureKind::AuthenticationRefused => {
+            "the server does not take what was offered; its log shows whether it is the key, the user or a rule"
+        }
+        FailureKind::AuthenticationUnavailable => {
+            "the server's user database does not answer: see its log"
+        }
+        FailureKind::TooManyKeys => "name the key with IdentityFile and set IdentitiesOnly yes",
+        FailureKind::ClosedInAuthentication => {
+            "the server's log shows why it closed the connection"
+        }
+        FailureKind::SessionEnded => {
+            "the user's shell or a command of the server ended the session: see its log"
+        }
+        FailureKind::GreetingRefused => "the server turns this client away: see its log",
+        FailureKind::Answer => "name the status that is good with --status",
+        FailureKind::TimedOut => "raise --limit to see how long it takes",
+        FailureKind::Other => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Login, Phase};
+    use assay_model::Nanos;
+
+    fn refused(kind: Kind, part: Part, said: &[&str], known: &Known) -> FailureKind {
+        let phase = Phase {
+            part,
+            took: Nanos(1),
+        };
+        let error = LoginError::Refused {
+            target: "h".to_owned(),
+            why: said.last().copied().unwrap_or_default().to_owned(),
+            said: said.iter().map(|line| (*line).to_owned()).collect(),
+            so_far: Box::new(Login {
+                phases: vec![phase],
+                ..Login::default()
+            }),
+        };
+        classify(kind, &error, known).unwrap().kind
+    }
+
+    #[test]
+    fn each_failure_of_ssh_has_its_own_kind() {
+        let none = Known::default();
+        let full = Known {
+            startups: Some((10, 10)),
+            ..Known::default()
+        };
+        let nobody = Known {
+            user_exists: Some(false),
+            ..Known::default()
+        };
+        let method = || Part::Method("publickey".to_owned());
+        let closed = "kex_exchange_identification: Connection closed by remote host";
+        let denied = "x@h: Permission denied (publickey).";
+        for (part, said, known, expected) in [
+            (
+                Part::Name,
+                "ssh: Could not resolve hostname h: Name or service not known",
+                &none,
+                FailureKind::UnknownHost,
+            ),
+            (
+                Part::Tcp,
+                "ssh: connect to host h port 22: Connection refused",
+                &none,
+                FailureKind::ConnectionRefused,
+            ),
+            (
+                Part::Tcp,
+                "ssh: connect to host h port 22: No route to host",
+                &none,
+                FailureKind::NoAnswer,
+            ),
+            (Part::Banner, closed, &none, FailureKind::ClosedBeforeBanner),
+            (Part::Banner, closed, &full, FailureKind::MaxStartupsFull),
+            (
+                Part::Banner,
+                "Connection timed out during banner exchange",
+                &none,
+                FailureKind::BannerTimeout,
+            ),
+            (
+                Part::KeyExchange,
+                "Host key verification failed.",
+                &none,
+                FailureKind::HostKeyUnknown,
+            ),
+            (method(), denied, &none, FailureKind::AuthenticationRefused),
+            (method(), denied, &full, FailureKind::AuthenticationRefused),
+            (method(), denied, &nobody, FailureKind::UnknownUser),
+            (
+                method(),
+                "Connection closed by 192.0.2.1 port 22",
+                &full,
+                FailureKind::ClosedInAuthentication,
+            ),
+            (
+                Part::Session,
+                "This account is currently not available.",
+                &none,
+                FailureKind::SessionEnded,
+            ),
+        ] {
+            assert_eq!(refused(Kind::Ssh, part, &[said], known), expected, "{said}");
+        }
+        let changed = [
+            "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @",
+            "Host key verification failed.",
+        ];
+        assert_eq!(
+            refused(Kind::Ssh, Part::KeyExchange, &changed, &none),
+            FailureKind::HostKeyChanged
+        );
+    }
+
+    #[test]
+    fn a_mail_server_that_cannot_check_is_not_one_that_refuses() {
+        let none = Known::default();
+        let method = || Part::Method("AUTH PLAIN".to_owned());
+        for (part, why, expected) in [
+            (
+                method(),
+                "535 5.7.8 Error: authentication failed",
+                FailureKind::AuthenticationRefused,
+            ),
+            (
+                method(),
+                "454 4.7.0 Temporary authentication failure",
+                FailureKind::AuthenticationUnavailable,
+            ),
+            (
+                method(),
+                "NO [UNAVAILABLE] Temporary authentication failure.",
+                FailureKind::AuthenticationUnavailable,
+            ),
+            (
+                method(),
+                "NO [AUTHENTICATIONFAILED] Authentication failed.",
+                FailureKind::AuthenticationRefused,
+            ),
+            (
+                Part::Banner,
+                "554 5.7.1 No service",
+                FailureKind::GreetingRefused,
+            ),
+            (
+                Part::Banner,
+                "the server closed the connection",
+                FailureKind::ClosedBeforeBanner,
+            ),
+        ] {
+            assert_eq!(refused(Kind::Imap, part, &[why], &none), expected, "{why}");
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Watches the processes of a login while it goes on: the client's, and the server's where it runs on this
+//! machine. `/proc` is read sixty times a second; nothing is traced and no process is stopped.
+
+mod process;
+mod sockets;
+
+use crate::activity::{Activity, Side, Sighting};
+use assay_model::Nanos;
+use process::Process;
+use sockets::Sockets;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Time between two looks.
+const INTERVAL: Duration = Duration::from_millis(15);
+/// A gap this much longer than the interval means that the watch itself had no CPU.
+const LATE: Duration = Duration::from_millis(20);
+/// Sockets of a process are read this often at most.
+const SOCKETS_EVERY: Duration = Duration::from_millis(50);
+
+/// Processes of the server that are watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Server {
+    /// Processes that hold the listening socket; none when they run elsewhere or cannot be seen.
+    pub listeners: Vec<u32>,
+    /// Port it listens on.
+    pub port: u16,
+    /// Whether the server starts a process for each connection, as sshd does.
+    pub forks: bool,
+}
+
+impl Server {
+    /// Returns the same server with none of its processes to watch: of many logins at once nobody tells whose
+    /// process is whose.
+    #[must_use]
+    pub fn without_processes(&self) -> Self {
+        Self {
+            listeners: Vec::new(),
+            ..self.clone()
+        }
+    }
+}
+
+/// A watch that has not begun. It is made before the client starts, so that the processes of its connection are
+/// told from those that were there.
+#[derive(Debug)]
+pub struct Prepared {
+    server: Server,
+    /// Processes that were there before the login.
+    before: BTreeSet<u32>,
+}
+
+impl Prepared {
+    /// Notes which processes of the server are there.
+    #[must_use]
+    pub fn new(server: &Server) -> Self {
+        let mut server = server.clone();
+        server.listeners = process::topmost(&server.listeners);
+        let below = server
+            .listeners
+            .iter()
+            .flat_map(|pid| process::descendants(*pid));
+        let before = below.map(|process| process.pid).collect();
+        Self { server, before }
+    }
+
+    /// Starts to watch. `client` is the program that logs in; `begin` is the zero of all times.
+    #[must_use]
+    pub fn start(self, client: Option<u32>, begin: Instant) -> Watch {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut watcher = Watcher::new(client, self, begin);
+        let asked = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            while !asked.load(Ordering::Relaxed) {
+                watcher.look();
+                std::thread::sleep(INTERVAL);
+            }
+            watcher.found
+        });
+        Watch {
+            stop,
+            thread: Some(thread),
+        }
+    }
+}
+
+/// A running watch; it ends when it is dropped.
+#[derive(Debug)]
+pub struct Watch {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<Sighting>>>,
+}
+
+impl Watch {
+    /// Ends the watch and returns what was seen.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<Sighting> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Vec<Sighting> {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take();
+        thread
+            .and_then(|thread| thread.join().ok())
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+/// A process that does something, of all that were looked at.
+struct Candidate {
+    side: Side,
+    pid: u32,
+    process: String,
+    activity: Activity,
+}
+
+struct Watcher {
+    client: Option<u32>,
+    server: Server,
+    begin: Instant,
+    /// Processes that were there before the login.
+    before: BTreeSet<u32>,
+    /// Whether a process below the listener serves our connection.
+    ours: BTreeMap<u32, bool>,
+    /// CPU time and time in the queue of each process at the last look.
+    times: BTreeMap<u32, (u64, u64)>,
+    /// What a sleeping process waits for, and when that was read.
+    waits: BTreeMap<u32, (Instant, Option<Activity>)>,
+    sockets: Sockets,
+    last: Instant,
+    own: (u64, u64),
+    found: Vec<Sighting>,
+}
+
+impl Watcher {
+    fn new(client: Option<u32>, prepared: Prepared, begin: Instant) -> Self {
+        Self {
+            client,
+            server: prepared.server,
+            begin,
+            before: prepared.before,
+            ours: BTreeMap::new(),
+            times: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            sockets: Sockets::default(),
+            last: begin,
+            own: process::own_times(),
+            found: Vec::new(),
+        }
+    }
+
+    fn look(&mut self) {
+        let now = Instant::now();
+        let mut all = Vec::new();
+        if let Some(client) = self.client {
+            self.look_at_client(client, &mut all);
+        }
+        self.look_at_server(&mut all);
+        let own = process::own_times();
+        let queued = Duration::from_nanos(own.1.saturating_sub(self.own.1));
+        self.own = own;
+        let picked = all.into_iter().min_by(|a, b| a.activity.cmp(&b.activity));
+        let gap = now - self.last;
+        let goes_on = picked.as_ref().is_some_and(|one| self.goes_on(one));
+        // After a late look nobody knows when what is seen began, unless it was seen before.
+        if gap > INTERVAL + LATE && !goes_on {
+            let known = now - INTERVAL - LATE;
+            if queued * 2 > gap {
+                let starved = Candidate {
+                    side: Side::Client,
+                    pid: 0,
+                    process: "assay".to_owned(),
+                    activity: Activity::CpuQueue,
+                };
+                self.add(self.last, known, starved);
+            }
+            self.last = known;
+        }
+        if let Some(one) = picked {
+            self.add(self.last, now, one);
+        }
+        self.last = now;
+    }
+
+    /// Returns whether this was seen at the last look, too.
+    fn goes_on(&self, one: &Candidate) -> bool {
+        self.found.last().is_some_and(|last| {
+            last.to == self.since_begin(self.last)
+                && (last.pid, last.side) == (one.pid, one.side)
+                && last.activity == one.activity
+        })
+    }
+
+    fn since_begin(&self, at: Instant) -> Nanos {
+        Nanos::from(at.saturating_duration_since(self.begin))
+    }
+
+    fn add(&mut self, from: Instant, to: Instant, one: Candidate) {
+        let goes_on = self.goes_on(&one) && from == self.last;
+        let (from, to) = (self.since_begin(from), self.since_begin(to));
+        if let Some(last) = self.found.last_mut().filter(|_| goes_on) {
+            last.to = to;
+            return;
+        }
+        self.found.push(Sighting {
+            from,
+            to,
+            side: one.side,
+            pid: one.pid,
+            process: one.process,
+            activity: one.activity,
+        });
+    }
+
+    fn look_at_client(&mut self, client: u32, all: &mut Vec<Candidate>) {
+        let Some(process) = Process::read(client) else {
+            return;
+        };
+        if let Some(activity) = self.activity(&process, Side::Client) {
+            all.push(Candidate {
+                side: Side::Client,
+                pid: client,
+                process: process.name.clone(),
+                activity,
+            });
+        }
+        for child in process::children(client)
+            .into_iter()
+            .filter_map(Process::read)
+        {
+            // A child that has not yet become another program is the client itself.
+            if child.name != process.name || child.words() != process.words() {
+                self.add_program(Side::Client, &child, all);
+            }
+        }
+    }
+
+    fn look_at_server(&mut self, all: &mut Vec<Candidate>) {
+        for listener in self.server.listeners.clone() {
+            match self.server.forks {
+                true => {
+                    let new: Vec<u32> = process::children(listener)
+                        .into_iter()
+                        .filter(|pid| !self.before.contains(pid))
+                        .collect();
+                    let alone = new.len() == 1;
+                    for pid in new {
+                        if self.serves_us(pid, alone) {
+                            self.descend(pid, all);
+                        }
+                    }
+                }
+                false => self.descend(listener, all),
+            }
+        }
+    }
+
+    /// Returns whether a process below the listener serves our connection.
+    fn serves_us(&mut self, pid: u32, alone: bool) -> bool {
+        if let Some(known) = self.ours.get(&pid) {
+            return *known;
+        }
+        let port = self
+            .client
+            .and_then(|client| sockets::local_port(client, self.server.port));
+        match port {
+            Some(port) => {
+                let serves = sockets::serves(pid, self.server.port, port);
+                // The socket of a process that has just been forked may not be there yet.
+                if let Some(serves) = serves {
+                    self.ours.insert(pid, serves);
+                }
+                serves.unwrap_or(alone)
+            }
+            None => alone,
+        }
+    }
+
+    fn descend(&mut self, pid: u32, all: &mut Vec<Candidate>) {
+        let Some(process) = Process::read(pid) else {
+            return;
+        };
+        if !process.is_of_server() {
+            // A service that was there before, such as a policy server of Postfix, was not started for us.
+            if !self.before.contains(&pid) {
+                self.add_program(Side::Server, &process, all);
+            }
+            return;
+        }
+        if let Some(activity) = self.activity(&process, Side::Server) {
+            all.push(Candidate {
+                side: Side::Server,
+                pid,
+                process: process.name.clone(),
+                activity,
+            });
+        }
+        for child in process::children(pid) {
+            self.descend(child, all);
+        }
+    }
+
+    fn add_program(&self, side: Side, process: &Process, all: &mut Vec<Candidate>) {
+        if process.state == 'Z' {
+            return;
+        }
+        let below = process::descendants(process.pid);
+        let mut words = process.words();
+        words.extend(below.iter().flat_map(Process::words));
+        let inner = below.last().unwrap_or(process).name.clone();
+        all.push(Candidate {
+            side,
+            pid: process.pid,
+            process: process.name.clone(),
+            activity: Activity::Program { words, inner },
+        });
+    }
+
+    /// Returns what a process of the client or the server itself does.
+    fn activity(&mut self, process: &Process, side: Side) -> Option<Activity> {
+        let times = process::times(process.pid);
+        let before = self.times.insert(process.pid, times).unwrap_or(times);
+        match process.state {
+            'R' => {
+                let computed = times.0.saturating_sub(before.0);
+                let queued = times.1.saturating_sub(before.1);
+                Some(match queued > computed {
+                    true => Activity::CpuQueue,
+                    false => Activity::Cpu,
+                })
+            }
+            'D' => Some(Activity::Disk),
+            'S' => self.wait(process, side),
+            _ => None,
+        }
+    }
+
+    fn wait(&mut self, process: &Process, side: Side) -> Option<Activity> {
+        let place = process.wait_channel();
+        if place.contains("nanosleep") {
+            return Some(Activity::Sleep);
+        }
+        if place.starts_with("rpc_") || place.starts_with("nfs") {
+            return Some(Activity::Disk);
+        }
+        // A process in its event loop waits for whoever speaks next.
+        if place.contains("do_wait") || place.contains("ep_poll") {
+            return None;
+        }
+        if (place.contains("poll") || place.contains("select")) && process.waits_for_time() {
+            return Some(Activity::Sleep);
+        }
+        if let Some((read, activity)) = self.waits.get(&process.pid)
+            && read.elapsed() < SOCKETS_EVERY
+        {
+            return activity.clone();
+        }
+        let own = match side {
+            Side::Client => sockets::Own::Remote(self.server.port),
+            Side::Server if self.server.forks => sockets::Own::Local(self.server.port),
+            Side::Server => sockets::Own::Many(self.server.port),
+        };
+        let activity = self.sockets.asked(process.pid, own);
+        let entry = (Instant::now(), activity.clone());
+        self.waits.insert(process.pid, entry);
+        activity
+    }
+}
