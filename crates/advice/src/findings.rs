@@ -269,7 +269,11 @@ impl<'a> Rule<'a> {
         let evidence: Vec<Seen> = asked.seen.iter().filter_map(seen).collect();
         let places = self.places(scene, &evidence, deciding);
         let words = |name: &str| say::words(name, scene, self.machine.facts, &places);
-        let fill = |text: &str| say::fill(text, &words);
+        let or_unknown = |name: &str| {
+            let known = say::value_of(name, scene, self.machine.facts).is_some();
+            words(name).or_else(|| known.then(|| vec!["unknown".to_owned()]))
+        };
+        let fill = |text: &str| say::fill(text, &or_unknown);
         let all = |steps: &[String]| steps::fill(steps, &words);
         let fix = match (&self.check.not_actionable, &self.check.remedy) {
             (Some(why), _) => Fix::NotHere(fill(why)),
