@@ -19,9 +19,7 @@ enum Answer {
 
 fn ask(port: u16) -> Option<Answer> {
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
-    stream
-        .set_read_timeout(Some(Duration::from_secs(3)))
-        .ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(3))).ok()?;
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut writer = stream;
     let mut reply = || {
