@@ -1,5 +1,5 @@
-//! Remedies that somebody carries out by hand: each is carried out here as its page describes it, on the real programs, and
-//! clears its finding.
+//! Remedies that somebody carries out by hand: each is carried out here as its page describes it, on the real
+//! programs, and clears its finding.
 
 use super::bed::Bed;
 use super::cases::Planted;

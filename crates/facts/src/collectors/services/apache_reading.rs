@@ -1,5 +1,5 @@
-//! Apache's configuration as httpd reads it: lines that go on after a backslash, includes in their places, `<IfModule>` and
-//! `<IfDefine>` decided, and each VirtualHost apart (httpd 2.4, `configuring.html` and `core.html`).
+//! Apache's configuration as httpd reads it: lines that go on after a backslash, includes in their places,
+//! `<IfModule>` and `<IfDefine>` decided, and each VirtualHost apart (httpd 2.4, `configuring.html` and `core.html`).
 
 use super::apache::{APACHE, MAINS};
 use super::lines::place;
@@ -63,8 +63,8 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Whether a server speaks TLS: `SSLEngine` of its own, else of the main server, else off. One that is not in its files
-    /// at all is on a machine whose main file is not known.
+    /// Whether a server speaks TLS: `SSLEngine` of its own, else of the main server, else off. One that is not in its
+    /// files at all is on a machine whose main file is not known.
     pub(crate) fn speaks_tls(&self, server: &Server) -> bool {
         let main = self.servers.first();
         let line = server.last("sslengine").or_else(|| main?.last("sslengine"));

@@ -1,5 +1,5 @@
-//! What a capture keeps of Apache's files: sections without what they are about, includes, modules, and what a check asks of
-//! TLS. A statement of several lines stands in its first.
+//! What a capture keeps of Apache's files: sections without what they are about, includes, modules, and what a check
+//! asks of TLS. A statement of several lines stands in its first.
 
 use super::apache_reading::logical_lines;
 use super::certificates::of_apache;

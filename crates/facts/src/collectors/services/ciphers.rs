@@ -1,5 +1,5 @@
-//! What a list of ciphers in OpenSSL's words offers that is broken (openssl-ciphers(1)): a word adds, `!` takes away for good,
-//! `-` takes away until another word adds, and `+` only moves what is there.
+//! What a list of ciphers in OpenSSL's words offers that is broken (openssl-ciphers(1)): a word adds, `!` takes away
+//! for good, `-` takes away until another word adds, and `+` only moves what is there.
 
 /// What makes a cipher broken, and the words by which lists take all of these away.
 const BROKEN: [(&str, &[&str]); 4] = [

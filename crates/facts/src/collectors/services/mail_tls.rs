@@ -1,5 +1,5 @@
-//! Versions of TLS and ciphers that Postfix and Dovecot are told to offer: one instance for each line. Web servers have the same
-//! in `tls_lines` and `nginx`.
+//! Versions of TLS and ciphers that Postfix and Dovecot are told to offer: one instance for each line. Web servers
+//! have the same in `tls_lines` and `nginx`.
 
 use super::ciphers::weak;
 use super::dovecot::Scope;

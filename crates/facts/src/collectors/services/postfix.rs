@@ -1,5 +1,5 @@
-//! Postfix: main.cf with its defaults, and what services in master.cf say otherwise. What a capture keeps of both files is
-//! in `postfix_redact`.
+//! Postfix: main.cf with its defaults, and what services in master.cf say otherwise. What a capture keeps of both
+//! files is in `postfix_redact`.
 
 use super::scopes::{Take, own};
 use super::{mail_tls, postfix_lists, postfix_relay};

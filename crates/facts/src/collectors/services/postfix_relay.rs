@@ -1,5 +1,5 @@
-//! Whether Postfix passes on mail of anybody to anybody: each service that strangers reach is walked through as smtpd(8)
-//! does it, for a client that is in none of its networks, did not log in, and writes to another domain.
+//! Whether Postfix passes on mail of anybody to anybody: each service that strangers reach is walked through as
+//! smtpd(8) does it, for a client that is in none of its networks, did not log in, and writes to another domain.
 
 use super::postfix_redact::{WIDE_V4, WIDE_V6};
 use crate::gather::Gather;

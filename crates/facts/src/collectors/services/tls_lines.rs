@@ -1,8 +1,8 @@
-//! What Apache and lighttpd say of protocols and ciphers of TLS. An instance is a line, so that a line is one finding: of
-//! Apache the last of each server, of lighttpd every line, whichever block it stands in.
+//! What Apache and lighttpd say of protocols and ciphers of TLS. An instance is a line, so that a line is one finding:
+//! of Apache the last of each server, of lighttpd every line, whichever block it stands in.
 //!
-//! Apache: `SSLProtocol` and `SSLCipherSuite` (mod_ssl of 2.4). lighttpd: `ssl.cipher-list`, `ssl.use-sslv3`, and the pairs of
-//! `ssl.openssl.ssl-conf-cmd` (mod_openssl of 1.4).
+//! Apache: `SSLProtocol` and `SSLCipherSuite` (mod_ssl of 2.4). lighttpd: `ssl.cipher-list`, `ssl.use-sslv3`, and the
+//! pairs of `ssl.openssl.ssl-conf-cmd` (mod_openssl of 1.4).
 
 use super::apache_reading;
 use super::apache_redact::is_of_tls;
