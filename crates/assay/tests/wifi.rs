@@ -213,12 +213,12 @@ fn what_is_no_list_of_networks_is_told_with_its_line() {
         assert_eq!(ran.code, Some(3), "{file}: {}", ran.stderr);
         assert!(ran.stderr.contains(told), "{file}: {}", ran.stderr);
     }
-    // A line that cannot be read may be a network: the rules cannot know.
+    // A line that cannot be read leaves its network unknown to all rules.
     let ran = wifi(&home, &["cut.txt", "--json"]);
     assert_eq!(ran.code, Some(3), "{}", ran.stdout);
     let document = json(&ran);
     assert_eq!(document["findings"][0]["certainty"], "unknown");
-    insta::assert_snapshot!(document["findings"][0]["text"].as_str().unwrap(), @"wifi: cut.txt: line 2: a frequency in MHz was expected (cut.txt:2)");
+    insta::assert_snapshot!(document["findings"][0]["text"].as_str().unwrap(), @"wifi.network.Home: line 2: a frequency in MHz was expected (cut.txt:2)");
     assert_eq!(wifi(&home, &[]).code, Some(2));
     assert_eq!(wifi(&home, &["site.json", "--only", "zfs"]).code, Some(2));
     let only = wifi(&home, &["site.json", "--only", "wifi-hidden", "--json"]);

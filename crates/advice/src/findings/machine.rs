@@ -43,11 +43,12 @@ impl<'a> Machine<'a> {
 
     /// Returns the first fact of these keys, or one above them, that could not be read, and why.
     pub(super) fn unread(&self, keys: &[String]) -> Option<(&'a str, &'a Fact, &'a str)> {
-        keys.iter().find_map(|key| match self.find(key)? {
-            (key, fact) => match &fact.value {
+        keys.iter().find_map(|key| {
+            let (key, fact) = self.find(key)?;
+            match &fact.value {
                 FactValue::Unknown(why) => Some((key, fact, why.as_str())),
                 FactValue::Known(_) => None,
-            },
+            }
         })
     }
 }

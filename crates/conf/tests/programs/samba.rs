@@ -54,7 +54,7 @@ const NAMES: [&str; 16] = [
 ];
 
 fn pick<'a>(dice: &mut Dice, of: &[&'a str]) -> &'a str {
-    *dice.one::<&str>(of)
+    dice.one::<&str>(of)
 }
 
 fn value_for(name: &str, dice: &mut Dice) -> &'static str {

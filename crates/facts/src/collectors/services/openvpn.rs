@@ -149,6 +149,17 @@ fn counts(
     }
 }
 
+/// Whether a cipher is of a kind.
+type IsOfKind = fn(&str) -> bool;
+
+fn has_small_blocks(name: &str) -> bool {
+    SMALL.iter().any(|begin| name.starts_with(begin))
+}
+
+fn is_none(name: &str) -> bool {
+    name == "NONE"
+}
+
 /// Notes what the options allow: `small_blocks`, the ciphers with blocks of 64 bits, and `unencrypted`.
 pub(crate) fn note_ciphers(
     g: &mut Gather<'_>,
@@ -162,10 +173,8 @@ pub(crate) fn note_ciphers(
     let Some((.., first)) = ciphers.first() else {
         return;
     };
-    let small = |name: &&str| SMALL.iter().any(|begin| name.starts_with(begin));
-    let none = |name: &&str| *name == "NONE";
-    let kinds: [(&str, &dyn Fn(&&str) -> bool); 2] =
-        [("small_blocks", &small), ("unencrypted", &none)];
+    let kinds: [(&str, IsOfKind); 2] =
+        [("small_blocks", has_small_blocks), ("unencrypted", is_none)];
     for (fact, is) in kinds {
         let key = format!("{subject}.{fact}");
         let (mut found, mut place): (Vec<String>, Option<&Place>) = (Vec::new(), None);
