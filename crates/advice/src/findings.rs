@@ -318,8 +318,8 @@ impl<'a> Rule<'a> {
         let fill = |text: &str| fill(text, scene, self.machine.facts);
         let evidence: Vec<Seen> = asked.seen.iter().filter_map(seen).collect();
         let places = places(&evidence);
-        let words = |name: &str| steps::words(name, scene, self.machine.facts, &places);
-        let all = |all: &[String]| steps::fill(all, &words);
+        let words = |name: &str| steps::placeholder_words(name, scene, self.machine.facts, &places);
+        let all = |all: &[String]| steps::fill_steps(all, &words);
         let fix = match (&self.check.not_actionable, &self.check.remedy) {
             (Some(why), _) => Fix::NotHere(fill(why)),
             (None, Some(remedy)) => Fix::Steps(Remedy {

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Returns what a placeholder of a step stands for: one word, or several of a list. Nothing when it is not known.
 ///
 /// Besides what a text knows there is `{file}`: the file in which the line stands that the finding is about.
-pub(super) fn words(
+pub(super) fn placeholder_words(
     name: &str,
     scene: &Scene<'_>,
     facts: &Facts,
@@ -25,12 +25,12 @@ pub(super) fn words(
     }
     match name {
         "name" => Some(vec![scene.subject.label()]),
-        "file" => places.iter().find_map(file).map(|file| vec![file]),
+        "file" => places.iter().find_map(file_of_place).map(|file| vec![file]),
         _ => None,
     }
 }
 
-fn file(place: &Place) -> Option<String> {
+fn file_of_place(place: &Place) -> Option<String> {
     match place {
         Place::File { path, .. } => Some(path.clone()),
         _ => None,
@@ -39,7 +39,10 @@ fn file(place: &Place) -> Option<String> {
 
 /// Fills in all steps. A step with a command that cannot be written whole, because something in it is not known, is
 /// left out as long as another one remains.
-pub(super) fn fill(steps: &[String], words: &dyn Fn(&str) -> Option<Vec<String>>) -> Vec<String> {
+pub(super) fn fill_steps(
+    steps: &[String],
+    words: &dyn Fn(&str) -> Option<Vec<String>>,
+) -> Vec<String> {
     let filled: Vec<(String, bool)> = steps.iter().map(|step| fill_step(step, words)).collect();
     let some_are_whole = filled.iter().any(|(_, whole)| *whole);
     let kept = filled
@@ -63,7 +66,7 @@ fn fill_step(step: &str, words: &dyn Fn(&str) -> Option<Vec<String>>) -> (String
             let value = name.and_then(|(name, behind)| Some((words(name)?, behind)));
             match value {
                 Some((value, behind)) if is_code => {
-                    let quoted: Vec<String> = value.iter().map(|word| quote(word)).collect();
+                    let quoted: Vec<String> = value.iter().map(|word| quote_word(word)).collect();
                     out.push_str(&quoted.join(" "));
                     rest = behind;
                 }
@@ -91,7 +94,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// A value as a word of a shell. What needs no quotes gets none.
-fn quote(word: &str) -> String {
+fn quote_word(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+@%:,=".contains(letter);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
@@ -119,7 +122,7 @@ mod tests {
 
     fn filled(steps: &[&str]) -> Vec<String> {
         let steps: Vec<String> = steps.iter().map(|step| (*step).to_owned()).collect();
-        fill(&steps, &known)
+        fill_steps(&steps, &known)
     }
 
     #[test]
