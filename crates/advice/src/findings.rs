@@ -274,7 +274,7 @@ impl<'a> Rule<'a> {
             words(name).or_else(|| known.then(|| vec!["unknown".to_owned()]))
         };
         let fill = |text: &str| say::fill(text, &or_unknown);
-        let all = |steps: &[String]| steps::fill(steps, &words);
+        let all = |steps: &[String]| steps::fill_steps(steps, &words);
         let fix = match (&self.check.not_actionable, &self.check.remedy) {
             (Some(why), _) => Fix::NotHere(fill(why)),
             (None, Some(remedy)) => Fix::Steps(Remedy {

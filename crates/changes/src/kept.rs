@@ -255,7 +255,9 @@ impl Journal {
             Some(Stored { locks: Some(_), .. }) => Standing::Left,
             Some(Stored { found, .. }) => {
                 let pid = found.map(|found| found.state.resumed.unwrap_or(found.header.pid));
-                let holder = pid.filter(|pid| holds(*pid, &dir)).and_then(ProcessId::of);
+                let holder = pid
+                    .filter(|pid| holds_file_in(*pid, &dir))
+                    .and_then(ProcessId::of);
                 Standing::Live { holder }
             }
         })
@@ -293,7 +295,7 @@ impl Journal {
 }
 
 /// Whether a process has a file of that directory open: a number may be another process's by now.
-fn holds(pid: u32, dir: &Path) -> bool {
+fn holds_file_in(pid: u32, dir: &Path) -> bool {
     let open = fs::read_dir(format!("/proc/{pid}/fd"))
         .into_iter()
         .flatten();

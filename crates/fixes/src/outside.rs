@@ -285,14 +285,14 @@ impl Order {
             journal: what.journal.to_owned(),
             scheduler,
             within: what.within.as_secs().max(1),
-            since: monotonic(),
-            boot: boot()?,
+            since: monotonic_seconds(),
+            boot: boot_id()?,
             files: what.files.to_vec(),
             made: Vec::new(),
         };
         let paths = match scheduler {
-            Scheduler::Systemd => systemd::paths(&order),
-            Scheduler::Cron => vec![cron::path(&order)],
+            Scheduler::Systemd => systemd::list_paths(&order),
+            Scheduler::Cron => vec![cron::cron_file(&order)],
             Scheduler::At => Vec::new(),
         };
         for path in paths {
@@ -331,11 +331,13 @@ impl Order {
 
     /// How long it is armed. After a boot, as long as the machine runs.
     fn age(&self) -> Result<Duration, OutsideError> {
-        let since = match boot()? == self.boot {
+        let since = match boot_id()? == self.boot {
             true => self.since,
             false => 0,
         };
-        Ok(Duration::from_secs(monotonic().saturating_sub(since)))
+        Ok(Duration::from_secs(
+            monotonic_seconds().saturating_sub(since),
+        ))
     }
 
     fn read(dir: &Path) -> Result<Option<Self>, OutsideError> {
@@ -354,9 +356,9 @@ impl Order {
         self.write(places)?;
         copy::of_this_program(&self.dir(places), PROGRAM, host)?;
         match self.scheduler {
-            Scheduler::Systemd => systemd::arm(self, places, host),
-            Scheduler::Cron => cron::arm(self, places),
-            Scheduler::At => at::arm(self, &self.dir(places), host),
+            Scheduler::Systemd => systemd::arm_timer(self, places, host),
+            Scheduler::Cron => cron::write_cron_file(self, places),
+            Scheduler::At => at::enter_next_job(self, &self.dir(places), host),
         }
     }
 
@@ -386,7 +388,7 @@ impl Order {
     fn look_again(&self, host: &dyn HostMut) -> Result<(), OutsideError> {
         match self.scheduler {
             Scheduler::Systemd | Scheduler::Cron => Ok(()),
-            Scheduler::At => at::arm(self, &self.dir(&Places::here()), host),
+            Scheduler::At => at::enter_next_job(self, &self.dir(&Places::here()), host),
         }
     }
 
@@ -394,9 +396,9 @@ impl Order {
     fn remove(&self, places: &Places, host: &dyn HostMut) -> Result<(), OutsideError> {
         let dir = self.dir(places);
         match self.scheduler {
-            Scheduler::Systemd => systemd::stop(self, host),
+            Scheduler::Systemd => systemd::stop_timer(self, host),
             Scheduler::Cron => {}
-            Scheduler::At => at::remove(&dir, host),
+            Scheduler::At => at::remove_job(&dir, host),
         }
         for path in self.made.iter().rev().map(|path| places.at(path)) {
             let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
@@ -409,7 +411,7 @@ impl Order {
             }
         }
         if self.scheduler == Scheduler::Systemd {
-            systemd::forget(self, host);
+            systemd::forget_failures(self, host);
         }
         for name in [PROGRAM, at::JOB, ORDER] {
             let path = dir.join(name);
@@ -426,9 +428,9 @@ impl Scheduler {
     /// Whether it runs here; else why not.
     fn runs(self, host: &dyn HostMut) -> Result<(), String> {
         match self {
-            Self::Systemd => systemd::runs(host),
-            Self::Cron => cron::runs(host),
-            Self::At => at::runs(host),
+            Self::Systemd => systemd::check_running(host),
+            Self::Cron => cron::check_running(host),
+            Self::At => at::check_running(host),
         }
     }
 }
@@ -454,11 +456,11 @@ fn sync_dir(dir: &Path) -> io::Result<()> {
 }
 
 /// Seconds that the machine ran, without those that it slept: no step of the clock changes them.
-fn monotonic() -> u64 {
+fn monotonic_seconds() -> u64 {
     u64::try_from(clock_gettime(ClockId::Monotonic).tv_sec).unwrap_or(0)
 }
 
-fn boot() -> Result<String, OutsideError> {
+fn boot_id() -> Result<String, OutsideError> {
     let path = Path::new("/proc/sys/kernel/random/boot_id");
     let text = fs::read_to_string(path).map_err(OutsideError::file(path))?;
     Ok(text.trim().to_owned())

@@ -2,7 +2,10 @@
 
 /// Fills in all steps. A step with a command that cannot be written whole, because something in it is not known, is
 /// left out as long as another one remains.
-pub(super) fn fill(steps: &[String], words: &dyn Fn(&str) -> Option<Vec<String>>) -> Vec<String> {
+pub(super) fn fill_steps(
+    steps: &[String],
+    words: &dyn Fn(&str) -> Option<Vec<String>>,
+) -> Vec<String> {
     let filled: Vec<(String, bool)> = steps.iter().map(|step| fill_step(step, words)).collect();
     let some_are_whole = filled.iter().any(|(_, whole)| *whole);
     let kept = filled
@@ -26,7 +29,7 @@ fn fill_step(step: &str, words: &dyn Fn(&str) -> Option<Vec<String>>) -> (String
             let value = name.and_then(|(name, behind)| Some((words(name)?, behind)));
             match value {
                 Some((value, behind)) if is_code => {
-                    let quoted: Vec<String> = value.iter().map(|word| quote(word)).collect();
+                    let quoted: Vec<String> = value.iter().map(|word| quote_word(word)).collect();
                     out.push_str(&quoted.join(" "));
                     rest = behind;
                 }
@@ -54,7 +57,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// A value as a word of a shell. What needs no quotes gets none.
-fn quote(word: &str) -> String {
+fn quote_word(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+@%:,=".contains(letter);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
@@ -82,7 +85,7 @@ mod tests {
 
     fn filled(steps: &[&str]) -> Vec<String> {
         let steps: Vec<String> = steps.iter().map(|step| (*step).to_owned()).collect();
-        fill(&steps, &known)
+        fill_steps(&steps, &known)
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Work {
         let aside = path.with_extension("candidate-new");
         let text = format!("{candidate} {}\n", before.unwrap_or("-"));
         let note = || -> io::Result<()> {
-            remove(&aside)?;
+            remove_if_there(&aside)?;
             let mut file = new_file(&aside)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
@@ -71,7 +71,7 @@ impl Work {
     pub(crate) fn forget_candidate(&self) -> Result<(), ChangeError> {
         let path = self.note();
         let forget = || -> io::Result<()> {
-            match remove(&path)? {
+            match remove_if_there(&path)? {
                 true => path.parent().map_or(Ok(()), sync_dir),
                 false => Ok(()),
             }
@@ -81,7 +81,7 @@ impl Work {
 }
 
 /// Removes a file; whether it was there.
-fn remove(path: &std::path::Path) -> io::Result<bool> {
+fn remove_if_there(path: &std::path::Path) -> io::Result<bool> {
     match std::fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

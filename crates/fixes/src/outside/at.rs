@@ -17,7 +17,7 @@ pub(super) const JOB: &str = "job";
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Whether atd runs.
-pub(super) fn runs(host: &dyn HostMut) -> Result<(), String> {
+pub(super) fn check_running(host: &dyn HostMut) -> Result<(), String> {
     match host.which(OsStr::new("at")).is_some() && !processes(host, "atd").is_empty() {
         true => Ok(()),
         false => Err("no atd runs".to_owned()),
@@ -25,18 +25,22 @@ pub(super) fn runs(host: &dyn HostMut) -> Result<(), String> {
 }
 
 /// Enters the next look.
-pub(super) fn arm(order: &Order, dir: &Path, host: &dyn HostMut) -> Result<(), OutsideError> {
+pub(super) fn enter_next_job(
+    order: &Order,
+    dir: &Path,
+    host: &dyn HostMut,
+) -> Result<(), OutsideError> {
     let path = dir.join(JOB);
-    remove(dir, host);
-    let job = enter(order).map_err(OutsideError::file(Path::new("at")))?;
+    remove_job(dir, host);
+    let job = enter_job(order).map_err(OutsideError::file(Path::new("at")))?;
     write_file(&path, job.as_bytes(), 0o600).map_err(OutsideError::file(&path))
 }
 
-fn enter(order: &Order) -> io::Result<String> {
+fn enter_job(order: &Order) -> io::Result<String> {
     let command = order.command();
     let program = command.split(' ').next().unwrap_or_default();
     let script = format!("[ -x {program} ] || exit 0\nexec {command} >/dev/null 2>&1\n");
-    let mut answer = tempfile_beside()?;
+    let mut answer = file_in_memory()?;
     let mut at = Command::new("at");
     at.args(["-M", "now", "+", "1", "minute"])
         .current_dir("/")
@@ -57,14 +61,14 @@ fn enter(order: &Order) -> io::Result<String> {
     let mut text = String::new();
     answer.rewind()?;
     answer.read_to_string(&mut text)?;
-    match (success, number(&text)) {
+    match (success, job_number(&text)) {
         (true, Some(number)) => Ok(number),
         _ => Err(io::Error::other(text.trim().to_owned())),
     }
 }
 
 /// The number in `job 7 at Wed Nov 25 10:50:00 2026`.
-fn number(answer: &str) -> Option<String> {
+fn job_number(answer: &str) -> Option<String> {
     let line = answer.lines().find_map(|line| line.strip_prefix("job "))?;
     let number = line.split(' ').next()?;
     number
@@ -74,13 +78,13 @@ fn number(answer: &str) -> Option<String> {
 }
 
 /// A file without a name for what `at` answers.
-fn tempfile_beside() -> io::Result<fs::File> {
+fn file_in_memory() -> io::Result<fs::File> {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     Ok(fs::File::from(rustix::fs::memfd_create("answer", flags)?))
 }
 
 /// Takes the job away.
-pub(super) fn remove(dir: &Path, host: &dyn HostMut) {
+pub(super) fn remove_job(dir: &Path, host: &dyn HostMut) {
     let path = dir.join(JOB);
     if let Ok(job) = fs::read_to_string(&path) {
         let argv = [OsStr::new("atrm"), OsStr::new(job.trim())];
@@ -97,10 +101,10 @@ mod tests {
     fn the_number_of_a_job() {
         let answer =
             "warning: commands will be executed using /bin/sh\njob 7 at Wed Nov 25 10:50:00 2026\n";
-        assert_eq!(number(answer).as_deref(), Some("7"));
-        assert_eq!(number("job x at\n"), None);
+        assert_eq!(job_number(answer).as_deref(), Some("7"));
+        assert_eq!(job_number("job x at\n"), None);
         assert_eq!(
-            number("Can't open /var/run/atd.pid to signal atd. No atd running?\n"),
+            job_number("Can't open /var/run/atd.pid to signal atd. No atd running?\n"),
             None
         );
     }

@@ -23,7 +23,7 @@ pub(super) fn of_this_program(
     host: &dyn HostMut,
 ) -> Result<(), OutsideError> {
     let path = dir.join(name);
-    copy(&path).map_err(OutsideError::file(&path))?;
+    copy_program(&path).map_err(OutsideError::file(&path))?;
     let argv = [path.as_os_str(), OsStr::new("--version")];
     let limits = Limits { timeout: TO_START };
     let started = host.run(&argv, limits)?;
@@ -39,7 +39,7 @@ pub(super) fn of_this_program(
     }
 }
 
-fn copy(to: &Path) -> io::Result<()> {
+fn copy_program(to: &Path) -> io::Result<()> {
     // A further name is as good where nobody but root can change the bytes.
     let itself = fs::read_link(ITSELF)?;
     let found = fs::metadata(ITSELF)?;

@@ -8,7 +8,7 @@ use std::path::Path;
 const DIR: &str = "/etc/cron.d";
 
 /// Whether a cron runs that reads the directory.
-pub(super) fn runs(host: &dyn HostMut) -> Result<(), String> {
+pub(super) fn check_running(host: &dyn HostMut) -> Result<(), String> {
     if !host.exists(Path::new(DIR)).unwrap_or(false) {
         return Err(format!("there is no {DIR}"));
     }
@@ -26,16 +26,16 @@ pub(super) fn runs(host: &dyn HostMut) -> Result<(), String> {
     }
 }
 
-pub(super) fn path(order: &Order) -> String {
+pub(super) fn cron_file(order: &Order) -> String {
     format!("{DIR}/{}", order.name())
 }
 
-pub(super) fn arm(order: &Order, places: &Places) -> Result<(), OutsideError> {
-    let path = places.at(&path(order));
-    write_file(&path, text(order).as_bytes(), 0o644).map_err(OutsideError::file(&path))
+pub(super) fn write_cron_file(order: &Order, places: &Places) -> Result<(), OutsideError> {
+    let path = places.at(&cron_file(order));
+    write_file(&path, crontab_text(order).as_bytes(), 0o644).map_err(OutsideError::file(&path))
 }
 
-fn text(order: &Order) -> String {
+fn crontab_text(order: &Order) -> String {
     let (session, command) = (&order.session, order.command());
     format!(
         "# Made by assay: undoes change {session} unless it is confirmed; it goes with the change.\n\

@@ -15,7 +15,7 @@ const UNITS: &str = "/etc/systemd/system";
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Whether systemd is the machine's first process (sd_booted(3)).
-pub(super) fn runs(host: &dyn HostMut) -> Result<(), String> {
+pub(super) fn check_running(host: &dyn HostMut) -> Result<(), String> {
     match host.exists(Path::new("/run/systemd/system")) {
         Ok(true) => Ok(()),
         _ => Err("systemd does not run".to_owned()),
@@ -40,41 +40,45 @@ impl Unit {
     }
 }
 
-fn units(order: &Order) -> [Unit; 3] {
+fn list_units(order: &Order) -> [Unit; 3] {
     let name = order.name();
     [
         Unit {
             name: format!("{name}.service"),
             target: None,
-            text: service(order, false),
+            text: service_unit(order, false),
         },
         Unit {
             name: format!("{name}.timer"),
             target: Some("timers.target"),
-            text: timer(order),
+            text: timer_unit(order),
         },
         Unit {
             name: format!("{name}-boot.service"),
             target: Some("multi-user.target"),
-            text: service(order, true),
+            text: service_unit(order, true),
         },
     ]
 }
 
 /// The units, and the links that start them at boot.
-pub(super) fn paths(order: &Order) -> Vec<String> {
-    let units = units(order);
+pub(super) fn list_paths(order: &Order) -> Vec<String> {
+    let units = list_units(order);
     let links = units.iter().filter_map(Unit::link);
     units.iter().map(Unit::path).chain(links).collect()
 }
 
-pub(super) fn arm(order: &Order, places: &Places, host: &dyn HostMut) -> Result<(), OutsideError> {
-    write(order, places)?;
+pub(super) fn arm_timer(
+    order: &Order,
+    places: &Places,
+    host: &dyn HostMut,
+) -> Result<(), OutsideError> {
+    write_units(order, places)?;
     let name = order.name();
     // The first look is made now, so that what keeps the copy from being started (noexec, SELinux, a mount that
     // fails) is known before anything is changed.
     for unit in [format!("{name}.service"), format!("{name}.timer")] {
-        systemctl(host, &["start", &unit]).map_err(|reason| {
+        run_systemctl(host, &["start", &unit]).map_err(|reason| {
             let reason = format!("systemctl start {unit}: {reason}");
             OutsideError::file(Path::new(UNITS))(io::Error::other(reason))
         })?;
@@ -83,8 +87,8 @@ pub(super) fn arm(order: &Order, places: &Places, host: &dyn HostMut) -> Result<
 }
 
 /// Writes the units and the links.
-pub(super) fn write(order: &Order, places: &Places) -> Result<(), OutsideError> {
-    for unit in units(order) {
+pub(super) fn write_units(order: &Order, places: &Places) -> Result<(), OutsideError> {
+    for unit in list_units(order) {
         let path = places.at(&unit.path());
         make_above(&path)
             .and_then(|_| write_file(&path, unit.text.as_bytes(), 0o644))
@@ -108,14 +112,14 @@ fn make_above(path: &Path) -> io::Result<&Path> {
     Ok(above)
 }
 
-fn service(order: &Order, at_boot: bool) -> String {
+fn service_unit(order: &Order, at_boot: bool) -> String {
     let Order { session, label, .. } = order;
     let journal = order.journal.to_string_lossy();
     let files = order.files.iter().map(String::as_str);
     let mounts: Vec<_> = [super::HOME, &*journal]
         .into_iter()
         .chain(files)
-        .map(|path| quoted(&format!("/{}", path.trim_start_matches('/'))))
+        .map(|path| quote_path(&format!("/{}", path.trim_start_matches('/'))))
         .collect();
     let (mounts, command) = (mounts.join(" "), order.command());
     let label = label.replace('%', "%%").replace(['\n', '\\'], " ");
@@ -143,7 +147,7 @@ fn service(order: &Order, at_boot: bool) -> String {
     )
 }
 
-fn timer(order: &Order) -> String {
+fn timer_unit(order: &Order) -> String {
     let (session, seconds) = (&order.session, order.interval().as_secs().max(1));
     format!(
         "# Made by assay for a change that waits for its confirmation; it goes with the change.\n\
@@ -161,7 +165,7 @@ fn timer(order: &Order) -> String {
 }
 
 /// A path as one word of a unit (systemd.syntax(7)).
-fn quoted(path: &str) -> String {
+fn quote_path(path: &str) -> String {
     let text = path
         .replace('%', "%%")
         .replace('\\', "\\\\")
@@ -173,24 +177,24 @@ fn quoted(path: &str) -> String {
 }
 
 /// Stops the timer. The service may be what calls this.
-pub(super) fn stop(order: &Order, host: &dyn HostMut) {
-    let _ = systemctl(
+pub(super) fn stop_timer(order: &Order, host: &dyn HostMut) {
+    let _ = run_systemctl(
         host,
         &["stop", "--no-block", &format!("{}.timer", order.name())],
     );
 }
 
 /// Lets systemd forget a service that failed once.
-pub(super) fn forget(order: &Order, host: &dyn HostMut) {
-    for service in units(order)
+pub(super) fn forget_failures(order: &Order, host: &dyn HostMut) {
+    for service in list_units(order)
         .iter()
         .filter(|unit| unit.name.ends_with(".service"))
     {
-        let _ = systemctl(host, &["reset-failed", &service.name]);
+        let _ = run_systemctl(host, &["reset-failed", &service.name]);
     }
 }
 
-fn systemctl(host: &dyn HostMut, words: &[&str]) -> Result<(), String> {
+fn run_systemctl(host: &dyn HostMut, words: &[&str]) -> Result<(), String> {
     let argv: Vec<&OsStr> = std::iter::once("systemctl")
         .chain(words.iter().copied())
         .map(OsStr::new)

@@ -27,7 +27,7 @@ fn what_is_written_for_systemd_is_what_systemd_reads() {
     };
     let order = order(Scheduler::Systemd, root.path());
     order.write(&places).unwrap();
-    systemd::write(&order, &places).unwrap();
+    systemd::write_units(&order, &places).unwrap();
     let units = root.path().join("etc/systemd/system");
     let kinds = ["service", "timer", "-boot.service"].map(|kind| match kind.starts_with('-') {
         true => format!("{}{kind}", order.name()),
@@ -106,8 +106,8 @@ fn nothing_is_left_of_what_was_armed() {
             Some(order.clone())
         );
         match scheduler {
-            Scheduler::Systemd => systemd::write(&order, &places).unwrap(),
-            _ => cron::arm(&order, &places).unwrap(),
+            Scheduler::Systemd => systemd::write_units(&order, &places).unwrap(),
+            _ => cron::write_cron_file(&order, &places).unwrap(),
         }
         assert!(list().len() > before.len() + 2);
         // Twice, as when two looks end at the same time.

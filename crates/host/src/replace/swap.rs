@@ -59,7 +59,7 @@ fn exchange_by(from: &Path, seen: &Seen, means: Means) -> Result<(), HostError> 
     let (old, found) = open(&directory, name)?;
     same(seen, &found)?;
     if !is_content(&old, seen)? {
-        return Err(written(seen));
+        return Err(changed_meanwhile(seen));
     }
     // No link, pipe or directory is put in its place.
     let aside = ours::last(from)?;
@@ -72,13 +72,13 @@ fn exchange_by(from: &Path, seen: &Seen, means: Means) -> Result<(), HostError> 
         new: new.identity(),
     };
     let means = swap.forth(means).map_err(|error| match error {
-        Errno::STALE => written(seen),
+        Errno::STALE => changed_meanwhile(seen),
         error => fail(&seen.path)(error.into()),
     })?;
     if means == Means::Rename {
         return directory.sync();
     }
-    match came_out(&swap, seen) {
+    match inspect_old_file(&swap, seen) {
         Ok(lease) => {
             directory.remove(aside, swap.old)?;
             drop(lease);
@@ -101,8 +101,8 @@ fn exchange_by(from: &Path, seen: &Seen, means: Means) -> Result<(), HostError> 
 
 /// Makes sure that the file under the name beside is the one that was read, that it holds the same bytes and
 /// that nobody is about to write it. As long as the lease is held, a writer that comes late waits.
-fn came_out(swap: &Swap<'_>, seen: &Seen) -> Result<Option<Lease>, HostError> {
-    let (held, found) = open(swap.directory, swap.aside).map_err(|_| written(seen))?;
+fn inspect_old_file(swap: &Swap<'_>, seen: &Seen) -> Result<Option<Lease>, HostError> {
+    let (held, found) = open(swap.directory, swap.aside).map_err(|_| changed_meanwhile(seen))?;
     same(seen, &found)?;
     let lease = Lease::take(&held);
     if lease == Granted::Writers && !seen.despite_writers {
@@ -112,10 +112,10 @@ fn came_out(swap: &Swap<'_>, seen: &Seen) -> Result<Option<Lease>, HostError> {
         ));
     }
     std::thread::sleep(STRAGGLERS);
-    let (_, found) = open(swap.directory, swap.aside).map_err(|_| written(seen))?;
+    let (_, found) = open(swap.directory, swap.aside).map_err(|_| changed_meanwhile(seen))?;
     same(seen, &found)?;
     if !is_content(&held, seen)? || lease.is_wanted() {
-        return Err(written(seen));
+        return Err(changed_meanwhile(seen));
     }
     Ok(match lease {
         Granted::Lease(descriptor) => Some(Lease {
@@ -126,7 +126,7 @@ fn came_out(swap: &Swap<'_>, seen: &Seen) -> Result<Option<Lease>, HostError> {
     })
 }
 
-fn written(seen: &Seen) -> HostError {
+fn changed_meanwhile(seen: &Seen) -> HostError {
     HostError::meanwhile(
         &seen.path,
         "somebody else replaced or wrote it at this moment",

@@ -184,7 +184,7 @@ fn raced(means: Means, writer: fn(&Path), delay: u64) -> bool {
 
 #[test]
 fn attack_an_edit_at_the_moment_of_the_exchange_is_not_lost() {
-    let rounds = 300 * assay_testing::factor();
+    let rounds = 60 * assay_testing::factor();
     let (mut tried, mut held) = (0, 0);
     for round in 0..rounds {
         for writer in WRITERS {
