@@ -35,6 +35,8 @@ pub(in crate::options) struct Script {
 pub(super) const MOST_VALUES: usize = 64;
 const MOST_COMMANDS: usize = 4096;
 const DEEPEST: usize = 12;
+/// Most bytes of a script that are looked at.
+const LONGEST_SCRIPT: usize = 512 * 1024;
 /// Most bytes of a file that a script writes.
 const MOST_WRITTEN: usize = 1 << 20;
 /// Most steps in all: loops within functions within loops multiply.
@@ -48,12 +50,28 @@ pub(in crate::options) fn read(
     text: &str,
     known: &BTreeMap<String, String>,
 ) -> Result<Script, Unclosed> {
-    let nodes = parse(&tokens(text)?);
+    let long = text.len() > LONGEST_SCRIPT;
+    let text = match long {
+        true => &text[..text.floor_char_boundary(LONGEST_SCRIPT)],
+        false => text,
+    };
+    // Cut off in the middle, a quotation mark may stand open.
+    let tokens = match tokens(text) {
+        Err(_) if long => Vec::new(),
+        found => found?,
+    };
+    let nodes = parse(&tokens);
     let mut scope = Scope::default();
     for (name, value) in known {
         scope.set(name, Value::Text(value.clone()));
     }
     let mut runner = Runner::default();
+    if long {
+        runner
+            .script
+            .notes
+            .push("the script is longer than 512 KiB: only its beginning is looked at".to_owned());
+    }
     runner.nodes(&nodes, &mut scope);
     runner.uncalled(&mut scope);
     Ok(runner.script)
