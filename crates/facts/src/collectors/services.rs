@@ -11,6 +11,7 @@ pub(crate) mod lines;
 pub(crate) mod mail_queue;
 pub(crate) mod mapped;
 pub(crate) mod nginx;
+pub(crate) mod not_asked;
 pub(crate) mod packages;
 pub(crate) mod postfix;
 pub(crate) mod power;
@@ -25,8 +26,8 @@ pub(crate) mod tls_lines;
 
 use crate::gather::Gather;
 
-/// All of them.
-pub(crate) fn collect(g: &mut Gather<'_>) {
+/// All of them; and, where names are not seen, what is not asked therefore.
+pub(crate) fn collect(g: &mut Gather<'_>, accounts: bool) {
     ssh::server(g);
     ssh::client(g);
     nginx::collect(g);
@@ -45,4 +46,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     tls_lines::collect(g);
     power::collect(g);
     databases::collect(g);
+    if !accounts {
+        not_asked::collect(g);
+    }
 }
