@@ -5,6 +5,7 @@
 //! [[accept]]
 //! rule = "ssh-usedns"
 //! subject = "sshd.scope.everywhere"   # as --json names it; every subject without it
+//! machine = "box1"           # of several that are asked over ssh only this one, by its name there
 //! reason = "from= patterns with host names until the old gateway is gone"
 //! owner = "ops"
 //! expires = "2027-01-31"     # the last day on which it holds
@@ -20,6 +21,8 @@ struct Entry {
     rule: String,
     #[serde(default)]
     subject: Option<String>,
+    #[serde(default)]
+    machine: Option<String>,
     reason: String,
     #[serde(default)]
     owner: Option<String>,
@@ -36,8 +39,9 @@ impl Entry {
 
 /// Moves what the text accepts out of the findings that count. An entry that is malformed, that has
 /// expired by `today`, or that means nothing which was found accepts nothing and becomes a remark;
-/// so does a text that is no TOML.
-pub fn accept(checked: &mut Checked, path: &str, text: &str, today: Date) {
+/// so does a text that is no TOML. `machine` is the name by which another machine was asked: entries that name
+/// another one are passed over, and so is that one means nothing, which may be about others.
+pub fn accept(checked: &mut Checked, path: &str, text: &str, today: Date, machine: Option<&str>) {
     let table: toml::Table = match toml::from_str(text) {
         Ok(table) => table,
         Err(error) => {
@@ -54,9 +58,15 @@ pub fn accept(checked: &mut Checked, path: &str, text: &str, today: Date) {
     for (at, value) in entries.into_iter().flatten().enumerate() {
         let nth = at + 1;
         match entry(value, today) {
+            Ok(entry)
+                if entry
+                    .machine
+                    .as_deref()
+                    .is_some_and(|only| machine != Some(only)) => {}
             Ok(entry) if checked.findings.iter().any(|found| entry.means(found)) => {
                 take(checked, &entry);
             }
+            Ok(entry) if machine.is_some() && entry.machine.is_none() => {}
             Ok(entry) => checked.remarks.push(format!(
                 "{path}: entry {nth} accepts `{}`, which was not found: remove it",
                 entry.rule
@@ -134,7 +144,7 @@ mod tests {
             ..Checked::default()
         };
         let today = Date::constant(2026, 11, 22);
-        accept(&mut checked, "own.toml", text, today);
+        accept(&mut checked, "own.toml", text, today, None);
         (
             checked.findings.len(),
             checked.accepted.len(),
@@ -180,7 +190,30 @@ mod tests {
             ..Checked::default()
         };
         let text = "[[accept]]\nrule = \"a\"\nreason = \"r\"\n";
-        accept(&mut checked, "own.toml", text, Date::constant(2026, 1, 1));
+        let today = Date::constant(2026, 1, 1);
+        accept(&mut checked, "own.toml", text, today, None);
         assert_eq!((checked.findings.len(), checked.accepted.len()), (1, 0));
+    }
+
+    /// Of machines that are asked over ssh each has its own entries, and shares those without a name.
+    #[test]
+    fn entries_for_one_machine_of_several() {
+        let today = Date::constant(2026, 1, 1);
+        let text = "[[accept]]\nrule = \"a\"\nmachine = \"box1\"\nreason = \"r\"\n\
+                    [[accept]]\nrule = \"b\"\nreason = \"r\"\n\
+                    [[accept]]\nrule = \"c\"\nmachine = \"box2\"\nreason = \"r\"\n";
+        let after = |rules: &[&str], machine| {
+            let mut checked = Checked {
+                findings: rules.iter().map(|rule| found(rule, "0")).collect(),
+                ..Checked::default()
+            };
+            accept(&mut checked, "own.toml", text, today, machine);
+            (checked.accepted.len(), checked.remarks.len())
+        };
+        assert_eq!(after(&["a", "b"], Some("box1")), (2, 0));
+        assert_eq!(after(&["a"], Some("box1")), (1, 0));
+        // What only it is to have, and has not.
+        assert_eq!(after(&["a", "b"], Some("box2")), (1, 1));
+        assert_eq!(after(&["a", "b"], None), (1, 0));
     }
 }

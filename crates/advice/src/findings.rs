@@ -8,7 +8,7 @@ mod steps;
 use crate::condition::{Condition, Ledger, SyntaxError, Truth, World};
 use assay_model::advice::Advice;
 use assay_model::finding::{
-    Certainty, Check, Checked, Edit, Finding, Fix, Looked, Remedy, Seen, Severity,
+    Certainty, Check, Checked, Edit, Finding, Fix, Looked, NotAsked, Remedy, Seen, Severity,
 };
 use assay_model::{Fact, FactValue, Facts, Place, Subject};
 use machine::{Machine, find_property, kinds, ledger};
@@ -27,6 +27,12 @@ pub fn findings<'a>(pages: impl IntoIterator<Item = &'a Advice>, facts: &Facts) 
         let Some(check) = &page.check else { continue };
         let mut rule = Rule::new(page, check, &machine);
         rule.hold(&mut checked.findings);
+        if let Some(why) = rule.not_asked() {
+            checked.not_asked.push(NotAsked {
+                rule: page.id.clone(),
+                why: why.to_owned(),
+            });
+        }
         checked.rules.push(Looked {
             rule: page.id.clone(),
             domain: page.domain.clone(),
@@ -92,6 +98,31 @@ impl<'a> Rule<'a> {
             applies: check.applies.as_deref().map(Condition::new),
             violated: Condition::new(&check.violated),
             applied: 0,
+        }
+    }
+
+    /// Why nothing of what the rule is about was asked: the facts say so of its kinds, or of a fact that its
+    /// conditions name.
+    fn not_asked(&self) -> Option<&'a str> {
+        let facts = &self.machine.facts.map;
+        let mut all = facts.range("not_asked.".to_owned()..);
+        let all = std::iter::from_fn(|| {
+            let (key, fact) = all.next()?;
+            Some((key.strip_prefix("not_asked.")?, fact))
+        });
+        let conditions = [Some(&self.check.violated), self.check.applies.as_ref()];
+        let is_meant = |kind: &str| {
+            let quoted = format!("\"{kind}\"");
+            self.check.about.iter().any(|about| about.kind() == kind)
+                || conditions
+                    .into_iter()
+                    .flatten()
+                    .any(|cel| cel.contains(&quoted))
+        };
+        let (_, fact) = all.into_iter().find(|(kind, _)| is_meant(kind))?;
+        match &fact.value {
+            FactValue::Known(why) => why.as_str(),
+            FactValue::Unknown(_) => None,
         }
     }
 

@@ -86,7 +86,9 @@ pub fn collect(host: &dyn Host, options: &Options<'_>) -> Facts {
         );
         if options.services {
             parts.push(scope.spawn(move || part(host, collectors::zfs::everything)));
-            parts.push(scope.spawn(move || part(host, collectors::services::collect)));
+            let accounts = options.accounts;
+            let services = move || part(host, |g| collectors::services::collect(g, accounts));
+            parts.push(scope.spawn(services));
             parts.push(scope.spawn(move || part(host, collectors::services::smart::collect)));
             if options.accounts {
                 let collect = collectors::services::authorized_keys::collect;

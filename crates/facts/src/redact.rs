@@ -4,6 +4,7 @@
 
 mod cmdline;
 mod commands;
+mod complaint;
 mod files;
 mod mount;
 
@@ -11,6 +12,7 @@ mod mount;
 pub(crate) mod lists {
     pub(crate) use super::cmdline::{MODULES, PLAIN};
     pub(crate) use super::commands::{TARGETS, WORDS};
+    pub(crate) use super::complaint::{FILES, KINDS, OTHER, VERSION_WORDS};
     pub(crate) use super::mount::{FLAGS, NAMES, VALUES};
 }
 
@@ -123,7 +125,7 @@ impl Host for Redacted<'_> {
         let clean = CommandOutput {
             status: output.status,
             stdout: commands::apply(rule, &output.stdout, &words, self.identity),
-            stderr: commands::complaint(&words, &output.stderr),
+            stderr: complaint::complaint(&words, &output.stderr),
         };
         if clean != output {
             self.note(&line, PARTLY);

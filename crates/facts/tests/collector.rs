@@ -4,6 +4,8 @@
 use assay_facts::{Options, collect, script};
 use assay_host::{Bundle, Host, Live, Root};
 use assay_model::{FactValue, Facts};
+use assay_rigs::shells;
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +19,12 @@ const OPTIONS: Options<'static> = Options {
 };
 
 /// Runs the script as `ssh host sh < script` does: it comes in on standard input.
-fn run(mut shell: Command) -> Bundle {
+fn run(shell: Command) -> Bundle {
+    run_script(shell, script("test"))
+}
+
+fn run_script(mut shell: Command, script: String) -> Bundle {
+    let name = format!("{shell:?}");
     let mut child = shell
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -25,12 +32,13 @@ fn run(mut shell: Command) -> Bundle {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    let writer = std::thread::spawn(move || stdin.write_all(script("test").as_bytes()));
+    let writer = std::thread::spawn(move || stdin.write_all(script.as_bytes()));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap().unwrap();
     let complaints = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(complaints, "");
-    Bundle::read(&output.stdout[..], "the bundle").unwrap()
+    assert_eq!(complaints, "", "{name}");
+    let bundle = Bundle::read(&output.stdout[..], "the bundle");
+    bundle.unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// A file whose reading fails, as on a disk that fails: /sys answers the speed of the loopback device with
@@ -123,24 +131,15 @@ fn this_machine_in_a_bundle_gives_the_same_facts() {
                 "sysctl.fs.aio-nr",
             ]
             .contains(&key)
+            // Asked of a bundle alone.
+            || key.starts_with("not_asked")
+            || key.starts_with("packages.unmet")
     };
-    let mut shells = vec![Command::new("sh")];
-    for (name, first) in [
-        ("dash", None),
-        ("busybox", Some("sh")),
-        ("bash", Some("--posix")),
-    ] {
-        if Command::new(name).arg("--help").output().is_ok() {
-            let mut shell = Command::new(name);
-            shell.args(first);
-            shells.push(shell);
-        } else {
-            assay_testing::skipped(name, "not installed");
-        }
-    }
-    for shell in shells {
-        let name = format!("{shell:?}");
-        let bundle = run(shell);
+    let links = tempfile::tempdir().unwrap();
+    for pair in shells::pairs() {
+        let name = &pair.name;
+        let shell = pair.command(links.path()).unwrap();
+        let bundle = run_script(shell, pair.before(links.path()) + &script("test"));
         assert_eq!(bundle.collector(), Some("test"));
         let (here, there) = (collect(&Live, &OPTIONS), collect(&bundle, &OPTIONS));
         assert!(here.map.len() > 100);
@@ -163,14 +162,23 @@ fn trees_of_the_catalogue_give_the_same_facts() {
     assert!(trees.len() > 100, "{}", trees.len());
     let mut known = 0;
     let mut wrong = Vec::new();
-    for tree in trees {
+    let pairs = shells::pairs();
+    let catalogue = assay_advice::Catalogue::builtin().unwrap();
+    let mut pages = catalogue.all();
+    pages.retain(|page| page.check.is_some() && page.domain != "network");
+    for (number, tree) in trees.into_iter().enumerate() {
         let root = Root::open(&tree).unwrap();
         let here = collect(&root, &OPTIONS);
         let dir = tempfile::tempdir().unwrap();
         furnish(dir.path(), &tree, &busybox);
-        let mut shell = Command::new("chroot");
-        shell.arg(dir.path()).args(["/bin/busybox", "sh"]);
-        let there = collect(&run(shell), &OPTIONS);
+        // Each shell and awk has its share of the trees.
+        let pair = &pairs[number % pairs.len()];
+        let shell = pair.furnish(dir.path()).unwrap();
+        if let Some(openssl) = assay_rigs::find("openssl") {
+            shells::copy_program(&openssl, dir.path()).unwrap();
+        }
+        let script = pair.before(Path::new("/bin")) + &script("test");
+        let there = collect(&run_script(shell, script), &OPTIONS);
         // What cannot be cleaned by a shell is not known; certificates need openssl; the page of this
         // kernel and the tools of the test are there although the tree has none.
         let ignored = |key: &str| {
@@ -189,14 +197,23 @@ fn trees_of_the_catalogue_give_the_same_facts() {
                 || key.starts_with("libvirt") && unknown("libvirt")
                 || key.starts_with("vm.") && unknown("vm.")
                 || key.starts_with("certificate") && unknown("certificate")
-                // Who may read a key says the file, which the tree has only as a name.
+                // Who may read a key says the file, of which the tree has no mode; the answers that it has are
+                // those of the machine that it was recorded on.
                 || key.starts_with("key_file")
+                // Asked on this side alone.
+                || key.starts_with("not_asked") || key.starts_with("packages.unmet")
         };
-        let differ = differences(&here, &there, &ignored);
+        let mut differ = differences(&here, &there, &ignored);
+        let all = Options {
+            accounts: true,
+            ..OPTIONS
+        };
+        differ.extend(judged_differently(&pages, &collect(&root, &all), &there));
         if !differ.is_empty() {
             wrong.push(format!(
-                "{}: {:#?}",
+                "{} with {}: {:#?}",
                 tree.display(),
+                pair.name,
                 &differ[..differ.len().min(3)]
             ));
         }
@@ -204,6 +221,66 @@ fn trees_of_the_catalogue_give_the_same_facts() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(known > 1000, "{known}");
+}
+
+/// What a check says otherwise of a machine when it is asked from elsewhere: findings and unknowns that only one
+/// side has, other than of rules that the other side names as not asked.
+fn judged_differently(
+    pages: &[&assay_model::advice::Advice],
+    here: &Facts,
+    there: &Facts,
+) -> Vec<String> {
+    use assay_model::finding::{Certainty, Checked};
+    let (here, there) = (
+        assay_advice::findings(pages.iter().copied(), here),
+        assay_advice::findings(pages.iter().copied(), there),
+    );
+    let of = |checked: &Checked, certainty: Certainty| -> BTreeSet<String> {
+        let all = checked
+            .findings
+            .iter()
+            .filter(|finding| finding.certainty == certainty);
+        // What the collector leaves out names its way out.
+        let all = all.filter(|finding| !finding.text.contains("not taken by the collector"));
+        all.map(|finding| finding.fingerprint()).collect()
+    };
+    let rule = |name: &String| name.split('@').next().unwrap_or_default().to_owned();
+    let not_asked: BTreeSet<&str> = there
+        .not_asked
+        .iter()
+        .map(|one| one.rule.as_str())
+        .collect();
+    let (found_here, found_there) = (
+        of(&here, Certainty::Violated),
+        of(&there, Certainty::Violated),
+    );
+    let (unknown_here, unknown_there) = (
+        of(&here, Certainty::Unknown),
+        of(&there, Certainty::Unknown),
+    );
+    // A tree of files cannot answer commands, which a machine can.
+    let open: BTreeSet<String> = unknown_here.iter().map(rule).collect();
+    let missing = found_here
+        .difference(&found_there)
+        .filter(|name| !not_asked.contains(rule(name).as_str()))
+        .map(|name| format!("only here: {name}"));
+    let more = found_there
+        .difference(&found_here)
+        // Of keys the tree has no modes, unless they were recorded.
+        .filter(|name| !open.contains(&rule(name)) && rule(name) != "key-file-open")
+        .map(|name| format!("only there: {name}"));
+    let unknown = unknown_there
+        .iter()
+        .filter(|name| !open.contains(&rule(name)));
+    let why = |name: &String| {
+        let finding = there
+            .findings
+            .iter()
+            .find(|finding| finding.fingerprint() == *name);
+        finding.map_or("", |finding| finding.text.as_str())
+    };
+    let unknown = unknown.map(|name| format!("unknown only there: {name}: {}", why(name)));
+    missing.chain(more).chain(unknown).collect()
 }
 
 fn busybox() -> Option<PathBuf> {
@@ -264,7 +341,14 @@ fn furnish(dir: &Path, tree: &Path, busybox: &Path) {
             .iter()
             .map(|word| word.as_str().unwrap())
             .collect();
-        // The shell has a `stat` of its own, and asks it in its own words.
+        // The shell has a `stat` of its own, and asks it in its own words about what is there.
+        if let ["stat", _, "--format=%a", _, path] = argv[..]
+            && let Ok(mode) =
+                u32::from_str_radix(command["stdout"].as_str().unwrap_or_default().trim(), 8)
+        {
+            let path = dir.join(path.trim_start_matches('/'));
+            let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode));
+        }
         if argv[0] == "stat" {
             continue;
         }

@@ -1,5 +1,6 @@
 //! A plan for people and for programs.
 
+use crate::lines::Hunk;
 use crate::plan::{FileChange, Plan};
 use assay_model::SCHEMA_VERSION;
 use assay_page::Style;
@@ -52,12 +53,12 @@ fn one(out: &mut String, file: &FileChange, style: Style) {
     };
     out.push('\n');
     style.paragraph(out, "", 0, &name);
-    for hunk in file.hunks() {
+    for hunk in file.hunks().iter().map(Hunk::shown) {
         let width = (hunk.line + hunk.before.len()).to_string().len().max(4);
         let mut line = |sign: &str, colour: &str, number: String, text: &str| {
             let room = style.columns().saturating_sub(INDENT + width + 3).max(8);
             let text: Vec<char> = clean(&text.replace('\t', TAB)).chars().collect();
-            // Byte for byte as it stands in the file: it is broken anywhere, and goes on without a sign.
+            // As it stands in the file: it is broken anywhere, and goes on without a sign.
             let rows = text
                 .chunks(room)
                 .map(|part| part.iter().collect::<String>());
@@ -174,7 +175,8 @@ fn described(file: &FileChange) -> File<'_> {
         path: &file.path,
         real: file.real.to_string_lossy().into_owned(),
         lines: hunks
-            .into_iter()
+            .iter()
+            .map(Hunk::shown)
             .map(|hunk| Lines {
                 line: hunk.line,
                 before: hunk.before,

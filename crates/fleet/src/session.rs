@@ -81,6 +81,20 @@ pub enum Fault {
     Other,
 }
 
+/// How long is waited before a server that turned us away is asked again.
+const PAUSES: [Duration; 2] = [Duration::from_millis(700), Duration::from_millis(2300)];
+
+/// How often is looked meanwhile whether to give up.
+const LOOK: Duration = Duration::from_millis(50);
+
+impl SessionError {
+    /// The server ended the connection before it said who it is.
+    fn is_turned_away(&self) -> bool {
+        let early = ["kex_exchange_identification", "ssh_exchange_identification"];
+        self.kind == Fault::Unreachable && early.iter().any(|word| self.reason.contains(word))
+    }
+}
+
 impl Session {
     /// A session with the usual deadline, as the user who logs in.
     #[must_use]
@@ -93,14 +107,40 @@ impl Session {
         }
     }
 
-    /// Sends a script to a shell on the machine and returns what it writes. `stop` is asked several times a
-    /// second whether to give up, and told how long it has taken so far.
+    /// Sends a script to a shell on the machine and returns what it writes. The script begins with the deadline
+    /// in seconds, `assay_deadline`. `stop` is asked several times a second whether to give up, and told how long
+    /// it has taken so far. A server that turns a connection away before it says anything (MaxStartups of sshd, a
+    /// firewall that counts) is asked up to two times more.
     ///
     /// # Errors
     /// [`SessionError`], with what can be done.
     pub fn run(
         &self,
         script: &str,
+        stop: &mut dyn FnMut(Duration) -> bool,
+    ) -> Result<Sent, SessionError> {
+        let begin = now();
+        for pause in PAUSES {
+            let outcome = self.run_once(script, begin, stop);
+            let turned_away = outcome.as_ref().is_err_and(SessionError::is_turned_away);
+            if !turned_away || begin.elapsed() + pause * 2 >= self.deadline {
+                return outcome;
+            }
+            let until = now() + pause;
+            while now() < until {
+                if stop(begin.elapsed()) {
+                    return Err(self.stopped(Fault::Interrupted));
+                }
+                std::thread::sleep(LOOK);
+            }
+        }
+        self.run_once(script, begin, stop)
+    }
+
+    fn run_once(
+        &self,
+        script: &str,
+        begin: Instant,
         stop: &mut dyn FnMut(Duration) -> bool,
     ) -> Result<Sent, SessionError> {
         check_name(&self.host)?;
@@ -110,7 +150,9 @@ impl Session {
             .args(self.arguments())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let begin = now();
+        // A script that knows this name ends itself by then, whatever becomes of the link.
+        let seconds = self.deadline.as_secs().max(1);
+        let script = format!("assay_deadline={seconds}\n{script}");
         let running = Running::start_with_bytes(command, script.as_bytes(), Dies::WithThread)
             .map_err(|error| match error.kind() {
                 std::io::ErrorKind::NotFound => SessionError {
@@ -160,8 +202,12 @@ impl Session {
     /// The words behind `ssh`. The machine gets one word, which means the same to every login shell.
     #[must_use]
     pub fn arguments(&self) -> Vec<OsString> {
-        // Longer than the deadline, so that a machine that never answers has one reason and not two.
-        let seconds = self.deadline.as_secs().clamp(1, 30) + 1;
+        // Shorter than the deadline, so that a machine that is not reached is told from one that hangs; ssh counts
+        // whole seconds.
+        let seconds = match self.deadline.as_secs() {
+            short @ 0..=3 => short + 1,
+            seconds => (seconds * 3 / 4).min(30),
+        };
         let mut all: Vec<OsString> = Vec::new();
         if let Some(config) = &self.config {
             all.extend(["-F".into(), config.clone().into_os_string()]);
@@ -259,11 +305,16 @@ impl Session {
                 Fault::Login,
                 Some("a key is needed that nobody has to type for: `ssh-add`, or IdentityFile in the configuration of ssh".to_owned()),
             ),
-            () if status == 255 => (Fault::Unreachable, None),
+            () if status == 255 || (129..=192).contains(&status) => (Fault::Unreachable, None),
             () => (Fault::Other, None),
         };
+        // A shell names a signal so, and so does what waited for ssh here.
+        let signal = (129..=192).contains(&status).then(|| status - 128);
         let line = worst_line(&all)
             .or_else(|| worst_line(&String::from_utf8_lossy(stdout)))
+            .or_else(|| {
+                signal.map(|signal| format!("the link was lost: ssh was ended by signal {signal}"))
+            })
             .unwrap_or_else(|| format!("exit status {status}"));
         SessionError {
             way_out,
@@ -337,6 +388,51 @@ mod tests {
             assert!(!error.to_string().contains('\u{1b}'));
         }
         assert!(check_name("root@box1").is_ok() && check_name("ssh://u@[::1]:22").is_ok());
+    }
+
+    #[test]
+    fn a_machine_that_is_not_reached_is_told_before_the_deadline() {
+        for (deadline, connects) in [(1, 2), (3, 4), (4, 3), (5, 3), (60, 30), (3600, 30)] {
+            let session = Session {
+                deadline: Duration::from_secs(deadline),
+                ..Session::new("box")
+            };
+            let wanted = format!("ConnectTimeout={connects}");
+            assert!(
+                session.arguments().iter().any(|word| *word == *wanted),
+                "{deadline}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_server_that_turns_connections_away_is_asked_again() {
+        let session = Session::new("box");
+        for (status, text, again) in [
+            (
+                255,
+                "kex_exchange_identification: read: Connection reset by peer\n",
+                true,
+            ),
+            (
+                255,
+                "kex_exchange_identification: Connection closed by remote host\n",
+                true,
+            ),
+            (
+                255,
+                "ssh: connect to host box port 22: Connection refused\n",
+                false,
+            ),
+            (255, "root@box: Permission denied (publickey).\n", false),
+            (137, "", false),
+        ] {
+            let error = session.complaint(status, text.as_bytes(), b"");
+            assert_eq!(error.is_turned_away(), again, "{error}");
+        }
+        let killed = session.complaint(137, b"", b"");
+        assert_eq!(killed.kind, Fault::Unreachable);
+        assert!(killed.reason.contains("signal 9"), "{killed}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::error::HostError;
 use crate::{CommandOutput, FileKind, Host, Limits, Root, Stat, StatFs};
 pub use decode::MAX_BUNDLE;
 use pattern::Patterns;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -24,6 +24,8 @@ pub struct Bundle {
     names: HashMap<PathBuf, BTreeSet<OsString>>,
     /// Bytes of the names of those directories.
     named: usize,
+    /// Directories above what `stat` was asked about: that they are there is known, and nothing else of them.
+    above: HashSet<PathBuf>,
     /// Where a link in the bundle leads: paths by their other names.
     aliases: BTreeMap<PathBuf, Vec<PathBuf>>,
     index: Index,
@@ -84,7 +86,7 @@ impl Bundle {
     /// Reads a bundle. `name` is what errors call it.
     ///
     /// # Errors
-    /// It is none, it is damaged or cut off, or larger than [`MAX_BUNDLE`].
+    /// It is none, it is damaged or cut off, its collector failed half-way, or it is larger than [`MAX_BUNDLE`].
     pub fn read(from: impl Read, name: &str) -> Result<Self, CaptureError> {
         let fail = |source: Box<dyn Error + Send + Sync>| CaptureError::Bundle {
             name: name.to_owned(),
@@ -101,10 +103,20 @@ impl Bundle {
             let why = format!("it is cut off: {INDEX}, its last part, is missing");
             return Err(fail(why.into()));
         }
+        if let Some(first) = bundle.index.troubles.first() {
+            let why = format!(
+                "the collector failed on that machine, so something may be missing: {}",
+                first.escape_debug()
+            );
+            return Err(fail(why.into()));
+        }
         if let Some(names) = bundle.names.get_mut(Path::new("/")) {
             names.remove(OsStr::new(INDEX));
         }
         bundle.asked = Patterns::new(&bundle.index.asked);
+        let above = bundle.index.stat.keys().map(Path::new);
+        let above = above.flat_map(|path| path.ancestors().skip(1));
+        bundle.above = above.map(Path::to_owned).collect();
         bundle.note_aliases();
         Ok(bundle)
     }
@@ -151,19 +163,25 @@ impl Bundle {
     }
 
     fn resolve(&self, path: &Path, follow_last: bool) -> Result<PathBuf, HostError> {
-        let looked = resolve(path, follow_last, |candidate| {
-            Ok(match self.entries.get(candidate) {
-                Some(Entry::Link(target)) => Node::Link(target.clone()),
-                Some(_) => Node::Here,
-                None if self.names.contains_key(candidate) => Node::Here,
-                None if self.index.stat.contains_key(&*candidate.to_string_lossy()) => Node::Here,
-                None => return Err(self.missing(path, candidate)),
-            })
-        })?;
+        let looked = self.locate(path, follow_last)?;
         match self.index.fault(&looked) {
             Some(fault) => Err(renamed(fault, path)),
             None => Ok(looked),
         }
+    }
+
+    /// Where a path leads, whether that can be read or not.
+    fn locate(&self, path: &Path, follow_last: bool) -> Result<PathBuf, HostError> {
+        resolve(path, follow_last, |candidate| {
+            Ok(match self.entries.get(candidate) {
+                Some(Entry::Link(target)) => Node::Link(target.clone()),
+                Some(_) => Node::Here,
+                None if self.names.contains_key(candidate) => Node::Here,
+                None if self.above.contains(candidate) => Node::Here,
+                None if self.index.stat.contains_key(&*candidate.to_string_lossy()) => Node::Here,
+                None => return Err(self.missing(path, candidate)),
+            })
+        })
     }
 
     /// That something is not in the bundle means that it is not there only where it was asked for.
@@ -243,6 +261,10 @@ impl Host for Bundle {
     }
 
     fn realpath(&self, path: &Path) -> Result<PathBuf, HostError> {
+        // Of a file that was seen and not read, such as a key, its place is known.
+        if self.index.stat.contains_key(&*path.to_string_lossy()) {
+            return self.locate(path, true);
+        }
         self.faultless(path)?;
         self.resolve(path, true)
     }

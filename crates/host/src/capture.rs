@@ -91,6 +91,9 @@ pub(crate) struct Index {
     /// Commands of which is known whether they are installed: those with an answer are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tools: Vec<String>,
+    /// What the shell and the tools of the collector complained about: something may be missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) troubles: Vec<String>,
     /// What was read and not kept, or not whole: paths and command lines, and what happened to them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) withheld: BTreeMap<String, String>,

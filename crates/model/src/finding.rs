@@ -326,6 +326,19 @@ pub struct Checked {
     pub remarks: Vec<String>,
     /// Rules that were held against the machine, each with the number of subjects it looked at.
     pub rules: Vec<Looked>,
+    /// Rules among those that could not be asked, because the machine was looked at from elsewhere. Silence about
+    /// them is not fine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_asked: Vec<NotAsked>,
+}
+
+/// A rule that was not asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct NotAsked {
+    /// Its id.
+    pub rule: String,
+    /// Why not.
+    pub why: String,
 }
 
 /// A rule that was held against the machine.
@@ -354,11 +367,12 @@ impl Checked {
             .max()
     }
 
-    /// Whether something could not be found out.
+    /// Whether something could not be found out: what a rule asks, or all of the rules.
     #[must_use]
     pub fn has_unknown(&self) -> bool {
         let mut all = self.findings.iter();
-        all.any(|finding| finding.certainty == Certainty::Unknown)
+        let none_asked = !self.not_asked.is_empty() && self.not_asked.len() == self.rules.len();
+        none_asked || all.any(|finding| finding.certainty == Certainty::Unknown)
     }
 
     /// How many findings of a severity are violated.

@@ -125,6 +125,8 @@ pub fn fits(program: &Program, uname: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::process::Stdio;
 
     #[test]
     fn its_lines_are_found_behind_what_shells_print() {
@@ -151,19 +153,44 @@ mod tests {
     }
 
     #[test]
-    fn the_script_is_one_command_and_shells_read_it() {
+    fn the_script_is_one_command() {
         let program = Program::open(std::path::Path::new("/proc/self/exe")).unwrap();
         let script = script(&program, 60);
         assert!(script.starts_with("{\n") && script.ends_with("\n}\n"));
-        for shell in ["sh", "dash", "bash", "busybox"] {
-            let mut command = std::process::Command::new(shell);
-            if shell == "busybox" {
-                command.arg("sh");
-            }
-            let Ok(output) = command.args(["-n", "-c", &script]).output() else {
-                continue;
+    }
+
+    /// Each shell with each awk finds a place, takes the program, becomes it and leaves nothing.
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "the test runs the script")]
+    fn each_shell_and_awk_starts_the_program() {
+        let program = Program::open(std::path::Path::new("/bin/true")).unwrap();
+        let bytes = std::fs::read("/bin/true").unwrap();
+        let links = tempfile::tempdir().unwrap();
+        for pair in assay_rigs::shells::pairs() {
+            let mut shell = pair.command(links.path()).unwrap();
+            shell
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+            let mut child = shell.spawn().unwrap();
+            let mut to = child.stdin.take().unwrap();
+            let mut from = BufReader::new(child.stdout.take().unwrap());
+            let script = pair.before(links.path()) + &script(&program, 60);
+            to.write_all(script.as_bytes()).unwrap();
+            let mut line = String::new();
+            from.read_line(&mut line).unwrap();
+            let name = &pair.name;
+            let Some(Said::Place { dir, .. }) = read(&line) else {
+                panic!("{name}: {line}");
             };
-            assert!(output.status.success(), "{shell}: {output:?}");
+            to.write_all(&bytes).unwrap();
+            let mut rest = String::new();
+            from.read_to_string(&mut rest).unwrap();
+            assert_eq!(read(&rest), Some(Said::Starts), "{name}: {rest}");
+            let output = child.wait_with_output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{name}");
+            assert!(output.status.success(), "{name}");
+            assert!(!std::path::Path::new(&dir).exists(), "{name}");
         }
     }
 }

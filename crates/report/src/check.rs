@@ -20,7 +20,9 @@ pub use numbers::{nagios, prometheus};
 pub use sarif::sarif;
 pub use terminal::terminal;
 
-use assay_model::finding::{Certainty, Checked, Finding, Fix, Looked, Seen, Severity, Tried};
+use assay_model::finding::{
+    Certainty, Checked, Finding, Fix, Looked, NotAsked, Seen, Severity, Tried,
+};
 use assay_model::trial::Verdict;
 use assay_model::{Place, SCHEMA_VERSION};
 use schemars::JsonSchema;
@@ -53,6 +55,9 @@ pub struct Findings<'a> {
     remarks: &'a [String],
     /// All rules that were asked.
     rules: &'a [Looked],
+    /// Rules among them that could not be asked from elsewhere, and why; left out where all were.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    not_asked: &'a [NotAsked],
 }
 
 /// A finding under the name by which it is known again.
@@ -127,6 +132,7 @@ pub fn json(view: &View<'_>) -> Value {
         accepted: accepted.collect(),
         remarks: &view.checked.remarks,
         rules: &view.checked.rules,
+        not_asked: &view.checked.not_asked,
     })
 }
 
@@ -188,6 +194,21 @@ pub(crate) fn unknowns(checked: &Checked) -> Vec<(&str, Vec<&str>)> {
     found
 }
 
+/// Rules that were not asked, by the reason.
+pub(crate) fn not_asked(checked: &Checked) -> Vec<(&str, Vec<&str>)> {
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for one in &checked.not_asked {
+        match found.iter_mut().find(|(why, _)| *why == one.why) {
+            Some((_, rules)) => rules.push(&one.rule),
+            None => found.push((&one.why, vec![&one.rule])),
+        }
+    }
+    found
+}
+
+/// Stands above them.
+pub(crate) const NOT_ASKED: &str = "Not asked from here: run assay check on the machine itself";
+
 /// What a trial here said of the change: `tried here: no practical difference on /srv (2026-11-23; …)`.
 pub(crate) fn verdict(tried: &Tried) -> String {
     let word = match tried.verdict {
@@ -214,6 +235,16 @@ pub(crate) fn counts(checked: &Checked) -> String {
     match counts.is_empty() {
         true => "nothing".to_owned(),
         false => counts.join(", "),
+    }
+}
+
+/// [`counts`], and that there are rules that were not asked: silence about them is not fine.
+pub(crate) fn found(checked: &Checked) -> String {
+    let found = counts(checked);
+    match checked.not_asked.len() {
+        0 => found,
+        1 => format!("{found}; 1 rule was not asked"),
+        many => format!("{found}; {many} rules were not asked"),
     }
 }
 

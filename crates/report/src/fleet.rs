@@ -9,7 +9,7 @@ pub use figures::figures;
 pub use html::html;
 
 use assay_model::drift::{Change, FigureChange, Kind};
-use assay_model::finding::{Certainty, Checked, Finding, Severity};
+use assay_model::finding::{Certainty, Checked, Finding, NotAsked, Severity};
 use assay_model::{Place, SCHEMA_VERSION};
 use assay_page::Style;
 use assay_page::text::clean;
@@ -109,6 +109,38 @@ pub fn terminal(all: &[Asked<'_>], style: Style) -> String {
             style.paragraph(&mut out, "", 6, &format!("{many}: {}", listed(names)));
         }
     }
+    let accepted: Vec<String> = checked
+        .iter()
+        .filter(|(_, found)| !found.accepted.is_empty())
+        .map(|(name, found)| format!("{} ({})", clean(name), found.accepted.len()))
+        .collect();
+    if !accepted.is_empty() {
+        let _ = writeln!(out, "\n{}", style.bold("Accepted findings, by accept.toml"));
+        style.paragraph(&mut out, "", 2, &listed(accepted.into_iter()));
+    }
+    let remarks: std::collections::BTreeSet<&String> = checked
+        .iter()
+        .flat_map(|(_, found)| &found.remarks)
+        .collect();
+    for remark in remarks {
+        style.paragraph(&mut out, "Note: ", 6, &clean(remark));
+    }
+    let mut not_asked: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for one in checked.iter().flat_map(|(_, found)| &found.not_asked) {
+        *not_asked.entry((&one.why, &one.rule)).or_default() += 1;
+    }
+    if !not_asked.is_empty() {
+        let _ = writeln!(out, "\n{}", style.bold(crate::check::NOT_ASKED));
+        let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for ((why, rule), count) in not_asked {
+            let rule = format!("{rule} ({})", machines(count));
+            reasons.entry(why).or_default().push(rule);
+        }
+        for (why, rules) in reasons {
+            let text = format!("{}: {}", clean(why), rules.join(", "));
+            style.paragraph(&mut out, "", 2, &text);
+        }
+    }
     let failed: Vec<(&str, &str)> = all
         .iter()
         .filter_map(|one| match one.answer {
@@ -157,9 +189,13 @@ fn summary(all: &[Asked<'_>], rules: usize) -> String {
     if failed > 0 {
         let _ = write!(text, ", {failed} could not be asked");
     }
+    let left_out = checked(all)
+        .iter()
+        .any(|(_, found)| !found.not_asked.is_empty());
     let found = match rules {
         // Nobody was looked at.
         0 if done == 0 => return format!("{text}."),
+        0 if left_out => "Nothing was found among what can be asked from here.".to_owned(),
         0 => "Nothing was found.".to_owned(),
         1 => "1 rule is not followed.".to_owned(),
         many => format!("{many} rules are not followed."),
@@ -203,11 +239,25 @@ struct Entry<'a> {
     worst: Option<Option<Severity>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     findings: Option<Vec<Line<'a>>>,
+    /// How many findings are accepted, and are not among these; left out where none is.
+    #[serde(skip_serializing_if = "is_zero")]
+    accepted: usize,
+    /// Rules that could not be asked from here, and why; left out where all were.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    not_asked: &'a [NotAsked],
     /// Name of the one that it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_as: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<Fault<'a>>,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Why a machine could not be asked.
@@ -247,6 +297,8 @@ fn entry<'a>(one: &Asked<'a>) -> Entry<'a> {
         name: one.name,
         worst: None,
         findings: None,
+        accepted: 0,
+        not_asked: &[],
         same_as: None,
         failed: None,
     };
@@ -254,6 +306,8 @@ fn entry<'a>(one: &Asked<'a>) -> Entry<'a> {
         Answer::Checked(found) => {
             entry.worst = Some(found.worst());
             entry.findings = Some(found.findings.iter().map(line_of).collect());
+            entry.accepted = found.accepted.len();
+            entry.not_asked = &found.not_asked;
         }
         Answer::Same(other) => entry.same_as = Some(other),
         Answer::Failed(kind, reason) => entry.failed = Some(Fault { kind, reason }),

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Programs that a script may call.
-const APPLETS: [&str; 14] = [
+const APPLETS: [&str; 16] = [
     "sh", "awk", "tr", "ls", "cat", "find", "head", "sed", "grep", "readlink", "df", "sort",
-    "timeout", "gzip",
+    "timeout", "gzip", "sleep", "stat",
 ];
 
 /// A busybox that needs no library, if one is installed.

@@ -6,6 +6,7 @@
 //! error that says what is missing; [`lacks`] tells it beforehand, for a test to be skipped.
 //!
 //! - [`busybox`]: a root directory with a shell and nothing else.
+//! - [`shells`]: each shell with each awk that another machine may have.
 //! - [`nginx::Nginx`]: a web server with a small file to fetch.
 //! - [`apache::Apache`]: Apache with an MPM that can be changed.
 //! - [`http2::Server`]: nginx, h2o or Apache with HTTP/2.
@@ -33,6 +34,7 @@ pub mod mariadb;
 pub mod nginx;
 pub mod postfix;
 pub mod postgres;
+pub mod shells;
 pub mod sshd;
 
 use assay_host::process::{Dies, Running};

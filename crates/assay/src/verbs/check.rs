@@ -200,7 +200,11 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         }
         verdicts::fill_in(&mut checked, global);
     }
-    accepted(&mut checked, &args.forms)?;
+    accepted_in(
+        &mut checked,
+        args.forms.accept.as_deref(),
+        args.elsewhere.host.as_deref(),
+    )?;
     // The line as the collectors saw it: secrets are left out of it.
     let redacted = Redacted::new(host, false);
     let line = |path: &str, number: usize| {
@@ -321,17 +325,17 @@ pub fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Leaves out what the usual file accepts, of another machine by its name.
+pub(super) fn accept_usual(checked: &mut Checked, machine: Option<&str>) -> anyhow::Result<()> {
+    accepted_in(checked, None, machine)
+}
+
 /// The file that was named must be there; the usual one need not.
-fn accepted(checked: &mut Checked, forms: &Forms) -> anyhow::Result<()> {
-    accepted_in(checked, forms.accept.as_deref())
-}
-
-/// Leaves out what the usual file accepts.
-pub(super) fn accept_usual(checked: &mut Checked) -> anyhow::Result<()> {
-    accepted_in(checked, None)
-}
-
-fn accepted_in(checked: &mut Checked, file: Option<&Path>) -> anyhow::Result<()> {
+fn accepted_in(
+    checked: &mut Checked,
+    file: Option<&Path>,
+    machine: Option<&str>,
+) -> anyhow::Result<()> {
     let usual = context::own_advice().map(|dir| dir.with_file_name("accept.toml"));
     let (path, named) = match (file, usual) {
         (Some(path), _) => (path.to_owned(), true),
@@ -342,7 +346,7 @@ fn accepted_in(checked: &mut Checked, file: Option<&Path>) -> anyhow::Result<()>
     let name = path.display().to_string();
     let today = context::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     match Live.read_text(&path) {
-        Ok(text) => accept(checked, &name, &text, today),
+        Ok(text) => accept(checked, &name, &text, today, machine),
         Err(error) if error.is_absent() && !named => {}
         Err(error) if named => anyhow::bail!("{name}: {}", error.reason()),
         Err(error) => {

@@ -288,11 +288,15 @@ fn check(args: &Check, global: &Global) -> anyhow::Result<Status> {
         checked
             .findings
             .retain(|finding| only.iter().any(|page| page.id == finding.rule));
+        let is_asked = |rule: &str| only.iter().any(|page| page.id == rule);
+        checked.not_asked.retain(|one| is_asked(&one.rule));
+        checked.rules.retain(|one| is_asked(&one.rule));
     };
     let mut outcomes = asked.outcomes;
-    for outcome in &mut outcomes {
+    for (machine, outcome) in asked.machines.iter().zip(&mut outcomes) {
         if let Outcome::Done(judged) = outcome {
             shown(&mut judged.checked);
+            super::check::accept_usual(&mut judged.checked, Some(&machine.name))?;
         }
     }
     let name = |at: usize| asked.machines[at].name.as_str();

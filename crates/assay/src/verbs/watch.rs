@@ -221,7 +221,7 @@ fn look(
             checked: &checked,
         };
         follow(global, std::iter::once(followed));
-        accept_usual(&mut checked)?;
+        accept_usual(&mut checked, None)?;
         return Ok((vec![(name, Ok(checked))], false));
     }
     let which = Which {
@@ -236,7 +236,7 @@ fn look(
         let seen = match outcome {
             Outcome::Done(judged) => {
                 let mut checked = judged.checked;
-                accept_usual(&mut checked)?;
+                accept_usual(&mut checked, Some(&machine.name))?;
                 Ok(checked)
             }
             Outcome::Failed(error) => Err(error.to_string()),

@@ -15,6 +15,7 @@ pub(crate) mod mail_queue;
 pub(crate) mod mail_tls;
 pub(crate) mod mapped;
 pub(crate) mod nginx;
+pub(crate) mod not_asked;
 pub(crate) mod openssh;
 pub(crate) mod openvpn;
 pub(crate) mod packages;
@@ -38,8 +39,8 @@ pub(crate) mod tls_lines;
 
 use crate::gather::Gather;
 
-/// All of them.
-pub(crate) fn collect(g: &mut Gather<'_>) {
+/// All of them; and, where names are not seen, what is not asked therefore.
+pub(crate) fn collect(g: &mut Gather<'_>, accounts: bool) {
     openssh::collect(g);
     ssh::server(g);
     ssh::client(g);
@@ -61,4 +62,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     tls_lines::collect(g);
     power::collect(g);
     databases::collect(g);
+    if !accounts {
+        not_asked::collect(g);
+    }
 }

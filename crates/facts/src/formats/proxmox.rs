@@ -282,8 +282,41 @@ pub(crate) fn redact(line: &str, identity: bool) -> String {
     });
     // `STORE:VOLUME` or the path of a device; an address of the web is none of them.
     let volume = if plain(volume) { volume } else { "none" };
-    let words: Vec<&str> = std::iter::once(volume).chain(kept).collect();
+    let volume = without_name(volume);
+    let words: Vec<&str> = std::iter::once(volume.as_str()).chain(kept).collect();
     format!("{key}: {}", words.join(","))
+}
+
+/// A volume without the name of its image, unless it is one that Proxmox gives; without the serial number by which
+/// a disk is named.
+fn without_name(volume: &str) -> String {
+    const KINDS: [&str; 6] = ["raw", "qcow2", "qcow", "vmdk", "img", "iso"];
+    let Some((dir, name)) = volume.rsplit_once('/') else {
+        return volume.to_owned();
+    };
+    if dir.starts_with("/dev") && !dir.starts_with("/dev/disk") {
+        return volume.to_owned();
+    }
+    let (stem, kind) = match name.rsplit_once('.') {
+        Some((stem, kind)) if KINDS.contains(&kind) => (stem, format!(".{kind}")),
+        _ => (name, String::new()),
+    };
+    match is_given(stem) && !dir.starts_with("/dev") {
+        true => format!("{dir}/{stem}{kind}"),
+        false => format!("{dir}/left-out{kind}"),
+    }
+}
+
+/// `vm-100-disk-0`, `base-100-disk-1`, `vm-100-cloudinit`.
+fn is_given(stem: &str) -> bool {
+    let number = |word: &str| {
+        !word.is_empty() && word.len() <= 9 && word.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    match stem.split('-').collect::<Vec<_>>()[..] {
+        ["vm" | "base", guest, "disk", disk] => number(guest) && number(disk),
+        ["vm", guest, "cloudinit"] => number(guest),
+        _ => false,
+    }
 }
 
 /// A line of `storage.cfg` without servers, users and passwords.
@@ -393,6 +426,42 @@ mod tests {
         assert!(!places.contains("192.0.2"), "{places}");
         let again = parse(&kept, &stores(&places));
         assert_eq!(again.disks, parse(CONFIG, &stores(STORES)).disks);
+    }
+
+    #[test]
+    fn names_of_images_and_serial_numbers_stay() {
+        for (line, kept) in [
+            (
+                "scsi0: local:100/vm-100-disk-1.qcow2,cache=none",
+                "scsi0: local:100/vm-100-disk-1.qcow2,cache=none",
+            ),
+            (
+                "scsi0: local:100/payroll-acme.qcow2",
+                "scsi0: local:100/left-out.qcow2",
+            ),
+            (
+                "scsi0: local:iso/acme-install.iso,media=cdrom",
+                "scsi0: local:iso/left-out.iso,media=cdrom",
+            ),
+            ("virtio1: /srv/vm/acme", "virtio1: /srv/vm/left-out"),
+            (
+                "scsi0: local:100/vm-acme-disk-1.raw",
+                "scsi0: local:100/left-out.raw",
+            ),
+            (
+                "scsi2: /dev/disk/by-id/ata-WDC_WD40-WCC7K1234567",
+                "scsi2: /dev/disk/by-id/left-out",
+            ),
+            ("scsi2: /dev/sdb", "scsi2: /dev/sdb"),
+            (
+                "scsi2: local-lvm:vm-100-disk-0",
+                "scsi2: local-lvm:vm-100-disk-0",
+            ),
+            ("ide2: none,media=cdrom", "ide2: none,media=cdrom"),
+        ] {
+            assert_eq!(redact(line, false), kept);
+            assert_eq!(redact(kept, false), kept);
+        }
     }
 
     proptest! {

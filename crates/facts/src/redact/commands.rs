@@ -1,7 +1,8 @@
 //! Of each command that may be asked, what may be kept of its answer. What no line here names is not
 //! run.
 
-use crate::collectors::services::{certificates, mail_queue, smart};
+use super::complaint::version;
+use crate::collectors::services::{certificates, mail_queue, not_asked, smart};
 use crate::collectors::{ext4, tools, zfs};
 use crate::{libvirt, lvm};
 use assay_model::secrets::{self, WITHHELD, is_path, is_plain};
@@ -43,6 +44,7 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
         }
         ["stat", "--file-system", "--format=%S", "--", _] => Rule::Lines(digits),
         _ if certificates::is_mode_of(argv) => Rule::Lines(digits),
+        _ if argv == not_asked::DEPENDENCIES => Rule::Lines(counts),
         _ if argv == mail_queue::LIST => Rule::Lines(mail_queue::redact),
         [ask @ .., _] if *ask == smart::ASK || *ask == smart::ASK_LOG => Rule::Lines(smart::redact),
         [ask @ .., _] if *ask == libvirt::DUMP => Rule::Text(libvirt::redact),
@@ -57,6 +59,15 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
 fn digits(line: &str) -> Option<String> {
     let digits = line.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| line.to_owned())
+}
+
+/// Two numbers.
+fn counts(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let small = |word: &&str| {
+        (1..=9).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    (words.len() == 2 && words.iter().all(small)).then(|| line.to_owned())
 }
 
 /// The answer with as much as the rule keeps.
@@ -77,48 +88,6 @@ fn lines(text: &str, keep: impl FnMut(&str) -> Option<String>) -> String {
         kept.push('\n');
     }
     kept
-}
-
-/// What a tool complains about: its lines, each cut and without what looks like a secret. Some tools
-/// say their version there.
-pub(super) fn complaint(argv: &[&str], stderr: &[u8]) -> Vec<u8> {
-    const LONGEST: usize = 300;
-    let text = String::from_utf8_lossy(stderr);
-    if tools::is_version(argv) {
-        return version(&text).into_bytes();
-    }
-    let clean = secrets::text(&text);
-    let lines: Vec<String> = clean
-        .lines()
-        .take(20)
-        .map(|line| cut(line, LONGEST))
-        .collect();
-    let mut text = lines.join("\n");
-    if clean.ends_with('\n') {
-        text.push('\n');
-    }
-    text.into_bytes()
-}
-
-fn version(text: &str) -> String {
-    let line = text.lines().find(|line| !line.trim().is_empty());
-    line.map_or_else(String::new, |line| {
-        cut(line.trim(), 200).trim().to_owned() + "\n"
-    })
-}
-
-/// A line without what looks like a secret, and not too long. The end of what was cut off may look like
-/// a secret once more, so it is cleaned until nothing changes: a second reading must change nothing.
-fn cut(line: &str, longest: usize) -> String {
-    let mut line = line.to_owned();
-    for _ in 0..8 {
-        let next: String = secrets::text(&line).chars().take(longest).collect();
-        if next == line {
-            break;
-        }
-        line = next;
-    }
-    line
 }
 
 /// Of a report of LVM the fields that were asked for, whoever wrote the answer.
@@ -213,7 +182,20 @@ fn status(line: &str) -> Option<String> {
         || table
         || told.iter().any(|start| text.starts_with(start))
         || ERRORS.iter().any(|start| text.starts_with(start));
-    kept.then(|| secrets::text(line))
+        kept.then(|| secrets::text(&without_serial(line)))
+}
+
+/// A disk that is missing is named by the link through which it was found, which holds its serial number.
+fn without_serial(line: &str) -> String {
+    const LINKS: &str = "/dev/disk/";
+    let mut out = String::new();
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once(LINKS) {
+        let end = after.find([' ', '\t']).unwrap_or(after.len());
+        out = out + before + LINKS + "left-out";
+        rest = &after[end..];
+    }
+    out + rest
 }
 
 /// Properties whose value is a path or the name of a dataset.

@@ -181,12 +181,135 @@ fn what_commands_print_keeps_no_names() {
 #[test]
 fn what_a_tool_complains_about_is_cleaned() {
     let argv = ["zdb", "-C", "tank"];
-    let host = Recorded::new().command_with(&argv, 1, "", "zdb: cannot open http://u:pw@h/x: no\n");
-    let words = argv.map(OsStr::new);
-    let output = Redacted::new(&host, false).run(&words, Limits::default());
-    let complaint = output.unwrap().complaint();
-    assert!(
-        !complaint.contains("pw") && complaint.contains("cannot open"),
-        "{complaint}"
-    );
+    let ask = |stderr: &str| {
+        let host = Recorded::new().command_with(&argv, 1, "", stderr);
+        let output = Redacted::new(&host, false).run(&argv.map(OsStr::new), Limits::default());
+        String::from_utf8(output.unwrap().stderr).unwrap()
+    };
+    // Recorded: OpenZFS 2.1.11, Postfix 3.7.11, smartctl 7.3, cryptsetup 2.6.1, LVM 2.03.16.
+    for (said, kept) in [
+        ("", ""),
+        ("\n", ""),
+        (
+            "zdb: can't open 'tank': No such file or directory\n",
+            "no such file or directory\n",
+        ),
+        (
+            "postqueue: fatal: /etc/postfix/main.cf, line 3: missing '=' after attribute name: \"hunter2\"\n",
+            "syntax error in /etc/postfix/main.cf line 3\n",
+        ),
+        (
+            "postqueue: fatal: Queue report unavailable - mail system is down\n",
+            "mail system is down\n",
+        ),
+        (
+            "/etc/ssh/sshd_config: line 7: Bad configuration option: hunter2\n/etc/ssh/sshd_config: terminating, 1 bad configuration options\n",
+            "unknown option in /etc/ssh/sshd_config line 7\nunknown option in /etc/ssh/sshd_config\n",
+        ),
+        (
+            "  /dev/sda: open failed: No medium found\n  WARNING: hunter2\n",
+            "no medium found\n",
+        ),
+        (
+            "Device /dev/hunter2 does not exist or access denied.\n",
+            "permission denied\n",
+        ),
+        ("hunter2\n", "a complaint that is not repeated here\n"),
+        (
+            "/etc/postfix/main.cf:hunter2: bad value",
+            "bad value in /etc/postfix/main.cf\n",
+        ),
+        ("/etc/postfix/main.cf.hunter2: bad value", "bad value\n"),
+    ] {
+        assert_eq!(ask(said), kept, "{said}");
+        assert_eq!(ask(kept), kept);
+    }
+}
+
+/// Whatever a tool quotes, only its kind is kept: each form of a secret, said by each tool.
+#[test]
+fn attack_what_a_tool_quotes_is_not_kept() {
+    let forms = crate::script::FORMS;
+    let tools: [&[&str]; 16] = [
+        &["zdb", "-C", "tank"],
+        &["zpool", "status", "-LP"],
+        &["zfs", "list", "-H", "-o", "name", "-t", "volume"],
+        &["dmsetup", "table"],
+        &["cryptsetup", "luksDump", "/dev/sda"],
+        &["dumpe2fs", "-h", "/dev/sda"],
+        &["xfs_info", "/srv"],
+        &["btrfs", "property", "get", "-t", "inode", "/srv"],
+        &["postqueue", "-j"],
+        &["systemd-detect-virt", "--vm"],
+        &["smartctl", "-n", "standby", "-H", "-A", "/dev/sda"],
+        &["stat", "--dereference", "--format=%a", "--", "/etc/x"],
+        &["nginx", "-v"],
+        &["ssh", "-V"],
+        &["fio", "--version"],
+        &crate::lvm::LVS,
+    ];
+    let mut tried = 0;
+    for argv in tools {
+        for form in forms {
+            for words in [
+                "",
+                "fatal: ",
+                "permission denied: ",
+                "/etc/postfix/main.cf, line 3: missing '=': ",
+            ] {
+                let said = format!("{words}{form}\nusage: {form}\n").replace('@', "Canary5ecret");
+                let host = Recorded::new().command_with(argv, 1, "", &said);
+                let list: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
+                let output = Redacted::new(&host, false)
+                    .run(&list, Limits::default())
+                    .unwrap();
+                let kept = String::from_utf8(output.stderr).unwrap();
+                assert!(
+                    !kept.contains("Canary5ecret") && !kept.contains("Q2FuYXJ5"),
+                    "{argv:?}: {said}{kept}"
+                );
+                tried += 1;
+            }
+        }
+    }
+    assay_testing::attacked("secrets in complaints", tried, tried);
+}
+
+/// Of a version its numbers, and the words that versions have.
+#[test]
+fn versions_are_kept_and_nothing_beside_them() {
+    for (said, kept) in [
+        ("fio-3.33", "fio-3.33"),
+        (
+            "qemu-img version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)",
+            "qemu-img version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)",
+        ),
+        ("btrfs-progs v6.2", "btrfs-progs v6.2"),
+        ("mke2fs 1.47.0 (5-Feb-2023)", "mke2fs 1.47.0 (5-Feb-2023)"),
+        (
+            "mkfs.btrfs, part of btrfs-progs v6.2",
+            "mkfs.btrfs, part of btrfs-progs v6.2",
+        ),
+        ("nginx version: nginx/1.22.1", "nginx version: nginx/1.22.1"),
+        (
+            "OpenSSH_9.2p1 Debian-2+deb12u10, OpenSSL 3.0.19 27 Jan 2026",
+            "OpenSSH_9.2p1 Debian-2+deb12u10, OpenSSL 3.0.19 27 Jan 2026",
+        ),
+        ("2.3.19.1 (9b53102964)", "2.3.19.1 (9b53102964)"),
+        (
+            "/usr/sbin/mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)",
+            "mariadbd Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)",
+        ),
+        (
+            "pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)",
+            "pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)",
+        ),
+        ("zfs-2.1.11-1+deb12u1", "zfs-2.1.11-1+deb12u1"),
+        (
+            "fio-3.33 built by alice@box for token=hunter2 hunter2",
+            "fio-3.33 built for",
+        ),
+    ] {
+        assert_eq!(printed(&["fio", "--version"], said).trim_end(), kept);
+    }
 }

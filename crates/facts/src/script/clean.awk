@@ -11,7 +11,7 @@ function list(text, table,   n, words, i) {
     for (i = 1; i <= n; i++) table[words[i]] = 1
 }
 function plain(text) {
-    return length(text) <= 128 && text ~ /^[A-Za-z0-9_.,:+\/%-]+$/ && !index(text, "//")
+    return length(text) <= 128 && text ~ "^[A-Za-z0-9_.,:+/%-]+$" && !index(text, "//")
 }
 function is_path(text) {
     return text ~ /^\// && text !~ /[?=& "\047]/ && !index(text, "//") && length(text) <= 8192
@@ -146,7 +146,7 @@ function packages(line,   value) {
 function swaps(line,   n, words, i, device, out) {
     n = split(line, words, " ")
     if (!n || words[1] == "Filename") return line
-    device = words[1] ~ /^\/dev\/[a-z0-9_\/-]*$/
+    device = words[1] ~ "^/dev/[a-z0-9_/-]*$"
     if (!device && words[1] != "/swapfile") words[1] = "/(left-out)"
     if (n > 6 || (words[2] != "partition" && words[2] != "file")) return ""
     out = words[1] "\t" words[2]
@@ -166,7 +166,7 @@ function maps(line,   path) {
     sub(/ \(deleted\)$/, "", path)
     if (path !~ /^(\/usr\/lib\/|\/lib\/|\/usr\/lib64\/|\/lib64\/|\/usr\/local\/lib\/)/) return ""
     if (path !~ /\.so$/ && !index(path, ".so.")) return ""
-    return (length(path) <= 200 && path ~ /^[A-Za-z0-9\/._+-]*$/) ? path " (deleted)" : ""
+    return (length(path) <= 200 && path ~ "^[A-Za-z0-9/._+-]*$") ? path " (deleted)" : ""
 }
 function group(line,   n, parts, i) {
     if (line !~ /^0::\/system\.slice\//) return ""
@@ -243,7 +243,7 @@ function lighttpd(line,   n, names, i, rest, at, value, kept) {
     }
     return kept
 }
-function file_name(text) { return is_path(text) && length(text) <= 200 && text ~ /^[A-Za-z0-9\/._+*@-]*$/ }
+function file_name(text) { return is_path(text) && length(text) <= 200 && text ~ "^[A-Za-z0-9/._+*@-]*$" }
 function dovecot_word(name, value) {
     if (name == "dovecot_config_version") return length(value) <= 12 && value ~ /^[0-9.]*$/
     value = bare(value)
@@ -460,12 +460,21 @@ function guest(line,   at, key, n, parts, i, kept, text) {
     text = key; gsub(/[a-z]/, "", text); sub(/^0+/, "", text)
     if (text + 0 > 255) return ""
     n = split(trim(substr(line, at + 1)), parts, ",")
-    kept = loose(trim(parts[1])) ? trim(parts[1]) : "none"
+    kept = loose(trim(parts[1])) ? without_name(trim(parts[1])) : "none"
     for (i = 2; i <= n; i++) {
         text = trim(parts[i])
         if (text ~ /^(cache|aio|iothread|discard|detect_zeroes|media|snapshot|ro|m?bps[a-z_]*|iops[a-z_]*)(=|$)/ && loose(text)) kept = kept "," text
     }
     return key ": " kept
+}
+# A volume without the name of its image, unless it is one that Proxmox gives, and without a serial number.
+function without_name(volume,   dir, stem, end) {
+    if (!match(volume, "/[^/]*$")) return volume
+    dir = substr(volume, 1, RSTART - 1); stem = substr(volume, RSTART + 1); end = ""
+    if (dir ~ "^/dev" && dir !~ "^/dev/disk") return volume
+    if (match(stem, /\.(raw|qcow2|qcow|vmdk|img|iso)$/)) { end = substr(stem, RSTART); stem = substr(stem, 1, RSTART - 1) }
+    if (dir !~ "^/dev" && stem ~ /^((vm|base)-[0-9]+-disk-[0-9]+|vm-[0-9]+-cloudinit)$/ && length(stem) <= 30) return volume
+    return dir "/left-out" end
 }
 function loose(text) { gsub(/[=;]/, "-", text); return plain(text) }
 function storage(line,   n, words) {
@@ -666,7 +675,7 @@ function master(line,   indent, n, words, i, kept, option, at, name) {
     n = split(line, words, " "); kept = ""; i = 1
     if (line !~ /^[ \t]/) {
         if (n < 8) return ""
-        for (; i <= 8; i++) kept = kept (i > 1 ? " " : "") ((length(words[i]) <= 64 && words[i] ~ /^[][a-z0-9_.:\/?-]+$/) ? words[i] : "left-out")
+        for (; i <= 8; i++) kept = kept (i > 1 ? " " : "") ((length(words[i]) <= 64 && words[i] ~ "^[][a-z0-9_.:/?-]+$") ? words[i] : "left-out")
     }
     for (; i <= n; i++) {
         if (words[i] !~ /^-o/) continue
@@ -795,7 +804,7 @@ function mount_source(kind, source,   at, path) {
     }
     if (kind == "zfs" && (source ~ /^\// || source !~ /[:@?=]/)) return source
     if (is_path(source) && !index(source, "@")) return source
-    if ((kind == "9p" || kind == "virtiofs") && plain(source) && source !~ /[:\/%]/) return source
+    if ((kind == "9p" || kind == "virtiofs") && plain(source) && source !~ "[:/%]") return source
     if (source in MOUNT_NAME || kind == source || kind == "fuse." source) return source
     return "(left out)"
 }
@@ -824,12 +833,12 @@ function fstab(line,   n, w, at, source) {
 }
 
 # The command line of the kernel (kernel-parameters.txt): quotation marks hold blanks together.
-function cmdline(line,   i, c, quoted, word, out) {
-    out = ""; word = ""; quoted = 0; line = line " "
+function cmdline(line,   i, c, in_quotes, word, out) {
+    out = ""; word = ""; in_quotes = 0; line = line " "
     for (i = 1; i <= length(line); i++) {
         c = substr(line, i, 1)
-        if (c == "\"") quoted = !quoted
-        if (c ~ /[ \t]/ && (!quoted || i == length(line))) {
+        if (c == "\"") in_quotes = !in_quotes
+        if (c ~ /[ \t]/ && (!in_quotes || i == length(line))) {
             if (word == "--") return out (out == "" ? "" : " ") "-- (left out)"
             if (word != "") out = out (out == "" ? "" : " ") parameter(word)
             word = ""
@@ -837,14 +846,14 @@ function cmdline(line,   i, c, quoted, word, out) {
     }
     return out
 }
-function parameter(word,   at, name, value, digits) {
+function parameter(word,   at, name, value, figures) {
     at = index(word, "=")
     if (!at) return word in CMD_PLAIN ? word : "(word withheld)"
     name = substr(word, 1, at - 1); value = substr(word, at + 1)
     if (name == "rootflags") { value = mount_options(value); gsub(" ", "-", value); return name "=" value }
     if (harmless(name, value)) return word
-    digits = name; gsub(/[^0-9]/, "", digits)
-    if (name !~ /^[a-z][a-z0-9_.-]*$/ || length(name) > 40 || length(digits) > 3) name = "(name withheld)"
+    figures = name; gsub(/[^0-9]/, "", figures)
+    if (name !~ /^[a-z][a-z0-9_.-]*$/ || length(name) > 40 || length(figures) > 3) name = "(name withheld)"
     return name "=(value withheld)"
 }
 function harmless(name, value,   at, one) {
@@ -858,7 +867,7 @@ function harmless(name, value,   at, one) {
     at = index(name, ".")
     return at && module_value(substr(name, 1, at - 1), substr(name, at + 1), value)
 }
-function place(value) { return value != "" && length(value) <= 200 && value ~ /^[A-Za-z0-9_.,+\/~()\\-]+$/ && !index(value, "//") }
+function place(value) { return value != "" && length(value) <= 200 && value ~ "^[A-Za-z0-9_.,+/~()\\\\-]+$" && !index(value, "//") }
 
 # The command line of QEMU, a word in a line: what describes the machine and its disks. Written is one line
 # with a byte 0 between the words ("\002" until the archive is packed), as the kernel has it.
@@ -889,14 +898,14 @@ function qemu_value(text, commas,   one) {
     return (text == "" || (plain(one) && (commas || !index(text, ",")))) ? text : "(value withheld)"
 }
 function qemu_file(name,   end) {
-    end = match(name, /[\/:]/)
+    end = match(name, "[/:]")
     if (end && substr(name, end, 1) == ":") {
         end = substr(name, 1, end - 1)
         if (end != "file") return (plain(end) ? end ":" : "") "(left out)"
     }
-    if (name !~ /^[A-Za-z0-9_.\/+:@%~ -]*$/ || index(name, "//") || index(name, "/") == 0) return "(left out)"
+    if (name !~ "^[A-Za-z0-9_./+:@%~ -]*$" || index(name, "//") || index(name, "/") == 0) return "(left out)"
     if (name ~ /^\/dev\// && name !~ /^\/dev\/disk\//) return name
-    sub(/\/[^\/]*$/, "", name)
+    sub("/[^/]*$", "", name)
     return name "/(left out)"
 }
 function qemu_object(text, implied,   i, n, parts, at, key, value, last, kept, drive) {
@@ -979,6 +988,7 @@ function printed(class, line,   gone) {
     gone = "\001"
     if (class == "word") return plain(trim(line)) ? line : gone
     if (class == "digits") return line ~ /^[0-9]*$/ ? line : gone
+    if (class == "counts") return (line ~ /^[0-9]+ [0-9]+$/ && length(line) <= 19 && index(line, " ") <= 10 && length(line) - index(line, " ") <= 9) ? line : gone
     if (class == "properties") return property(line)
     if (class == "named") return named(line)
     if (class == "status") return pool_status(line)
@@ -987,7 +997,7 @@ function printed(class, line,   gone) {
     if (class == "luks") return luks(line)
     if (class == "report") return report(line)
     if (class == "ext4") return substr(line, 1, index(line ":", ":") - 1) in EXT4 ? line : gone
-    if (class == "xfs") return (index(line, "=") && length(line) <= 300 && line ~ /^(meta-data=|data|naming|log|realtime| |=)/ && line ~ /^[A-Za-z0-9_.,+\/%= -]*$/) ? line : gone
+    if (class == "xfs") return (index(line, "=") && length(line) <= 300 && line ~ /^(meta-data=|data|naming|log|realtime| |=)/ && line ~ "^[A-Za-z0-9_.,+/%= -]*$") ? line : gone
     if (class == "btrfs") return (line ~ /^(compression|ro)=/ && (line ~ /=$/ || plain(substr(line, index(line, "=") + 1)))) ? line : gone
     if (class == "queue") return queue(line)
     if (class == "smart") return smart(line)
@@ -1099,7 +1109,7 @@ function property(line,   n, f, name, value, secret, place_ok, source) {
 function of_device(name, value) {
     sub(/[ \t]+$/, "", value); sub(/^\/dev\//, "", value)
     if (name ~ /^(mirror-|raidz|draid)/ && plain(name)) return plain(value)
-    return plain(name) && plain(value) && name !~ /[\/-]/ && value !~ /[\/-]/
+    return plain(name) && plain(value) && name !~ "[/-]" && value !~ "[/-]"
 }
 function named(line,   at, rest) {
     if (line == "") return line
@@ -1115,6 +1125,8 @@ function pool_status(line,   text, w) {
         split(text, w, " ")
         return "errors: " w[2] " data errors"
     }
+    # A disk that is missing is named by its serial number.
+    gsub("/dev/disk/[^ \t]*", "/dev/disk/left-out", line)
     return suspicious(line) ? "\001" : line
 }
 function zdb(line,   text, at, key, value) {
@@ -1123,7 +1135,7 @@ function zdb(line,   text, at, key, value) {
     key = substr(text, 1, at - 1); value = trim(substr(text, at + 1)); gsub(/^\047+|\047+$/, "", value)
     if (key ~ /^(vdev_tree|type|id|nparity|ashift|asize|is_log)$/ && (value == "" || plain(value))) return line
     if (key ~ /^children\[/ && value == "") return line
-    return (key == "path" && value ~ /^\/dev\/[^\/]*$/) ? line : "\001"
+    return (key == "path" && value ~ "^/dev/[^/]*$") ? line : "\001"
 }
 function dm_table(line,   at, n, w, out, key, i) {
     if (line == "") return line
@@ -1148,7 +1160,7 @@ function luks(line,   text, at, value) {
 }
 # A report of LVM: fields that were asked for.
 function report(line,   text, name) {
-    if (line !~ /^[][ \t{}":,A-Za-z0-9_.()\/+-]*$/) return "\001"
+    if (line !~ "^[][ \t{}\":,A-Za-z0-9_.()/+-]*$") return "\001"
     text = line
     while (match(text, /"[^"]*"[ \t]*:/)) {
         name = substr(text, RSTART + 1, RLENGTH); name = substr(name, 1, index(name, "\"") - 1)
@@ -1210,9 +1222,55 @@ function finish(class, path, n,   i, what, line, at, key, value, said, start) {
     if (bad) for (i = 1; i <= n; i++) out[i] = ""
     flush_file(path, n)
 }
-function complaint(line) {
-    line = substr(line, 1, 300)
-    return suspicious(line) ? "(line withheld)" : line
+# Of a complaint its kind, and the line of a file that everybody has: tools quote what they read.
+function complaint(line,   small, i) {
+    line = substr(line, 1, 4096); small = tolower(line)
+    for (i = 1; i in KIND; i++) if (index(small, KIND_WORD[i])) return KIND[i] place_in(line)
+    return ""
+}
+function place_in(line,   i, at, rest, name) {
+    for (i = 1; i in KNOWN_FILE; i++) {
+        name = KNOWN_FILE[i]; at = index(line, name)
+        if (!at) continue
+        rest = substr(line, at + length(name))
+        if (rest ~ "^[A-Za-z0-9_./-]") continue
+        if (sub(/^([:,]? line |:)/, "", rest) && match(rest, /^[0-9]+/) && RLENGTH <= 6) \
+            return " in " name " line " substr(rest, 1, RLENGTH)
+        return " in " name
+    }
+    return ""
+}
+function complaints(n,   i, any, one, said) {
+    any = 0; said = "\n"
+    for (i = 1; i <= n && any < 100; i++) {
+        if (got_err[i] !~ /[^ \t\r]/) continue
+        any++; one = complaint(got_err[i])
+        if (one == "" || index(said, "\n" one "\n")) continue
+        said = said one "\n"; print "E" one
+    }
+    if (any && said == "\n") print "E" OTHER_KIND
+}
+# The first line of an answer: of its words those that versions have.
+function version(line,   n, words, i, word, out) {
+    n = split(line, words, " "); out = ""
+    for (i = 1; i <= n && i <= 20; i++) {
+        word = words[i]
+        if (word ~ /^\//) sub(/^.*\//, "", word)
+        if (of_version(word)) out = out (out == "" ? "" : " ") word
+    }
+    return out
+}
+function of_version(word,   core, figure, rest, behind) {
+    core = word; gsub(/^[(),;:]+/, "", core); gsub(/[(),;:]+$/, "", core)
+    if (core in VERSION_WORD) return 1
+    if (core == "" || length(core) > 40) return 0
+    if (word == "(" core ")" && length(core) >= 6 && length(core) <= 12 && core ~ /^[0-9a-f]+$/) return 1
+    figure = core; behind = 0
+    if (match(core, "[/_-]") && substr(core, 1, RSTART - 1) in VERSION_WORD) { figure = substr(core, RSTART + 1); behind = 1 }
+    sub(/^v/, "", figure)
+    if (figure !~ /^[A-Za-z0-9.+:~-]+$/ || !match(figure, /^[0-9]+/) || RLENGTH > 4) return 0
+    rest = substr(figure, RLENGTH + 1)
+    return rest == "" || (rest ~ /^[.:+-]/ && (behind || length(rest) > 1))
 }
 function end_command(status,   i, n, kept, line) {
     print "C"
@@ -1221,12 +1279,14 @@ function end_command(status,   i, n, kept, line) {
     # The shell ends what was printed with a line of its own.
     if (n && got_out[n] == "") n--
     if (kind == "version") {
-        for (i = 1; i <= n; i++) if (got_out[i] ~ /[^ \t]/) { print "O" complaint(trim(got_out[i])); break }
+        for (i = 1; i <= n; i++) if (got_out[i] ~ /[^ \t]/) { print "O" version(got_out[i]); break }
     } else for (i = 1; i <= n; i++) {
         line = printed(kind, got_out[i])
         if (line != "\001") print "O" line
     }
-    for (i = 1; i <= errs && i <= (kind == "version" ? 1 : 20); i++) print "E" complaint(got_err[i])
+    if (kind == "version") {
+        for (i = 1; i <= errs; i++) if (got_err[i] ~ /[^ \t]/) { print "E" version(got_err[i]); break }
+    } else complaints(errs)
     print "Z" status
 }
 
@@ -1249,6 +1309,8 @@ tag == "O" && in_text {
 tag == "O" { got_out[++outs] = substr($0, 2); next }
 tag == "E" { got_err[++errs] = substr($0, 2); next }
 tag == "-" { in_text = 0; next }
+# What the shell of the script itself complained about.
+tag == "W" { line = complaint(substr($0, 2)); print "W" (line == "" ? OTHER_KIND : line); next }
 tag == "." {
     in_text = 0
     if (text_path in taken) next

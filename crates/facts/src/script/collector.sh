@@ -10,13 +10,18 @@
 # commands that are listed from `collect` on, and nothing else. What is read goes through the first of
 # the two awk programs below, on this machine: it lets through what it knows to be harmless and leaves
 # out the rest, line by line; passwords, keys, users, addresses and comments stay here. The second one
-# packs it. Needed: a POSIX shell and its usual tools (awk, tr, ls, cat, find); busybox has all.
+# packs it. Needed: a POSIX shell and its usual tools (awk, tr, ls, head, sed); busybox has all.
+#
+# It ends after @@END@@ seconds (assay_deadline=SECONDS in its environment changes that), and when the ssh
+# server that started it is gone; until then no process of it uses more CPU time than that.
 
 LC_ALL=C
 export LC_ALL
 PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 umask 077
+case ${assay_deadline-} in '' | *[!0-9]*) assay_deadline=@@END@@ ;; esac
+ulimit -t "$assay_deadline" 2>/dev/null
 
 CLEAN='
 @@CLEAN@@'
@@ -28,13 +33,37 @@ PACK='
 
 newline='
 '
-tab=$(printf '\t')
+control=$(printf '\001\002\003\004\005\006\007\010\011\012\013\014\015\016\017\020')
+control=$control$(printf '\021\022\023\024\025\026\027\030\031\032\033\034\035\036\037\177')
 
 # The shell knows no variables of a function's own, so those of the functions below have names of their own.
 
-# A name that can stand in one line.
+# A name that can travel: a record is a line, and a path has an end.
 fits() {
-    case $1 in *"$newline"* | *"$tab"*) return 1 ;; esac
+    case $1 in *["$control"]*) return 1 ;; esac
+    [ "${#1}" -le 4000 ]
+}
+
+# A name that cannot travel makes the directory above it one that is not known as a whole.
+left_out() {
+    left_path=$1
+    until fits "$left_path"; do
+        case $left_path in */*) left_path=${left_path%/*} ;; *) return 0 ;; esac
+    done
+    printf 'X %s\t\ta name in it has control characters and was left out\n' "${left_path:-/}"
+}
+travels() { fits "$1" || { left_out "$1"; return 1; }; }
+
+# Where a path really is, in $real. The dot keeps line breaks at the end of a name, which $( ) takes away.
+find_real() {
+    real=$(readlink -f -- "$1" 2>/dev/null && printf .) || return 1
+    real=${real%"$newline".}
+    [ -n "$real" ] && fits "$real"
+}
+find_real_dir() {
+    real=$(cd -P -- "$1" 2>/dev/null && pwd -P && printf .) || return 1
+    real=${real%"$newline".}
+    travels "$real"
 }
 
 # Files of a class: file CLASS PATH... Links are noted, and the file is read where it really is.
@@ -43,14 +72,19 @@ file() {
     shift
     for file_at; do
         if [ -h "$file_at" ]; then
-            fits "$file_at" || continue
-            file_real=$(readlink -f -- "$file_at") && [ -n "$file_real" ] && fits "$file_real" || file_real=/nonexistent
-            [ "$file_real" = "$file_at" ] || printf 'L %s\t%s\n' "$file_at" "$file_real"
-            if [ -f "$file_real" ]; then contents "$class" "$file_real"; else present "$file_real"; fi
+            travels "$file_at" || continue
+            if find_real "$file_at"; then
+                [ "$real" = "$file_at" ] || printf 'L %s\t%s\n' "$file_at" "$real"
+                if [ -f "$real" ]; then contents "$class" "$real"; else present "$real"; fi
+            else
+                # It leads to itself, to nothing, or to a name that cannot travel: what opening it says is kept.
+                if [ ! -e "$file_at" ] || [ -f "$file_at" ]; then contents "$class" "$file_at"; fi
+                printf 'L %s\t/nonexistent\n' "$file_at"
+            fi
         elif [ -f "$file_at" ]; then
-            fits "$file_at" && contents "$class" "$file_at"
+            travels "$file_at" && contents "$class" "$file_at"
         elif [ -e "$file_at" ] && [ ! -d "$file_at" ]; then
-            fits "$file_at" && printf 'X %s\t\tnot a regular file\n' "$file_at"
+            travels "$file_at" && printf 'X %s\t\tnot a regular file\n' "$file_at"
         elif [ ! -e "$file_at" ]; then
             absent "$file_at"
         fi
@@ -68,80 +102,111 @@ contents() {
 
 # Something that is not seen may be there, in a directory that this user may not look into.
 absent() {
-    hidden=${1%/*}
+    case $1 in /*) hidden=${1%/*} ;; *) return 0 ;; esac
     while [ -n "$hidden" ] && [ ! -e "$hidden" ]; do hidden=${hidden%/*}; done
     if [ -n "$hidden" ] && [ -d "$hidden" ] && [ ! -x "$hidden" ]; then
-        case $1 in *'*'* | *'['*) ;; *) fits "$1" && printf 'X %s\t13\tPermission denied\n' "$1" ;; esac
+        case $1 in *'*'* | *'['*) ;; *) travels "$1" && printf 'X %s\t13\tPermission denied\n' "$1" ;; esac
     fi
 }
 
 # What a path is: its kind, its size, for a device its number.
 present() {
     for it; do
-        [ -e "$it" ] && fits "$it" || continue
+        [ -e "$it" ] && travels "$it" || continue
         # Mode, links, owner, group, then the size or the two numbers of a device.
-        set -- $(ls -lndL -- "$it" 2>/dev/null)
-        case ${1-} in
-        b*) printf 'S %s\tblock-device\t%s\t%s\t0\n' "$it" "${5%,}" "$6" ;;
-        d*) printf 'D %s\n' "$it" ;;
-        -*) printf 'S %s\tregular\t0\t0\t%s\n' "$it" "$5" ;;
-        ?*) printf 'S %s\tother\t0\t0\t0\n' "$it" ;;
-        esac
+        ls -lndL -- "$it" 2>/dev/null | {
+            read -r mode _ _ _ size minor _ || mode=
+            case $mode in
+            b*) printf 'S %s\tblock-device\t%s\t%s\t0\n' "$it" "${size%,}" "$minor" ;;
+            d*) printf 'D %s\n' "$it" ;;
+            -*) printf 'S %s\tregular\t0\t0\t%s\n' "$it" "$size" ;;
+            ?*) printf 'S %s\tother\t0\t0\t0\n' "$it" ;;
+            esac
+        }
     done
 }
 
 # A directory whose names may be seen. When its place is a link, that is noted.
 dir() {
     for dir_at; do
-        [ -d "$dir_at" ] && fits "$dir_at" || { [ -e "$dir_at" ] || absent "$dir_at"; continue; }
-        dir_real=$(cd -P -- "$dir_at" 2>/dev/null && pwd -P) || { printf 'X %s\t13\tPermission denied\n' "$dir_at"; continue; }
-        [ "$dir_real" = "$dir_at" ] || printf 'L %s\t%s\n' "$dir_at" "$dir_real"
-        printf 'D %s\n' "$dir_real"
+        [ -d "$dir_at" ] || { [ -e "$dir_at" ] || absent "$dir_at"; continue; }
+        travels "$dir_at" || continue
+        find_real_dir "$dir_at" || { printf 'X %s\t13\tPermission denied\n' "$dir_at"; continue; }
+        [ "$real" = "$dir_at" ] || printf 'L %s\t%s\n' "$dir_at" "$real"
+        printf 'D %s\n' "$real"
         [ -r "$dir_at" ] || printf 'X %s\t13\tPermission denied\n' "$dir_at"
     done
 }
+
+# More names than this are of no configuration that anybody wrote, and each costs the machine a few processes.
+most=@@MOST@@
+too_many() { printf 'X %s\t\tmore than %s names in it: not read\n' "$1" "$most"; }
 
 # Files of a class in a directory, by patterns of names: files CLASS DIR PATTERN...
 files() {
     class_of=$1 here=$2
     shift 2
     dir "$here"
-    [ -d "$here" ] || return 0
-    place=$(cd -P -- "$here" 2>/dev/null && pwd -P) || return 0
-    for names; do
-        for one in "$place"/$names; do file "$class_of" "$one"; done
-    done
+    [ -d "$here" ] && find_real_dir "$here" || return 0
+    place=$real
+    # The pattern is to be one, so it stands without quotation marks.
+    for names; do of_pattern "$place"/$names; done
+}
+of_pattern() {
+    if [ $# -le "$most" ]; then file "$class_of" "$@"; else too_many "$place"; fi
 }
 
-# All files below a directory: tree CLASS DIR. Nothing that is far below belongs to a configuration.
+# All files below a directory: tree CLASS DIR. Nothing that is far below belongs to a configuration. Names are
+# words of the shell from the beginning to the end, so that it does not matter what stands in them.
 tree() {
     class_of=$1
     [ -e "$2" ] || { absent "$2"; return 0; }
     dir "$2"
-    start=$(cd -P -- "$2" 2>/dev/null && pwd -P) || return 0
-    find "$start/" -xdev 2>/dev/null | head -n 5000 | while IFS= read -r found; do
-        found=${found%/}
+    find_real_dir "$2" || return 0
+    start=$real left=$most
+    walk "$start"
+}
+walk() {
+    walked=$1
+    set -- "$1"/* "$1"/.[!.]* "$1"/..?*
+    left=$((left - $#))
+    [ "$left" -ge 0 ] || { too_many "$walked"; return 0; }
+    for found; do
+        if [ ! -h "$found" ]; then
+            # A pattern that means nothing stands for itself.
+            [ -e "$found" ] || continue
+            travels "$found" || continue
+        fi
         case $found in
-        "$start" | "$start"/*/*/*/*/*/*) ;;
         # Certificates are looked at below; keys are not read at all.
-        *.pem | *.crt | *.cer | *.cert | *.so) ;;
-        *_key | *.key | *.pub) [ -d "$found" ] || ! fits "$found" || printf 'X %s\t\tnot taken: keys are not read\n' "$found" ;;
-        *)
-            if [ -d "$found" ] && [ ! -h "$found" ]; then dir "$found"; else file "$class_of" "$found"; fi
+        *.pem | *.crt | *.cer | *.cert | *.so) continue ;;
+        *_key | *.key | *.pub)
+            if [ ! -d "$found" ]; then
+                travels "$found" && printf 'X %s\t\tnot taken: keys are not read\n' "$found"
+                continue
+            fi
             ;;
         esac
+        if [ -d "$found" ] && [ ! -h "$found" ]; then
+            dir "$found"
+            case $found in
+            "$start"/*/*/*/*/*) printf 'X %s\t\tfarther down than is looked\n' "$found" ;;
+            *) walk "$found" ;;
+            esac
+        else
+            file "$class_of" "$found"
+        fi
     done
 }
 
 # Names, and what a link leads to, without a look at the file.
 links() {
     for link_at; do
-        fits "$link_at" || continue
         if [ -h "$link_at" ]; then
-            link_real=$(readlink -f -- "$link_at") && fits "$link_real" || continue
-            printf 'L %s\t%s\n' "$link_at" "$link_real"
+            travels "$link_at" && find_real "$link_at" || continue
+            printf 'L %s\t%s\n' "$link_at" "$real"
         elif [ -e "$link_at" ]; then
-            printf 'F %s\n' "$link_at"
+            travels "$link_at" && printf 'F %s\n' "$link_at"
         fi
     done
 }
@@ -184,6 +249,7 @@ collect() {
     machines
     processes
     certificates
+    dependencies
     mail
     for target; do look_closer "$target"; done
 }
@@ -203,8 +269,8 @@ kernel() {
 disks() {
     dir /sys/block /sys/class/block /sys/dev/block
     for path in /sys/block/*; do
-        [ -e "$path/dev" ] || continue
-        device=$(cd -P -- "$path" && pwd -P) || continue
+        [ -e "$path/dev" ] && find_real_dir "$path" || continue
+        device=$real
         node "$path" "$device"
         for part in "$device/${device##*/}"*; do
             [ -e "$part/partition" ] || continue
@@ -221,7 +287,7 @@ disks() {
         beside "$device"
         [ ! -d "$device/md" ] || printf 'D %s\n' "$device/md"
         controller=$device
-        while [ -n "$controller" ]; do
+        while case $controller in */*) ;; *) false ;; esac; do
             case ${controller##*/} in
             ????:??:??.*) for name in current_link_speed current_link_width max_link_speed max_link_width; do file whole "$controller/$name"; done; break ;;
             esac
@@ -242,7 +308,8 @@ disks() {
     for path in /sys/class/ata_link/*; do
         [ -d "$path" ] || continue
         dir "$path"
-        for name in sata_spd hw_sata_spd_limit; do file whole "$(cd -P -- "$path" && pwd -P)/$name"; done
+        find_real_dir "$path" || continue
+        for name in "$real/sata_spd" "$real/hw_sata_spd_limit"; do file whole "$name"; done
     done
 }
 node() {
@@ -279,6 +346,8 @@ mounts() {
 groups() {
     [ -r /proc/self/cgroup ] || return 0
     while IFS=: read -r number controllers group; do
+        # In a namespace of its own a group may stand above the root: `/..`.
+        case $group in /..* | [!/]* | '') continue ;; esac
         for base in /sys/fs/cgroup /sys/fs/cgroup/unified "/sys/fs/cgroup/${controllers#name=}"; do
             below=$group
             while [ -d "$base" ]; do
@@ -303,10 +372,10 @@ filesystems() {
             dir "$name"
             file whole "$name/missing" "$name/error_stats" "$name/replace_target"
         done
-        for name in "$base"/features/*; do [ ! -f "$name" ] || printf 'F %s\n' "$name"; done
+        for name in "$base"/features/*; do [ ! -f "$name" ] || links "$name"; done
         for kind in data metadata system; do
             for name in "$base/allocation/$kind"/*; do
-                if [ -d "$name" ]; then dir "$name"; elif [ -f "$name" ]; then printf 'F %s\n' "$name"; fi
+                if [ -d "$name" ]; then dir "$name"; elif [ -f "$name" ]; then links "$name"; fi
             done
         done
     done
@@ -316,10 +385,11 @@ temperatures() {
     for path in /sys/class/hwmon/*; do
         [ -e "$path/name" ] || continue
         dir "$path"
-        monitor=$(cd -P -- "$path" && pwd -P) || continue
+        find_real_dir "$path" || continue
+        monitor=$real
         for name in name temp1_input temp1_max temp1_crit; do file whole "$monitor/$name"; done
         links "$monitor/device"
-        present "$(readlink -f -- "$monitor/device")"
+        ! find_real "$monitor/device" || present "$real"
     done
 }
 
@@ -363,7 +433,7 @@ mappers() {
 machines() {
     for path in /etc/libvirt/qemu/*.xml; do
         [ -e "$path" ] || continue
-        fits "$path" && printf 'X %s\t\tnot taken by the collector: run assay there\n' "$path"
+        travels "$path" && printf 'X %s\t\tnot taken by the collector: run assay there\n' "$path"
     done
 }
 
@@ -378,7 +448,8 @@ processes() {
             contents comm "$path/comm"
             if [ -r "$path/cmdline" ]; then
                 text qemu "$path/cmdline"
-                tr '\000' '\n' 2>/dev/null <"$path/cmdline" | sed 's/^/O/'
+                # A line break within a word would begin another one; in its place no word is plain.
+                tr '\n\000' '\001\n' 2>/dev/null <"$path/cmdline" | sed 's/^/O/'
                 printf '.\n'
             fi
             ;;
@@ -397,6 +468,43 @@ processes() {
             ;;
         esac
     done
+}
+
+# How many dependencies of installed packages nobody is or provides, and the first line of one; no name.
+dependencies() {
+    [ -f /var/lib/dpkg/status ] && [ -r /var/lib/dpkg/status ] || return 0
+    printf 'C counts\n'
+    for word in @@DEPENDENCIES@@; do printf 'A%s\n' "$word"; done
+    awk '
+        function end_package(   n, i, list) {
+            if (package != "" && here) {
+                there[package] = 1
+                n = split(provides, list, ","); for (i = 1; i <= n; i++) there[name_of(list[i])] = 1
+                for (i = 1; i <= depends; i++) { text[++all] = depends_on[i]; line[all] = depends_at[i] }
+            }
+            package = provides = ""; here = depends = 0
+        }
+        function name_of(one) { sub(/^[ \t]+/, "", one); sub(/[ (:[].*$/, "", one); return one }
+        function is_met(group,   n, i, list) {
+            if (group !~ /[^ \t]/) return 1
+            n = split(group, list, "|")
+            for (i = 1; i <= n; i++) if (name_of(list[i]) in there) return 1
+            return 0
+        }
+        /^$/ { end_package(); next }
+        /^Package: / { package = $2 }
+        /^Status: / { here = $NF ~ /^(installed|unpacked|half-configured|triggers-awaited|triggers-pending)$/ }
+        /^Provides: / { provides = substr($0, 11) }
+        /^(Pre-)?Depends: / { depends_on[++depends] = substr($0, index($0, ": ") + 2); depends_at[depends] = NR }
+        END {
+            end_package()
+            for (i = 1; i <= all; i++) {
+                n = split(text[i], groups, ",")
+                for (j = 1; j <= n; j++) if (!is_met(groups[j])) { unmet++; if (!first) first = line[i] }
+            }
+            if (all) print "O" unmet + 0 " " first + 0
+        }' /var/lib/dpkg/status
+    printf 'O0\nZ\n'
 }
 
 # What waits in the queue of Postfix, and rules that sa-update fetched.
@@ -419,39 +527,54 @@ certificates() {
         certificate "$path/fullchain.pem"
         key_mode "$path/privkey.pem"
     done
-    named='
-        { gsub(/[;"\047]/, " ") }
-        !/^[ \t]/ { chain = 0 }
-        { sub(/^[ \t]+/, "") }
-        /^#/ { next }
-        /^ssl_certificate[ \t]/ { print "c", base($2, "/etc/nginx") }
-        /^ssl_certificate_key[ \t]/ { print "k", base($2, "/etc/nginx") }
-        /^smtpd_tls_cert_file[ \t]*=/ { sub(/^[^=]*=[ \t]*/, ""); print "c", base($1, "/etc/postfix") }
-        /^smtpd_tls_key_file[ \t]*=/ { sub(/^[^=]*=[ \t]*/, ""); print "k", base($1, "/etc/postfix") }
-        /^(ssl_cert|ssl_server_cert_file)[ \t]*=/ { sub(/^[^=]*=[ \t]*<*[ \t]*/, ""); print "c", base($1, "") }
-        /^(ssl_key|ssl_server_key_file)[ \t]*=/ { sub(/^[^=]*=[ \t]*<*[ \t]*/, ""); print "k", base($1, "") }
-        tolower($1) ~ /^sslcertificate(chain)?file$/ { print "c", base($2, "") }
-        tolower($1) ~ /^sslcertificatekeyfile$/ { print "k", base($2, "") }
-        # The files of smtpd_tls_chain_files may stand in several lines.
-        /^smtpd_tls_chain_files[ \t]*=/ { chain = 1; sub(/^[^=]*=/, "") }
-        chain { n = split($0, files, /[ ,\t]+/); for (i = 1; i <= n; i++) if (files[i] != "") { print "c", base(files[i], "/etc/postfix"); print "k", base(files[i], "/etc/postfix") } }
-        function base(path, dir) { return path ~ /^\// ? path : dir "/" path }'
+    # The files that name certificates are read as they are for the bundle, so that the same names are found.
     {
-        [ ! -d /etc/nginx ] || find /etc/nginx/ -xdev -type f 2>/dev/null | head -n 2000 | while IFS= read -r path; do
-            cat -- "$path" 2>/dev/null
+        tree nginx /etc/nginx
+        for path in /etc/apache2/*-enabled /etc/httpd/conf /etc/httpd/conf.d; do
+            [ ! -d "$path" ] || files apache "$path" '*.conf'
         done
-        cat /etc/apache2/*-enabled/*.conf /etc/httpd/conf/*.conf /etc/httpd/conf.d/*.conf 2>/dev/null
-        cat /etc/postfix/main.cf /etc/dovecot/*.conf /etc/dovecot/conf.d/*.conf 2>/dev/null
-    } | awk "$named" | sort -u | while read -r kind path; do
-        case $path in *[!A-Za-z0-9/._+*@-]* | '' | [!/]*) continue ;; esac
-        case $kind in c) certificate "$path" ;; k) key_mode "$path" ;; esac
-    done
+        file postfix /etc/postfix/main.cf
+        files dovecot /etc/dovecot '*.conf'
+        files dovecot /etc/dovecot/conf.d '*.conf'
+    } | awk "$CLEAN" | awk '
+        /^F / { of = substr($0, 3); next }
+        !/^=/ { next }
+        { text = substr($0, 2); gsub(/["\047]/, " ", text); n = split(text, said, /[;{}]/) }
+        { for (i = 1; i <= n; i++) directive(said[i]) }
+        function directive(text,   word, words, at, key, j) {
+            at = index(text, "="); words = split(text, word, " ")
+            key = at ? substr(text, 1, at - 1) : word[1]; gsub(/[ \t]/, "", key); key = tolower(key)
+            if (key == "ssl_certificate") named("c", word[2], "/etc/nginx/")
+            else if (key == "ssl_certificate_key") named("k", word[2], "/etc/nginx/")
+            else if (key ~ /^sslcertificate(chain)?file$/) named("c", word[2], "")
+            else if (key == "sslcertificatekeyfile") named("k", word[2], "")
+            if (!at) return
+            text = substr(text, at + 1); sub(/^[ \t]*<+/, "", text); words = split(text, word, /[ ,\t]+/)
+            for (j = 1; j <= words; j++) {
+                if (word[j] == "") continue
+                if (key ~ /^(smtpd_tls_cert_file|smtpd_tls_chain_files)$/) named("c", word[j], "/etc/postfix/")
+                if (key ~ /^(smtpd_tls_key_file|smtpd_tls_chain_files)$/) named("k", word[j], "/etc/postfix/")
+                if (key ~ /^(ssl_cert|ssl_server_cert_file)$/) named("c", word[j], "")
+                if (key ~ /^(ssl_key|ssl_server_key_file)$/) named("k", word[j], "")
+            }
+        }
+        function named(kind, path, dir) { print kind, (path ~ /^\// ? path : dir path) }' | sort -u |
+        while read -r kind path; do
+            case $path in *[!A-Za-z0-9/._+*@-]* | '' | [!/]*) continue ;; esac
+            case $kind in c) certificate "$path" ;; k) key_mode "$path" ;; esac
+        done
+}
+# A place that a configuration names: where nothing is, nothing is missing.
+asked_for() {
+    case $1 in *[][*?]*) ;; *) printf 'Q %s\n' "$1" ;; esac
 }
 certificate() {
-    fits "$1" || return 0
+    travels "$1" || return 0
+    asked_for "$1"
     place=$1
     if [ -h "$place" ]; then
-        place=$(readlink -f -- "$place") && [ -n "$place" ] && fits "$place" || return 0
+        find_real "$place" || return 0
+        place=$real
         printf 'L %s\t%s\n' "$1" "$place"
     fi
     [ -e "$place" ] || { absent "$place"; return 0; }
@@ -492,14 +615,17 @@ certificate() {
 }
 # Who may read a key, and who may enter the directories above it; the key itself is not read.
 key_mode() {
-    fits "$1" || return 0
+    travels "$1" || return 0
+    asked_for "$1"
     [ -e "$1" ] || [ ! -h "$1" ] || { links "$1"; return 0; }
     [ -e "$1" ] || { absent "$1"; return 0; }
     present "$1"
     mode_of "$1"
-    key_real=$(readlink -f -- "$1") && fits "$key_real" || return 0
-    [ "$key_real" = "$1" ] || { links "$1"; present "$key_real"; }
-    while [ "$key_real" != / ]; do
+    find_real "$1" || return 0
+    key_real=$real
+    # Also where a directory above it is a link.
+    [ "$key_real" = "$1" ] || { printf 'L %s\t%s\n' "$1" "$key_real"; present "$key_real"; }
+    while case $key_real in /?*) ;; *) false ;; esac; do
         key_real=${key_real%/*}
         key_real=${key_real:-/}
         mode_of "$key_real"
@@ -514,11 +640,12 @@ mode_of() {
 # A path that was named on the command line: what lies under it.
 look_closer() {
     case $1 in /*) ;; *) return 0 ;; esac
-    [ -e "$1" ] && fits "$1" || return 0
+    [ -e "$1" ] && travels "$1" || return 0
     links "$1"
-    real=$(readlink -f -- "$1") && fits "$real" || return 0
-    [ "$real" = "$1" ] || printf 'L %s\t%s\n' "$1" "$real"
-    present "$1" "$real"
+    find_real "$1" || return 0
+    place=$real
+    [ "$place" = "$1" ] || printf 'L %s\t%s\n' "$1" "$place"
+    present "$1" "$place"
     set -- "$1" $(df -P -k -- "$1" 2>/dev/null | awk 'NR > 1 && $2 ~ /^[0-9]+$/ { print $2 * 1024, $4 * 1024, $6; exit }')
     [ $# -lt 4 ] || printf 'V %s\t%.0f\t%.0f\n' "$1" "$2" "$3"
     kind= source= point=
@@ -531,10 +658,10 @@ look_closer() {
         ask properties zfs get -Hp -o property,value,source all "$source"
         ask properties zpool get -Hp -o property,value,source all "${source%%/*}"
         ;;
-    btrfs) ask btrfs btrfs property get -t inode "$real" ;;
+    btrfs) ask btrfs btrfs property get -t inode "$place" ;;
     xfs) ask xfs xfs_info "$point" ;;
     ext2 | ext3 | ext4)
-        device=$(readlink -f -- "$source") && ask ext4 dumpe2fs -h "/dev/${device##*/}"
+        ! find_real "$source" || ask ext4 dumpe2fs -h "/dev/${real##*/}"
         ;;
     esac
 }
@@ -549,7 +676,81 @@ main() {
     fi
     # A banner may stand before this line.
     printf 'assay-bundle 1 %s\n' "$form"
-    # Without the mark at the end, the archive says that it is not whole.
-    { collect "$@"; printf '!\n'; } | awk "$CLEAN" | awk -v VERSION='@@VERSION@@' "$PACK" | tr '\002' '\000' | $pack
+    complete "$@" | awk "$CLEAN" | awk -v VERSION='@@VERSION@@' "$PACK" | tr '\002' '\000' | $pack
 }
-main "$@" </dev/null
+
+# All that is asked for, and then what the shell and its tools complained about meanwhile: what they failed at
+# may be missing. Without the mark at the end, the archive says that it is not whole.
+complete() {
+    { faults=$({ { collect "$@"; printf '!\n'; } >&3; } 2>&1 | sed -n '1,20s/^/W/p'); } 3>&1
+    [ -z "$faults" ] || printf '%s\n' "$faults"
+}
+
+# ---- its own end --------------------------------------------------------------------------------
+
+# The processes that descend from one. The name of a process may hold anything, so its parent is looked for
+# behind the last parenthesis.
+below() {
+    printf '%s\n' /proc/[0-9]* | awk -v root="$1" '
+        {
+            file = $0 "/stat"; text = ""
+            for (i = 0; i < 20 && (getline line < file) > 0; i++) text = text line
+            close(file)
+            sub(/^.*\) /, "", text)
+            if (split(text, word, " ") > 1) parent[substr($0, 7)] = word[2]
+        }
+        END {
+            for (pid in parent) {
+                at = pid
+                for (i = 0; i < 64 && at != "" && at != root; i++) at = (at in parent) ? parent[at] : ""
+                if (at == root && pid != root) print pid
+            }
+        }'
+}
+# The ssh server above this process, if there is one.
+server() {
+    above=$$
+    while [ "${above:-0}" -gt 1 ]; do
+        read -r name 2>/dev/null <"/proc/$above/comm" || return 0
+        case $name in sshd* | dropbear*) printf '%s\n' "$above"; return 0 ;; esac
+        above=$(awk '{ text = text $0 } END { sub(/^.*\) /, "", text); split(text, word, " "); print word[2] }' \
+            "/proc/$above/stat" 2>/dev/null)
+    done
+}
+# Waits until time is up, or until nobody is there any more who asked.
+guard() {
+    link=$(server)
+    left=$assay_deadline
+    while [ "$left" -gt 0 ]; do
+        sleep 1
+        left=$((left - 1))
+        kill -0 "$$" 2>/dev/null || break
+        [ -z "$link" ] || [ -d "/proc/$link" ] || break
+    done
+    end_work
+}
+# All are stopped first, so that none of them ends, or starts another one, before its turn comes.
+end_work() {
+    # shellcheck disable=SC2046 # numbers
+    {
+        kill -STOP "$work" $(below "$work")
+        kill -9 $(below "$work")
+        kill -9 $(below "$work")
+        kill -9 "$work"
+    } 2>/dev/null
+}
+
+main "$@"@@PATHS@@ </dev/null &
+work=$!
+guard=
+trap 'end_work; kill -9 $guard 2>/dev/null; exit 1' HUP INT TERM PIPE
+guard </dev/null >/dev/null 2>&1 &
+guard=$!
+wait "$work"
+status=$?
+{
+    kill -9 "$guard"
+    wait "$guard"
+} 2>/dev/null
+[ "$status" = 0 ] || printf 'assay-collector: ended before it was done, at the latest after %s s\n' "$assay_deadline" >&2
+exit "$status"

@@ -9,10 +9,13 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use crate::collectors::services::not_asked;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 pub(crate) use table::WHOLE;
 use table::{WANTS, Want};
+#[cfg(test)]
+pub(crate) use tests::FORMS;
 
 const SHELL: &str = include_str!("collector.sh");
 const CLEAN: &str = include_str!("clean.awk");
@@ -21,9 +24,19 @@ const PACK: &str = include_str!("pack.awk");
 /// After so many seconds a command on the other machine is killed.
 const SECONDS: u64 = 20;
 
+/// After so many seconds the script ends itself, when its caller states no other time.
+const END: u64 = 600;
+
+/// Most names that are read in one directory, or below the directory of a program.
+const MOST: usize = 5000;
+
 /// The collector. `version` is that of assay, and stands in what it writes.
 #[must_use]
 pub fn script(version: &str) -> String {
+    with_words(version, "")
+}
+
+fn with_words(version: &str, words: &str) -> String {
     let seconds = SECONDS.to_string();
     // The text for awk stands between single quotation marks, which it therefore must not hold.
     let clean = CLEAN.replace("@@TABLES@@\n", &table::tables());
@@ -37,9 +50,13 @@ pub fn script(version: &str) -> String {
         .replace("@@CGROUP@@", &table::CGROUP.join(" "))
         .replace("@@ZFS_ASKED@@", crate::collectors::zfs::ASKED)
         .replace("@@LVM@@\n", &lvm())
+        .replace("@@DEPENDENCIES@@", &not_asked::DEPENDENCIES.join(" "))
         .replace("@@MODE_OF@@", &table::mode_of().join(" "))
         .replace("@@SECONDS@@", &seconds)
+        .replace("@@END@@", &END.to_string())
+        .replace("@@MOST@@", &MOST.to_string())
         .replace("@@VERSION@@", version)
+        .replace("@@PATHS@@", words)
 }
 
 /// The collector, with paths of the other machine that it looks at more closely.
@@ -59,12 +76,7 @@ pub fn script_for(version: &str, paths: &[PathBuf]) -> Result<String, String> {
         }
         let _ = write!(words, " '{}'", text.replace('\'', "'\\''"));
     }
-    let whole = script(version);
-    const LAST: &str = "main \"$@\" </dev/null\n";
-    Ok(match whole.strip_suffix(LAST) {
-        Some(head) if !words.is_empty() => format!("{head}main{words} </dev/null\n"),
-        _ => whole,
-    })
+    Ok(with_words(version, &words))
 }
 
 /// Calls of the shell functions for what has a fixed place, and what is asked for at all.

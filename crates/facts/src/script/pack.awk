@@ -5,6 +5,7 @@
 #   Y path TAB what cat complained     could not be read
 #   C, then A O E Z                    a command and its answer
 #   Q pattern, P command               what was asked for at all
+#   W complaint                        of the script itself: something may be missing
 #   !                                  the end: without it the last part is not written
 # What is no file is written last, as assay-capture.json. "\002" stands for a byte 0.
 
@@ -60,20 +61,13 @@ function fault(path, errno, reason) {
     # So that the directory shows the name.
     if (!(path in seen)) { seen[path] = 1; member(path, 0, "0", "") }
 }
-function errno_of(reason) {
-    if (reason == "Permission denied") return 13
-    if (reason == "Operation not permitted") return 1
-    if (reason == "Invalid argument") return 22
-    if (reason == "No such process") return 3
-    if (reason == "Input/output error") return 5
-    return ""
-}
+# Reasons of the kernel, with their numbers; a shell says some of them shorter.
 function unread(path, words,   reason, at) {
     reason = words
     while ((at = index(reason, ": "))) reason = substr(reason, at + 2)
-    if (reason ~ /^No such (file|process)/ && reason !~ /process/) return
-    if (length(reason) > 100) reason = "cannot be read"
-    fault(path, errno_of(reason), reason)
+    if (tolower(reason) ~ /^no such file/) return
+    if (reason in ERROR_NUMBER) fault(path, ERROR_NUMBER[reason], reason)
+    else fault(path, "", "cannot be read")
 }
 function section(name, list, n, open, close_with, last,   i) {
     index_line[++index_n] = json(name) ":" open
@@ -84,6 +78,11 @@ function section(name, list, n, open, close_with, last,   i) {
 BEGIN {
     NUL = "\002"
     for (i = 1; i < 256; i++) ORD[sprintf("%c", i)] = i
+    ERROR_NUMBER["Operation not permitted"] = 1; ERROR_NUMBER["No such process"] = 3; ERROR_NUMBER["Input/output error"] = 5
+    ERROR_NUMBER["No such device or address"] = 6; ERROR_NUMBER["Permission denied"] = 13; ERROR_NUMBER["Device or resource busy"] = 16
+    ERROR_NUMBER["No such device"] = 19; ERROR_NUMBER["Not a directory"] = 20; ERROR_NUMBER["Is a directory"] = 21
+    ERROR_NUMBER["Invalid argument"] = 22; ERROR_NUMBER["File name too long"] = 36; ERROR_NUMBER["Too many levels of symbolic links"] = 40
+    ERROR_NUMBER["Operation not supported"] = 95; ERROR_NUMBER["Stale file handle"] = 116
     ZERO = NUL; while (length(ZERO) < 1024) ZERO = ZERO ZERO
 }
 { tag = substr($0, 1, 1); rest = substr($0, 3) }
@@ -116,6 +115,7 @@ tag == "Y" {
 tag == "U" { member("/proc/self/auxv", 32, "0", ""); printf "%s", "\006" fill("", 7) fill(rest, 8) fill("", 16); pad_to_block(32); next }
 tag == "Q" { patterns[++pattern_n] = json(rest); next }
 tag == "P" { names[++name_n] = json(rest); next }
+tag == "W" { troubles[++trouble_n] = json(substr($0, 2)); next }
 tag == "C" { words = complained = ""; parts = 0; next }
 tag == "A" { words = words (words == "" ? "" : ",") json(substr($0, 2)); next }
 # The text of a command is kept line by line: awk joins long texts slowly.
@@ -136,10 +136,11 @@ tag == "Z" {
 tag == "!" { is_whole = 1; next }
 END {
     done()
-    if (!is_whole) exit 1
+    if (!is_whole) { print "assay-collector: ended before it was done" | "cat 1>&2"; exit 1 }
     index_line[++index_n] = "{\"schema\":1,\"collector\":" json(VERSION) ","
     section("asked", patterns, pattern_n, "[", "]", 0)
     section("tools", names, name_n, "[", "]", 0)
+    if (trouble_n) section("troubles", troubles, trouble_n, "[", "]", 0)
     section("stat", stats, stat_n, "{", "}", 0)
     section("statfs", spaces, space_n, "{", "}", 0)
     section("errors", errors, error_n, "{", "}", 0)

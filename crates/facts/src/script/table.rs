@@ -318,6 +318,7 @@ pub(super) fn tables() -> String {
         ("ZFS_WORD", lists::WORDS.to_owned()),
         ("DM_TARGET", lists::TARGETS.to_owned()),
         ("LVM", join(lvm_fields())),
+        ("VERSION_WORD", lists::VERSION_WORDS.to_owned()),
         ("QEMU_KEY", join(qemu::KEYS.to_vec())),
         ("QEMU_ALONE", join(qemu::WITHOUT_ARGUMENT.to_vec())),
     ];
@@ -361,6 +362,20 @@ pub(super) fn tables() -> String {
             "    REASON[{0}] = \"{reason}\"; NEEDLE[{0}] = \"{needle}\"",
             at + 1
         );
+    }
+    let words = lists::KINDS
+        .iter()
+        .flat_map(|(kind, words)| words.iter().map(move |word| (kind, word)));
+    for (at, (kind, word)) in words.enumerate() {
+        let (at, word) = (at + 1, word.replace('\'', "\\047"));
+        let _ = writeln!(
+            out,
+            "    KIND[{at}] = \"{kind}\"; KIND_WORD[{at}] = \"{word}\""
+        );
+    }
+    let _ = writeln!(out, "    OTHER_KIND = \"{}\"", lists::OTHER);
+    for (at, file) in lists::FILES.iter().enumerate() {
+        let _ = writeln!(out, "    KNOWN_FILE[{}] = \"{file}\"", at + 1);
     }
     // Names with blanks in them.
     for name in ext4::names() {

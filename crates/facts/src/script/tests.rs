@@ -5,9 +5,45 @@ use crate::redact::rule_of_file;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// What a program for awk makes of a text.
+/// What a program for awk makes of a text, by each awk that another machine may have: all say the same.
 fn awk(program: &str, input: &[u8]) -> Vec<u8> {
-    let mut child = Command::new("awk")
+    let mut said: Option<(&str, Vec<u8>)> = None;
+    for name in ["mawk", "gawk", "busybox", "original-awk"] {
+        if assay_rigs::skip(&[name], false) {
+            continue;
+        }
+        let ours = awk_of(name, program, input);
+        if let Some((other, theirs)) = &said {
+            let differ = differing(theirs, &ours);
+            assert!(differ.is_empty(), "{other} and {name}: {differ:#?}");
+        }
+        said = Some((name, ours));
+    }
+    said.expect("no awk is installed").1
+}
+
+/// The first lines that two awks wrote differently.
+fn differing(one: &[u8], other: &[u8]) -> Vec<(String, String)> {
+    let lines = |text: &[u8]| -> Vec<String> {
+        let text = String::from_utf8_lossy(text);
+        text.split('\n').map(str::to_owned).collect()
+    };
+    let (one, other) = (lines(one), lines(other));
+    let most = one.len().max(other.len());
+    let line = |all: &[String], at: usize| all.get(at).cloned().unwrap_or_default();
+    (0..most)
+        .map(|at| (line(&one, at), line(&other, at)))
+        .filter(|(one, other)| one != other)
+        .take(5)
+        .collect()
+}
+
+fn awk_of(name: &str, program: &str, input: &[u8]) -> Vec<u8> {
+    let mut command = Command::new(name);
+    if name == "busybox" {
+        command.arg("awk");
+    }
+    let mut child = command
         .arg(program)
         .env("LC_ALL", "C")
         .stdin(Stdio::piped())
@@ -599,4 +635,145 @@ fn what_it_is_made_of_can_stand_in_a_script() {
     assert!(places.is_empty(), "{places:?}");
     // Linux takes no longer word (MAX_ARG_STRLEN).
     assert!(clean_program().len() < 120_000);
+}
+
+/// mawk takes no variable that is called as a function is, and gawk none of its own names; the other awks take both.
+#[test]
+fn names_of_the_programs_for_awk_are_free() {
+    const OF_GAWK: [&str; 12] = [
+        "BINMODE",
+        "ERRNO",
+        "FIELDWIDTHS",
+        "FPAT",
+        "FUNCTAB",
+        "IGNORECASE",
+        "LINT",
+        "PREC",
+        "PROCINFO",
+        "RT",
+        "SYMTAB",
+        "TEXTDOMAIN",
+    ];
+    let web = include_str!("../../../web/src/there/script.sh");
+    for (name, program) in [
+        ("clean.awk", CLEAN),
+        ("pack.awk", PACK),
+        ("collector.sh", SHELL),
+        ("script.sh", web),
+    ] {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let heads: Vec<(&str, &str)> = program
+            .split("function ")
+            .skip(1)
+            .filter_map(|rest| rest.split_once(')')?.0.split_once('('))
+            .collect();
+        let functions: Vec<&str> = heads.iter().map(|(name, _)| *name).collect();
+        for (function, parameters) in &heads {
+            let taken = parameters
+                .split(',')
+                .map(str::trim)
+                .find(|one| functions.contains(one));
+            assert_eq!(taken, None, "{name}: {function}");
+        }
+        // What stands before a sign that gives a value is a variable.
+        for line in program
+            .lines()
+            .filter(|line| !line.trim_start().starts_with('#'))
+        {
+            for (at, _) in line
+                .match_indices(" = ")
+                .chain(line.match_indices("++"))
+                .chain(line.match_indices('['))
+            {
+                let word = line[..at]
+                    .rsplit(|c| !is_name(c))
+                    .next()
+                    .unwrap_or_default();
+                assert!(
+                    !functions.contains(&word) && !OF_GAWK.contains(&word),
+                    "{name}: {line}"
+                );
+            }
+        }
+    }
+}
+
+/// Forms in which a tool quotes what it read; `@` stands for a secret, and the last ones are it in base64.
+pub(crate) const FORMS: [&str; 24] = [
+    "@",
+    "password=@",
+    "password: @",
+    "smtp_sasl_password_maps = static:@",
+    "relayhost = [@]:587",
+    "https://user:@§h.example/x",
+    "cannot open http://h.example/x?token=@",
+    "'@'",
+    "\"@\"",
+    "`@`",
+    "Authorization: Bearer @",
+    "--password @",
+    "-p@",
+    "{\"key\":\"@\"}",
+    "name@corp.example",
+    "\t@\t1.0",
+    "line 3: @",
+    "/home/@/x: not a directory",
+    "\u{1b}[31m@",
+    "(@)",
+    "no such pool '@'",
+    "-----BEGIN PRIVATE KEY-----\n@\n-----END PRIVATE KEY-----",
+    "Q2FuYXJ5NWVjcmV0",
+    "key Q2FuYXJ5NWVjcmV0==",
+];
+
+/// Complaints and versions after the script are those after the rules.
+#[test]
+fn complaints_are_cleaned_as_the_rules_do() {
+    let others = [
+        "zdb: can't open 'tank': No such file or directory",
+        "postqueue: fatal: /etc/postfix/main.cf, line 3: missing '=' after attribute name: \"x\"",
+        "/etc/ssh/sshd_config line 7: bad configuration option",
+        "/etc/ssh/sshd_config.d/x: line 7: Bad configuration option",
+        "/etc/postfix/main.cf:12345678: bad value",
+        "OpenSSH_9.2p1 Debian-2+deb12u10, OpenSSL 3.0.19 27 Jan 2026",
+        "2.3.19.1 (9b53102964)",
+        "/usr/sbin/mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)",
+        "mke2fs 1.47.0 (5-Feb-2023)",
+        "usage: x",
+        "",
+    ];
+    let forms: Vec<String> = FORMS
+        .iter()
+        .map(|form| form.replace('@', "Canary5ecret"))
+        .collect();
+    let lines: Vec<&str> = others
+        .into_iter()
+        .chain(forms.iter().map(String::as_str))
+        .collect();
+    for argv in [&["zdb", "-C", "tank"][..], &["ssh", "-V"]] {
+        for some in lines.windows(2) {
+            let said = some.join("\n") + "\n";
+            let class = if argv[0] == "ssh" { "version" } else { "zdb" };
+            let mut input = format!("C {class}\n");
+            for word in argv {
+                let _ = writeln!(input, "A{word}");
+            }
+            for line in said.lines() {
+                let _ = writeln!(input, "E{line}");
+            }
+            input.push_str("O1\nZ\n");
+            let output = String::from_utf8(awk(&clean_program(), input.as_bytes())).unwrap();
+            let ours: Vec<&str> = output
+                .lines()
+                .filter_map(|line| line.strip_prefix('E'))
+                .collect();
+            let host = assay_host::Recorded::new().command_with(argv, 1, "", &said);
+            let words: Vec<&std::ffi::OsStr> = argv.iter().map(std::ffi::OsStr::new).collect();
+            let redacted = crate::Redacted::new(&host, false);
+            let theirs =
+                assay_host::Host::run(&redacted, &words, assay_host::Limits::default()).unwrap();
+            let theirs = String::from_utf8(theirs.stderr).unwrap();
+            assert_eq!(ours.join("\n").trim_end(), theirs.trim_end(), "{said}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! A check as one page.
 
-use super::{Group, View, counts, scope, subject, unknowns};
+use super::{Group, NOT_ASKED, View, found, not_asked, scope, subject, unknowns};
 use assay_model::finding::{Finding, Fix};
 use assay_page::html::page;
 use assay_page::text::clean;
@@ -52,6 +52,10 @@ pub fn html(view: &View<'_>) -> String {
         .into_iter()
         .map(|(what, rules)| (clean(what), rules.join(", ")))
         .collect();
+    let left_out: Vec<(String, String)> = not_asked(checked)
+        .into_iter()
+        .map(|(why, rules)| (clean(why), rules.join(", ")))
+        .collect();
     let accepted: Vec<(String, String, String)> = checked
         .accepted
         .iter()
@@ -66,7 +70,9 @@ pub fn html(view: &View<'_>) -> String {
         STYLE,
         TEMPLATE,
         context! {
-            found => counts(checked),
+            found => found(checked),
+            not_asked_title => NOT_ASKED,
+            not_asked => left_out,
             scope => scope(checked),
             groups => Serde(groups),
             unknown,

@@ -1,6 +1,6 @@
 //! A check as Markdown.
 
-use super::{Group, View, counts, scope, subject, unknowns};
+use super::{Group, NOT_ASKED, View, found, not_asked, scope, subject, unknowns};
 use assay_model::finding::{Finding, Fix};
 use assay_page::markdown::plain;
 use assay_page::text::clean;
@@ -12,7 +12,7 @@ pub fn markdown(view: &View<'_>) -> String {
     let checked = view.checked;
     let mut out = format!(
         "# Check\n\nFound: {}. {}.\n",
-        counts(checked),
+        found(checked),
         scope(checked)
     );
     for group in Group::ALL {
@@ -31,6 +31,12 @@ pub fn markdown(view: &View<'_>) -> String {
         members
             .into_iter()
             .for_each(|finding| one(&mut out, finding));
+    }
+    if !checked.not_asked.is_empty() {
+        let _ = writeln!(out, "\n## {NOT_ASKED}\n");
+        for (why, rules) in not_asked(checked) {
+            let _ = writeln!(out, "- {}: {}", plain(why), rules.join(", "));
+        }
     }
     if !checked.accepted.is_empty() {
         out.push_str("\n## Accepted\n\n");

@@ -13,7 +13,7 @@ pub fn nagios(view: &View<'_>) -> (String, u8) {
     let (word, status) = match checked.worst().filter(|worst| *worst >= view.fail_on) {
         Some(Severity::Critical | Severity::High) => ("CRITICAL", 2),
         Some(_) => ("WARNING", 1),
-        None if unknown > 0 => ("UNKNOWN", 3),
+        None if checked.has_unknown() => ("UNKNOWN", 3),
         None => ("OK", 0),
     };
     let data: Vec<String> = Severity::ALL
@@ -27,8 +27,13 @@ pub fn nagios(view: &View<'_>) -> (String, u8) {
         let title = assay_page::text::clean(&finding.title).replace('|', "/");
         format!("; {}: {title}", finding.rule)
     });
+    let not_asked = match checked.not_asked.len() {
+        0 => String::new(),
+        1 => "; 1 rule not asked".to_owned(),
+        many => format!("; {many} rules not asked"),
+    };
     let line = format!(
-        "ASSAY {word} - {} found{first} | {}\n",
+        "ASSAY {word} - {} found{first}{not_asked} | {}\n",
         counts(checked),
         data.join(" ")
     );
@@ -52,6 +57,11 @@ pub fn prometheus(view: &View<'_>) -> String {
         );
     }
     let gauges = [
+        (
+            "assay_check_not_asked",
+            "Rules that were not asked, because the machine was looked at from elsewhere.",
+            checked.not_asked.len(),
+        ),
         (
             "assay_check_unknown",
             "Things that could not be read.",

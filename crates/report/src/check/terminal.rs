@@ -1,6 +1,8 @@
 //! A check on a terminal: grouped by what to do first.
 
-use super::{Group, View, counts, line_place, scope, subject, unknowns, verdict};
+use super::{
+    Group, NOT_ASKED, View, found, line_place, not_asked, scope, subject, unknowns, verdict,
+};
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use assay_model::finding::{Accepted, Finding, Fix, Severity};
 use assay_model::{Place, Span};
@@ -25,7 +27,7 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
     let checked = view.checked;
     let mut out = String::new();
     let unknown = unknowns(checked);
-    let found = counts(checked);
+    let found = found(checked);
     let mut head = format!("Found: {found}. {}.", scope(checked));
     if !unknown.is_empty() {
         let _ = write!(head, " {} could not be read.", things(unknown.len()));
@@ -48,6 +50,13 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
             _ => members
                 .into_iter()
                 .for_each(|finding| one(&mut out, view, style, finding)),
+        }
+    }
+    if !checked.not_asked.is_empty() {
+        let _ = writeln!(out, "\n{}", style.bold(NOT_ASKED));
+        for (why, rules) in not_asked(checked) {
+            let text = format!("{}: {}", clean(why), rules.join(", "));
+            style.paragraph(&mut out, "  - ", 4, &text);
         }
     }
     accepted(&mut out, style, &checked.accepted);

@@ -60,6 +60,7 @@ fn checked() -> Checked {
         }],
         remarks: vec![EVIL.to_owned()],
         rules: vec![rule("a"), rule("b"), rule("c"), rule("d")],
+        not_asked: Vec::new(),
     }
 }
 
@@ -170,4 +171,36 @@ fn a_line_is_marked_where_the_statement_stands() {
     assert_eq!(lines[source + 1].find('^'), Some(at));
     assert!(lines[source + 1].trim_end().ends_with("^^^^"));
     assert!(lines[source - 2].contains("/etc/a b:2:3"), "{text}");
+}
+
+/// Where rules were not asked, no form says that nothing was found and leaves it at that.
+#[test]
+fn rules_that_were_not_asked_are_named_in_every_form() {
+    let mut checked = checked();
+    checked.findings.clear();
+    for rule in ["d", "e"] {
+        checked.not_asked.push(assay_model::finding::NotAsked {
+            rule: rule.to_owned(),
+            why: EVIL.to_owned(),
+        });
+    }
+    let json = with(&checked, json);
+    assert_eq!(json["not_asked"][1]["rule"], "e");
+    let style = Style {
+        color: false,
+        width: 200,
+    };
+    for text in [
+        with(&checked, |view| terminal(view, style)),
+        with(&checked, markdown),
+        with(&checked, html),
+    ] {
+        assert!(
+            text.contains("2 rules were not asked") && text.contains("d, e"),
+            "{text}"
+        );
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
+    assert!(with(&checked, nagios).0.contains("2 rules not asked"));
+    assert!(with(&checked, prometheus).contains("assay_check_not_asked 2"));
 }

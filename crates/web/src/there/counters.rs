@@ -204,4 +204,55 @@ mod tests {
         );
         assert!(holders(&lines("holds x")).is_err() && holders(&lines("rm -rf")).is_err());
     }
+
+    /// The script with each shell and each awk that another machine may have: who holds a socket of this process,
+    /// and its counters.
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "the test runs the script")]
+    fn each_shell_and_awk_answers() {
+        use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let own = std::process::id();
+        let links = tempfile::tempdir().unwrap();
+        let questions = format!(
+            "listening 1 {port:04X}\nprocesses 2 {own}\nprocesses 3 1 {own}\ngroup 4 /nowhere\n"
+        );
+        for pair in assay_rigs::shells::pairs() {
+            let mut shell = pair.command(links.path()).unwrap();
+            shell
+                .stdin(std::process::Stdio::piped())
+                .stdout(std::process::Stdio::piped())
+                .stderr(std::process::Stdio::piped());
+            let mut child = shell.spawn().unwrap();
+            let mut stdin = child.stdin.take().unwrap();
+            let mut stdout = BufReader::new(child.stdout.take().unwrap());
+            let text = pair.before(links.path()) + super::super::SCRIPT;
+            stdin.write_all(text.as_bytes()).unwrap();
+            // A shell may read ahead, so questions are asked when it is ready.
+            let mut text = String::new();
+            stdout.read_line(&mut text).unwrap();
+            stdin.write_all(questions.as_bytes()).unwrap();
+            drop(stdin);
+            stdout.read_to_string(&mut text).unwrap();
+            let output = child.wait_with_output().unwrap();
+            let name = &pair.name;
+            assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{name}");
+            let answer = |number: u32| -> Vec<String> {
+                let (_, rest) = text.split_once(&format!("begin {number}\n")).unwrap();
+                let (lines, _) = rest.split_once(&format!("end {number}\n")).unwrap();
+                lines.lines().map(str::to_owned).collect()
+            };
+            assert_eq!(holders(&answer(1)), Ok(Some(vec![own])), "{name}");
+            for number in [2, 3] {
+                let lines = answer(number);
+                assert!(Counters::read(&lines).is_ok(), "{name}: {lines:?}");
+                let of_own = format!("t {own} ");
+                let ticks = format!("ticks {own} ");
+                let counts = |line: &String| line.starts_with(&of_own) || line.starts_with(&ticks);
+                assert!(lines.iter().any(counts), "{name}: {lines:?}");
+            }
+            assert!(up(&answer(4)).is_ok(), "{name}");
+        }
+    }
 }

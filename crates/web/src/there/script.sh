@@ -27,7 +27,8 @@ awk_common='
 # line break in it could look like another line.
 listening() {
   inodes=$(cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
-    awk -v port="$1" '$4 == "0A" && substr($2, length($2) - 4) == ":" port { printf " %s ", $10 }')
+    awk -v port="$1" '$4 == "0A" && substr($2, length($2) - 4) == ":" port { printf " %s ", $10 }') ||
+    { echo failed; return; }
   [ -n "$inodes" ] || return
   echo sockets
   hide=
@@ -36,7 +37,7 @@ listening() {
     /^\/proc\/[0-9]+\/fd:$/ { split($0, part, "/"); pid = part[3]; next }
     pid != "" && NF == 11 && $10 == "->" && $11 ~ /^socket:\[[0-9]+\]$/ {
       if (index(wanted, " " substr($11, 9, length($11) - 9) " ")) { print "holds " pid; pid = "" }
-    }'
+    }' || echo failed
 }
 
 # Processes with all that descend from them. The name of one may hold anything, so its parent is looked for

@@ -1,6 +1,6 @@
 //! `assay check wifi`: wireless networks in files of other programs, judged; and vehicles among them, counted.
 
-use super::{Format, Forms, accepted, show};
+use super::{Format, Forms, accepted_in, show};
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::input;
@@ -98,7 +98,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         notes(args, &sources, &own);
     }
     let mut checked = findings(pages, &assay_wifi::facts(&named, &own));
-    accepted(&mut checked, &args.forms)?;
+    accepted_in(&mut checked, args.forms.accept.as_deref(), None)?;
     let lines = Lines::new(&sources);
     show(&checked, &args.forms, global, &|path, number| {
         lines.line(path, number)
