@@ -228,7 +228,7 @@ pub enum PairOutcome {
         effect: f64,
         /// ln of the worsening of each guardrail, in the plan's order; above 0 is worse.
         guards: Vec<f64>,
-        /// Work of A and of B in the same time: the deciding rate, or one by the deciding latency.
+        /// Work of A and of B in the same time: the deciding rate, or operations per second where a latency decides.
         work: [f64; 2],
     },
     /// The load failed with the change and not without.
@@ -309,6 +309,9 @@ pub struct TotalJudgement {
     pub worse: bool,
     /// Pairs in which A, or B, was more than twice as slow as the typical pair lets expect.
     pub slow: [u32; 2],
+    /// Pairs in which A, or B, did much less than the typical pair lets expect: stalls are in them.
+    #[serde(default)]
+    pub stalled: [u32; 2],
 }
 
 /// What a trial's pairs amount to. Derived on read.

@@ -159,6 +159,7 @@ impl Trial {
             seed: self.seed,
             safety_broken: None,
             unproved: None,
+            by_latency: false,
             aa: false,
         };
         let mut judgement = judge(&rule, &outcomes);

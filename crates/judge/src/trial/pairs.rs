@@ -3,7 +3,7 @@
 use crate::doubts::{ABOUT_CACHED_READS, Around, Origin, clean};
 use crate::figures::figures;
 use crate::group;
-use assay_model::criterion::Metric;
+use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Severity;
 use assay_model::result::{Figures, JudgedSample};
 use assay_model::sample::Outcome;
@@ -161,11 +161,15 @@ fn measured(trial: &Trial, [now, changed]: &[Figures; 2]) -> Result<PairOutcome,
         .guards
         .iter()
         .map(|guard| better(guard.metric).map(|ln| -ln));
-    let work =
-        |figures: &Figures| match (plan.metric.quantity.is_latency(), figures.get(&plan.metric)) {
-            (true, Some(latency)) => latency.recip(),
-            (_, rate) => rate.copied().unwrap_or(f64::NAN),
-        };
+    // What was done in all: a percentile does not see what is rare.
+    let whole = match plan.metric.quantity.is_latency() {
+        true => Metric {
+            quantity: Quantity::Iops,
+            ..plan.metric
+        },
+        false => plan.metric,
+    };
+    let work = |figures: &Figures| figures.get(&whole).copied().unwrap_or(f64::NAN);
     Ok(PairOutcome::Measured {
         effect: better(plan.metric)?,
         guards: guards.collect::<Result<_, _>>()?,

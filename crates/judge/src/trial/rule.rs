@@ -25,6 +25,8 @@ pub struct Rule {
     pub unproved: Option<String>,
     /// Both sides are the same: what is measured is noise, and nothing can be better.
     pub aa: bool,
+    /// A latency decides, which does not see all the work: see `total`.
+    pub by_latency: bool,
 }
 
 impl Rule {
@@ -63,6 +65,7 @@ impl Rule {
             safety_broken,
             unproved,
             aa: plan.aa,
+            by_latency: plan.metric.quantity.is_latency(),
         }
     }
 

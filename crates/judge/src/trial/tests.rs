@@ -20,6 +20,7 @@ pub(super) fn rule() -> Rule {
         seed: 1,
         safety_broken: None,
         unproved: None,
+        by_latency: false,
         aa: false,
     }
 }

@@ -9,6 +9,9 @@
 //! they are, and shares the level of "worse" with the centre. That it is *not* worse cannot be
 //! proved by a handful of pairs, however they look: what is rare was not seen. So for "better" the
 //! total, as measured, has to stand one slot more that is three times as slow as usual.
+//!
+//! The total is always of operations done and time spent. Where a latency decides, its gain need not be
+//! one of work: there the deciding figure has to stand the slow slot, and the total must not be worse.
 
 use super::centre::{centre, median};
 use assay_model::trial::TotalJudgement;
@@ -52,6 +55,11 @@ impl Total {
         small(self.work) && small(self.time)
     }
 
+    /// Neither is worse by more than the margin (ln), as measured.
+    pub(super) fn is_not_worse(&self, margin: f64) -> bool {
+        self.work.ln() >= -margin && self.time.ln() <= margin
+    }
+
     /// Neither would be worse by more than the margin (ln), were there one slow slot more.
     pub(super) fn stands(&self, margin: f64) -> bool {
         let [work, time] = self.slower;
@@ -70,12 +78,32 @@ pub(super) fn pairs_to_stand(effect: f64, margin: f64) -> f64 {
     (STALL - 1.0) / room.max(0.0) - 1.0
 }
 
-/// Pairs in which one side was more than twice as slow as the typical pair lets expect.
-fn slow(effects: &[f64]) -> [u32; 2] {
-    let typical = centre(effects).unwrap_or_default();
-    let twice = std::f64::consts::LN_2;
-    let count = |far: &dyn Fn(f64) -> bool| effects.iter().filter(|x| far(**x - typical)).count();
-    [count(&|x| x > twice) as u32, count(&|x| x < -twice) as u32]
+/// Returns the total of what decides, each pair by itself.
+pub(super) fn of_deciding(effects: &[f64]) -> Option<Total> {
+    let relative: Vec<[f64; 2]> = effects.iter().map(|effect| [1.0, effect.exp()]).collect();
+    Total::of(&relative)
+}
+
+/// Pairs in which A, or B, did less than the typical pair lets expect, by more than `far` (ln).
+fn slower(ratios: &[f64], far: f64) -> [u32; 2] {
+    let typical = centre(ratios).unwrap_or_default();
+    let count = |is: &dyn Fn(f64) -> bool| ratios.iter().filter(|x| is(**x - typical)).count();
+    [count(&|x| x > far) as u32, count(&|x| x < -far) as u32]
+}
+
+/// A slot that did this much less than usual (ln) is no noise of a quiet machine.
+const STALLED: f64 = 0.1;
+/// Nor is one that is this many times as far from the middle as half of the pairs are.
+const FAR: f64 = 8.0;
+
+/// Pairs with stalls on either side.
+fn stalled(ratios: &[f64]) -> [u32; 2] {
+    if ratios.is_empty() {
+        return [0, 0];
+    }
+    let middle = median(ratios.to_vec());
+    let spread = median(ratios.iter().map(|x| (x - middle).abs()).collect());
+    slower(ratios, STALLED.max(FAR * spread))
 }
 
 /// All that is known of the total.
@@ -83,16 +111,24 @@ pub(super) fn judgement(
     effects: &[f64],
     work: &[[f64; 2]],
     margin: f64,
+    by_latency: bool,
     worse: bool,
 ) -> Option<TotalJudgement> {
     let total = Total::of(work)?;
+    let margin_ln = margin.max(0.0).ln_1p();
+    let stands = match by_latency {
+        true => total.is_not_worse(margin_ln) && of_deciding(effects)?.stands(margin_ln),
+        false => total.stands(margin_ln),
+    };
+    let ratios: Vec<f64> = work.iter().map(|w| (w[1] / w[0]).ln()).collect();
     Some(TotalJudgement {
         work: total.work,
         time: total.time,
         margin,
-        within: total.within(margin.max(0.0).ln_1p()),
-        stands: total.stands(margin.max(0.0).ln_1p()),
+        within: total.within(margin_ln),
+        stands,
         worse,
-        slow: slow(effects),
+        slow: slower(&ratios, std::f64::consts::LN_2),
+        stalled: stalled(&ratios),
     })
 }

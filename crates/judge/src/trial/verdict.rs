@@ -41,6 +41,7 @@ pub fn judge(rule: &Rule, pairs: &[PairOutcome]) -> Judgement {
             &measured.effects,
             &measured.work,
             rule.margin,
+            rule.by_latency,
             proofs.total_worse.is_some(),
         ),
         figures: Vec::new(),
@@ -98,6 +99,8 @@ struct Proofs {
     total_worse: Option<usize>,
     /// The total at each look.
     totals: Vec<Option<Total>>,
+    /// The same of what decides, where that is a latency.
+    deciding: Vec<Option<Total>>,
     /// Less than the margin better.
     below: Option<usize>,
     /// Less than the margin worse.
@@ -133,6 +136,9 @@ impl Proofs {
             totals: (test.looks.iter())
                 .map(|look| Total::of(&measured.work[..look.pairs.min(measured.pairs())]))
                 .collect(),
+            deciding: (test.looks.iter())
+                .map(|look| total::of_deciding(&d[..look.pairs.min(measured.pairs())]))
+                .collect(),
             below: proof(d, &|d| margin - d),
             above: proof(d, &|d| margin + d),
             guards: guards.collect(),
@@ -162,6 +168,16 @@ impl Proofs {
             let same = by(self.below) && by(self.above);
             let margin = rule.margin.max(0.0).ln_1p();
             let total = self.totals[look];
+            // Better work is no reason to call a latency different.
+            let agrees = total.is_some_and(|total| match rule.by_latency {
+                true => total.is_not_worse(margin),
+                false => total.within(margin),
+            });
+            let stands = total.is_some_and(|total| match (rule.by_latency, self.deciding[look]) {
+                (true, Some(deciding)) => total.is_not_worse(margin) && deciding.stands(margin),
+                (true, None) => false,
+                (false, _) => total.stands(margin),
+            });
             let verdict = if by(self.worse) {
                 let why = if same { Why::Negligible } else { Why::Metric };
                 (Verdict::Worse, why)
@@ -169,7 +185,7 @@ impl Proofs {
                 (Verdict::Worse, Why::Guard(guard))
             } else if by(self.total_worse) {
                 (Verdict::Worse, Why::Total)
-            } else if same && !total.is_some_and(|total| total.within(margin)) {
+            } else if same && !agrees {
                 decision.why = Why::TotalDiffers;
                 continue;
             } else if same {
@@ -181,7 +197,7 @@ impl Proofs {
                 (Verdict::NoPracticalDifference, why)
             } else if !by(self.better) {
                 continue;
-            } else if !total.is_some_and(|total| total.stands(margin)) {
+            } else if !stands {
                 decision.why = Why::TotalOpen;
                 continue;
             } else if !held {

@@ -57,11 +57,14 @@ pub(super) fn reason(case: &Case) -> String {
             format!("{seen} in {pairs}: a loss, though one below the {margin} that matter")
         }
         (Verdict::Worse, _) => format!("{seen} in {pairs}"),
-        (Verdict::Better, _) => match judgement.guards.len() {
-            0 => format!("{seen} in {pairs}"),
-            1 => format!("{seen} in {pairs}; the guardrail held"),
-            n => format!("{seen} in {pairs}; all {n} guardrails held"),
-        },
+        (Verdict::Better, _) => {
+            let held = match judgement.guards.len() {
+                0 => String::new(),
+                1 => "; the guardrail held".to_owned(),
+                n => format!("; all {n} guardrails held"),
+            };
+            format!("{seen} in {pairs}{held}{}", beside_better(case))
+        }
         (Verdict::NoPracticalDifference, Why::Negligible) => {
             format!("{seen} in {pairs}: a gain, but one below the {margin} that matter")
         }
@@ -141,6 +144,25 @@ fn undecided(case: &Case, seen: &str, pairs: &str) -> String {
     }
     if case.over && rule.aa {
         out.push_str("; both sides are the same");
+    }
+    out
+}
+
+/// What a typical pair does not show of a change that is better: the total where a latency decides, and stalls
+/// on one side alone.
+fn beside_better(case: &Case) -> String {
+    let mut out = String::new();
+    if case.rule.by_latency {
+        out.push_str(&format!("; {}", in_total(case.judgement)));
+    }
+    let stalled = case.judgement.total.map(|total| total.stalled);
+    if let Some([0, changed]) = stalled
+        && changed > 0
+    {
+        out.push_str(&format!(
+            "; stalls in {} with the change, in none without",
+            count(changed, "slot")
+        ));
     }
     out
 }

@@ -192,9 +192,8 @@ pub(crate) fn bounds(view: &View) -> Vec<GuardRow> {
     rows
 }
 
-/// What all slots amount to. Of a latency, the work it stands for is none that people count.
+/// What all slots amount to: operations done and time spent, whatever decides.
 fn totals(view: &View) -> Vec<GuardRow> {
-    let plan = &view.trial.plan;
     let Some(total) = view.judgement.total else {
         return Vec::new();
     };
@@ -215,26 +214,20 @@ fn totals(view: &View) -> Vec<GuardRow> {
             },
         }
     };
-    match plan.metric.quantity.is_latency() {
-        true => {
-            let name = format!("mean of {}", metric(&plan.load, plan.metric));
-            vec![row(name, total.time, total.time, total.worse)]
-        }
-        false => vec![
-            row(
-                "total work in the same time".to_owned(),
-                total.work,
-                total.work.recip(),
-                false,
-            ),
-            row(
-                "total time for the same work".to_owned(),
-                total.time,
-                total.time,
-                total.worse,
-            ),
-        ],
-    }
+    vec![
+        row(
+            "total work in the same time".to_owned(),
+            total.work,
+            total.work.recip(),
+            false,
+        ),
+        row(
+            "total time for the same work".to_owned(),
+            total.time,
+            total.time,
+            total.worse,
+        ),
+    ]
 }
 
 /// What the verdict proves and what it does not, in one sentence.

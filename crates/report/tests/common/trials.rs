@@ -299,6 +299,7 @@ fn total(effects: &[f64], pairs: &[PairOutcome], margin: f64) -> Option<TotalJud
         stands: time <= 1.0 + margin,
         worse: false,
         slow: [0, 0],
+        stalled: [0, 0],
     })
 }
 

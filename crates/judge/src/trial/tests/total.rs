@@ -114,3 +114,69 @@ fn what_is_no_work_is_left_out() {
     let judgement = judge(&rule(), &pairs);
     assert_eq!((judgement.pairs, judgement.left_out), (6, 1));
 }
+
+/// Pairs of which a percentile is better by `gain`, while in one of `rare` slots of B a stall leaves this share
+/// of the work.
+fn percentile_with_stalls(gain: f64, rare: usize, left: f64, n: usize) -> Vec<PairOutcome> {
+    (0..n)
+        .map(|at| {
+            let noise = f64::exp(0.01 * (at as f64 * 2.4).sin());
+            let stall = if at % rare == rare / 4 { left } else { 1.0 };
+            PairOutcome::Measured {
+                effect: (1.0 + gain).ln() + noise.ln(),
+                guards: Vec::new(),
+                work: [1.0, (1.0 + gain) * noise * stall],
+            }
+        })
+        .collect()
+}
+
+fn by_latency() -> Rule {
+    Rule {
+        by_latency: true,
+        ..rule()
+    }
+}
+
+/// The median is 7 % better; stalls that no percentile sees take 4 to 18 % of the work.
+#[test]
+fn a_percentile_is_not_better_when_less_is_done() {
+    for (rare, left) in [(2, 0.7), (3, 0.4), (4, 0.25), (3, 0.5), (2, 0.55)] {
+        let pairs = percentile_with_stalls(0.07, rare, left, 60);
+        for tried in 1..=60 {
+            let judgement = judge(&by_latency(), &pairs[..tried]);
+            assert_ne!(
+                judgement.verdict,
+                Verdict::Better,
+                "{rare} {left} {tried}: {}",
+                judgement.reason
+            );
+        }
+        let total = judge(&by_latency(), &pairs).total.unwrap();
+        assert!(total.work < 0.96 && total.worse, "{total:?}");
+    }
+}
+
+/// Stalls that cost little keep no gain away, and the sentence shows them.
+#[test]
+fn stalls_on_one_side_are_in_the_sentence() {
+    let judgement = judge(&by_latency(), &percentile_with_stalls(0.3, 20, 0.6, 60));
+    assert_eq!(judgement.verdict, Verdict::Better, "{}", judgement.reason);
+    let shown = judgement.reason.contains("stalls in") && judgement.reason.contains("in total");
+    assert!(shown, "{}", judgement.reason);
+    let quiet = judge(&by_latency(), &percentile_with_stalls(0.3, 2, 0.99, 60));
+    assert!(!quiet.reason.contains("stalls"), "{}", quiet.reason);
+}
+
+/// A percentile that is better at the same work is better.
+#[test]
+fn a_percentile_needs_no_gain_of_work() {
+    let pairs: Vec<PairOutcome> = (0..60)
+        .map(|at| PairOutcome::Measured {
+            effect: 0.3 + 0.01 * (f64::from(at) * 2.4).sin(),
+            guards: Vec::new(),
+            work: [1.0, 1.0],
+        })
+        .collect();
+    assert_eq!(decide(&by_latency(), &pairs), (Verdict::Better, 6));
+}
