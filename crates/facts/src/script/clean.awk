@@ -1049,7 +1049,7 @@ function smart(line,   n, w, name, value, gone, left) {
         value = value (value == "" ? "" : "\nO") "failed " w[2] " " (w[9] == "In_the_past" ? "past" : w[7] == "Pre-fail" ? "prefail" : "old")
     return value == "" ? gone : value
 }
-function is_attribute(text) { return text != "" && length(text) <= 32 && text ~ /^[A-Za-z0-9_%\/().-]*$/ }
+function is_attribute(text) { return text != "" && length(text) <= 32 && text ~ "^[A-Za-z0-9_%/().-]*$" }
 # Of a message in the queue when it came and why it waits; no address, no name.
 function queue(line,   n, w, i, since, kind, at, text, why, code, one, out, known) {
     if (line == "") return line

@@ -574,7 +574,10 @@ mod measured {
 /// Sections of a job file: which ran at the same time and which are summed up, as real results say, and
 /// the same of the job file itself.
 #[test]
-#[allow(clippy::disallowed_methods, reason = "recorded results are read by name")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "recorded results are read by name"
+)]
 fn sections_of_a_job_file() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/sections/");
     let only = ["jobs-together", "grouped-jobs", "depth-not-reached"];
