@@ -20,6 +20,7 @@ pub fn rule(seed: u64) -> Rule {
         safety_broken: None,
         unproved: None,
         aa: false,
+        by_latency: false,
     }
 }
 

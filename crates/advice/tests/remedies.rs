@@ -329,7 +329,7 @@ fn knows(help: &str, option: &str) -> bool {
     named(name)
         || !name.starts_with("--") && short.chars().all(&letter)
         // `-dconvert=raid1`, `-o`: an option with its value in one word.
-        || !name.starts_with("--") && short.chars().next().is_some_and(&letter) && short.len() > 2
+        || !name.starts_with("--") && short.chars().next().is_some_and(&letter) && short.len() > 1
 }
 
 /// Where every remedy was carried out.
@@ -349,7 +349,15 @@ fn every_remedy_was_executed_or_is_on_the_list_that_shrinks() {
             (true, Some((id, place)), false) => {
                 let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
                 let text = std::fs::read_to_string(root.join(place));
-                let named = text.is_ok_and(|text| text.contains(&format!("\"{id}\"")));
+                // A test may go through all pages whose ids begin alike.
+                let family = id
+                    .split_once('-')
+                    .map(|(family, _)| format!("\"{family}-\""));
+                let names = |text: &String| {
+                    text.contains(&format!("\"{id}\""))
+                        || family.is_some_and(|family| text.contains(&family))
+                };
+                let named = text.as_ref().is_ok_and(names);
                 assert!(named, "{place} does not execute the remedy of {id}");
                 executed.insert(*id);
             }

@@ -139,7 +139,7 @@ fn http2_is_measured_and_said() {
     Usage: assay web --http2 --streams <N> --store <FILE|URL> <URL>...
 
     For more information, try '--help'.
-    assay: --streams: 20000 on each connection are more than 100000 requests at once
+    assay: URL: the server takes 50 requests at once on a connection (SETTINGS_MAX_CONCURRENT_STREAMS), not 20000: ask for fewer with --streams, and more connections
     ");
     if let Some(old) = nginx() {
         let url = old.url("/page");

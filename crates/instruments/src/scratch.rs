@@ -80,9 +80,24 @@ pub struct Session {
     uid: String,
     path: PathBuf,
     dir: Directory,
+    entry: Arc<SessionEntry>,
+}
+
+/// The directory of a session, with its lock. It goes with the last of the session and its scratch files.
+struct SessionEntry {
+    path: PathBuf,
+    /// Whether a scratch file could not be removed.
+    left: AtomicBool,
     _lock: File,
-    /// Whether a scratch file could not be removed. A scratch file that is still in use has it too.
-    left: Arc<AtomicBool>,
+}
+
+impl Drop for SessionEntry {
+    fn drop(&mut self) {
+        // What could not be removed stays entered, and the next start tries it again.
+        if !self.left.load(Ordering::Relaxed) {
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
 }
 
 /// A scratch file, held. It is removed on drop; [`Scratch::remove`] also tells what became of it.
@@ -92,7 +107,7 @@ pub struct Scratch {
     name: OsString,
     held: Held,
     removed: bool,
-    left: Arc<AtomicBool>,
+    entry: Arc<SessionEntry>,
 }
 
 impl State {
@@ -153,10 +168,13 @@ impl State {
             if lock.names().map_err(fail)? > 0 {
                 return Ok(Session {
                     uid: uid.to_owned(),
+                    entry: Arc::new(SessionEntry {
+                        path: self.root.join(uid),
+                        left: AtomicBool::new(false),
+                        _lock: lock.into_file(),
+                    }),
                     path: self.root.join(uid),
                     dir,
-                    _lock: lock.into_file(),
-                    left: Arc::default(),
                 });
             }
         }
@@ -214,18 +232,8 @@ impl Session {
             name,
             held,
             removed: false,
-            left: Arc::clone(&self.left),
+            entry: Arc::clone(&self.entry),
         })
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        // What could not be removed stays entered, and the next start tries it again.
-        let left = self.left.load(Ordering::Relaxed) || Arc::strong_count(&self.left) > 1;
-        if !left {
-            let _ = fs::remove_dir_all(&self.path);
-        }
     }
 }
 
@@ -253,7 +261,7 @@ impl Scratch {
         let astray = astray::remove(self);
         let end = astray.as_ref().map(|astray| &astray.end);
         if matches!(end, Some(End::Failed(_) | End::Elsewhere(_))) {
-            self.left.store(true, Ordering::Relaxed);
+            self.entry.left.store(true, Ordering::Relaxed);
         }
         astray
     }

@@ -1,7 +1,7 @@
 //! What the test of remedies goes by: programs, words that are none, and what is still to be done.
 
 /// Programs that a remedy may name, with the package of Debian that has each, or who else.
-pub const PROGRAMS: [(&str, &str); 67] = [
+pub const PROGRAMS: [(&str, &str); 83] = [
     ("a2dismod", "apache2"),
     ("a2enmod", "apache2"),
     ("adduser", "adduser"),
@@ -16,13 +16,16 @@ pub const PROGRAMS: [(&str, &str); 67] = [
     ("chmod", "coreutils"),
     ("chown", "coreutils"),
     ("cryptsetup", "cryptsetup-bin"),
+    ("cut", "coreutils"),
     ("doveadm", "dovecot-core"),
     ("doveconf", "dovecot-core"),
     ("dpkg", "dpkg"),
+    ("dracut", "dracut-core"),
     ("e2fsck", "e2fsprogs"),
     ("echo", "coreutils"),
     ("equivs-build", "equivs"),
     ("equivs-control", "equivs"),
+    ("findmnt", "util-linux"),
     ("fstrim", "util-linux"),
     ("getent", "libc-bin"),
     ("grep", "grep"),
@@ -33,6 +36,11 @@ pub const PROGRAMS: [(&str, &str); 67] = [
     ("lighttpd", "lighttpd"),
     ("loginctl", "systemd"),
     ("lsblk", "util-linux"),
+    ("lvchange", "lvm2"),
+    ("lvconvert", "lvm2"),
+    ("lvextend", "lvm2"),
+    ("lvs", "lvm2"),
+    ("mariadb", "mariadb-client"),
     ("mdadm", "mdadm"),
     ("mkswap", "util-linux"),
     ("mount", "mount"),
@@ -41,16 +49,21 @@ pub const PROGRAMS: [(&str, &str); 67] = [
     ("openssl", "openssl"),
     ("pam-auth-update", "libpam-runtime"),
     ("parted", "parted"),
+    ("passwd", "passwd"),
     ("postconf", "postfix"),
     ("postfix", "postfix"),
     ("postqueue", "postfix"),
+    ("postsuper", "postfix"),
+    ("pvs", "lvm2"),
     ("qemu-img", "qemu-utils"),
     ("qm", "qemu-server of Proxmox VE"),
     ("qshape", "postfix"),
     ("rsync", "rsync"),
     ("sed", "sed"),
     ("smartctl", "smartmontools"),
+    ("smbpasswd", "samba-common-bin"),
     ("spamassassin", "spamassassin"),
+    ("ssh", "openssh-client"),
     ("ssh-keygen", "openssh-client"),
     ("sshd", "openssh-server"),
     ("stat", "coreutils"),
@@ -66,34 +79,58 @@ pub const PROGRAMS: [(&str, &str); 67] = [
     ("update-initramfs", "initramfs-tools-core"),
     ("upsc", "nut-client"),
     ("upsmon", "nut-client"),
+    ("vgextend", "lvm2"),
+    ("vgreduce", "lvm2"),
+    ("vgs", "lvm2"),
     ("virsh", "libvirt-clients"),
     ("zfs", "zfsutils-linux"),
     ("zpool", "zfsutils-linux"),
 ];
 
 /// Lines and words of configurations that look like a program.
-pub const SETTINGS: [&str; 10] = [
+pub const SETTINGS: [&str; 29] = [
+    "args",
     "cert-authority",
     "cipher",
     "comp-lzo",
     "compress",
+    "cpu",
     "data-ciphers",
+    "data-ciphers-fallback",
+    "degraded",
+    "discard",
     "dns",
+    "encrypt",
+    "force",
+    "guest",
     "hosts",
+    "lanman",
     "mimeheader",
+    "mismatches",
     "nobarrier",
+    "none",
+    "null",
+    "options",
+    "partial",
+    "path",
+    "permit",
+    "refresh",
     "server",
+    "ssl",
+    "wide",
 ];
 
 /// What a reader replaces in a command: in capitals, and plain from the step.
-pub const PLACEHOLDERS: [&str; 28] = [
+pub const PLACEHOLDERS: [&str; 30] = [
     "ADDRESS",
     "CA",
     "CACHEDEVICE",
     "CERTIFICATE",
     "DATASET",
     "DEVICE",
+    "DEVID",
     "DISK",
+    "DISKS",
     "DOMAIN",
     "FILE",
     "GROUP",
@@ -118,7 +155,7 @@ pub const PLACEHOLDERS: [&str; 28] = [
 ];
 
 /// Words that are in capitals by themselves: a type of keys, columns, a model of a processor.
-pub const CAPITALS: [&str; 4] = ["AES", "EC", "FSTYPE", "UUID"];
+pub const CAPITALS: [&str; 7] = ["AES", "ALL", "EC", "FSTYPE", "GLOBAL", "LP", "UUID"];
 
 /// Commands that cannot be pasted yet: page, command. This list may only become shorter.
 pub const NOT_PASTED: [(&str, &str); 15] = [
@@ -140,7 +177,7 @@ pub const NOT_PASTED: [(&str, &str); 15] = [
 ];
 
 /// Remedies of which the commands were carried out: page, and the test that did so.
-pub const EXECUTED: [(&str, &str); 8] = [
+pub const EXECUTED: [(&str, &str); 32] = [
     ("certificate-chain-order", "crates/assay/tests/fix/steps.rs"),
     ("certificate-other-name", "crates/assay/tests/fix/steps.rs"),
     ("certificate-small-key", "crates/assay/tests/fix/steps.rs"),
@@ -152,13 +189,78 @@ pub const EXECUTED: [(&str, &str); 8] = [
         "crates/assay/tests/fix/steps.rs",
     ),
     ("sysctl-tcp-tw-recycle", "crates/assay/tests/fix/steps.rs"),
+    ("dnsbl-closed", "crates/assay/tests/fix/by_hand.rs"),
+    ("dovecot-cleartext", "crates/assay/tests/fix/by_hand.rs"),
+    ("mail-ssl3", "crates/assay/tests/fix/by_hand.rs"),
+    ("mail-tls-1-0", "crates/assay/tests/fix/by_hand.rs"),
+    ("mail-weak-ciphers", "crates/assay/tests/fix/by_hand.rs"),
+    ("nginx-hpkp", "crates/assay/tests/fix/by_hand.rs"),
+    ("postfix-open-relay", "crates/assay/tests/fix/by_hand.rs"),
+    ("sshd-ca-for-all", "crates/assay/tests/fix/by_hand.rs"),
+    ("sshd-line-void", "crates/assay/tests/fix/by_hand.rs"),
+    (
+        "sshd-refuses-configuration",
+        "crates/assay/tests/fix/by_hand.rs",
+    ),
+    ("barriers-off", "crates/advice/tests/remedies_on_disks.rs"),
+    (
+        "btrfs-device-errors",
+        "crates/advice/tests/remedies_on_disks.rs",
+    ),
+    (
+        "btrfs-device-missing",
+        "crates/advice/tests/remedies_on_disks.rs",
+    ),
+    (
+        "sysctl-aslr-off",
+        "crates/advice/tests/remedies_on_disks.rs",
+    ),
+    (
+        "sysctl-dirty-ratio",
+        "crates/advice/tests/remedies_on_disks.rs",
+    ),
+    (
+        "sysctl-links-unprotected",
+        "crates/advice/tests/remedies_on_disks.rs",
+    ),
+    (
+        "sysctl-mmap-min-addr",
+        "crates/advice/tests/remedies_on_disks.rs",
+    ),
+    (
+        "sysctl-source-route",
+        "crates/advice/tests/remedies_on_disks.rs",
+    ),
+    (
+        "sysctl-suid-dumpable",
+        "crates/advice/tests/remedies_on_disks.rs",
+    ),
+    (
+        "sysctl-tcp-sack-off",
+        "crates/advice/tests/remedies_on_disks.rs",
+    ),
+    (
+        "sysctl-tcp-syncookies-off",
+        "crates/advice/tests/remedies_on_disks.rs",
+    ),
+    (
+        "sysctl-tcp-timestamps-off",
+        "crates/advice/tests/remedies_on_disks.rs",
+    ),
+    (
+        "sysctl-unprivileged-bpf",
+        "crates/advice/tests/remedies_on_disks.rs",
+    ),
+    (
+        "sysctl-window-scaling-off",
+        "crates/advice/tests/remedies_on_disks.rs",
+    ),
 ];
 
 /// Remedies that nobody has carried out in a test. This list may only become shorter.
-pub const NOT_EXECUTED: [&str; 102] = [
+pub const NOT_EXECUTED: [&str; 121] = [
     "mariadb-flush-log-at-trx-commit",
     "postgresql-fsync-off",
-    "barriers-off",
     "btrfs-raid56",
     "btrfs-uneven-mirror",
     "disk-failing",
@@ -182,8 +284,6 @@ pub const NOT_EXECUTED: [&str; 102] = [
     "unsafe-above-sync",
     "virtio-blk-or-scsi",
     "zvol-writeback-full",
-    "dnsbl-closed",
-    "dovecot-cleartext",
     "dovecot-old-language",
     "postfix-option-unread",
     "postfix-queue-times-order",
@@ -221,12 +321,10 @@ pub const NOT_EXECUTED: [&str; 102] = [
     "ssh-mdns-before-dns",
     "ssh-second-factor-off",
     "ssh-static-key-beside-authority",
-    "sshd-ca-for-all",
     "sshd-host-authority",
     "sshd-no-revocation",
     "sshd-principals-as-root",
     "sshd-reading-differs",
-    "sshd-refuses-configuration",
     "certificate-chain-short",
     "certificate-ended",
     "certificate-ends-soon",
@@ -235,7 +333,6 @@ pub const NOT_EXECUTED: [&str; 102] = [
     "openssl-copy-ended",
     "openssl-copy-heartbleed",
     "apache-prefork",
-    "nginx-hpkp",
     "nginx-worker-processes",
     "web-server-rc4",
     "web-server-sslv3",
@@ -258,4 +355,29 @@ pub const NOT_EXECUTED: [&str; 102] = [
     "zfs-sync-disabled",
     "zfs-thin-promised",
     "zfs-zero-fill-uncompressed",
+    "btrfs-degraded-allowed",
+    "disk-below-limit",
+    "disk-failed-before",
+    "disk-grown-defects",
+    "disk-too-hot",
+    "fstab-barriers-off",
+    "fstab-option-refused",
+    "lvm-disk-missing",
+    "lvm-not-whole",
+    "mariadb-doublewrite-off",
+    "md-degraded",
+    "md-rebuilding",
+    "md-stopped",
+    "module-parameter-refused",
+    "openvpn-unencrypted",
+    "smb-guests-in-system",
+    "smb-wide-links",
+    "trim-swallowed",
+    "wifi-open",
+    "wifi-wpa3-without-frames",
+    "zfs-arc-max-below-min",
+    "zfs-data-errors",
+    "zfs-device-errors",
+    "zfs-nocacheflush",
+    "zfs-spare-lost",
 ];

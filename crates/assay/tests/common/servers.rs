@@ -97,6 +97,23 @@ impl Servers {
     }
 
     fn start_below(&mut self, name: &str, more: &str, program: &[&str]) -> u16 {
+        // Another test may take the port before sshd does.
+        for attempt in 0.. {
+            if let Some(port) = self.try_start_below(name, more, program, attempt) {
+                return port;
+            }
+        }
+        unreachable!("the last attempt panics")
+    }
+
+    /// Starts sshd on a free port; nothing when somebody else has taken the port, unless it was the last attempt.
+    fn try_start_below(
+        &mut self,
+        name: &str,
+        more: &str,
+        program: &[&str],
+        attempt: u32,
+    ) -> Option<u16> {
         let port = free_port();
         let at = |file: &str| self.path(file).display().to_string();
         // A home of the test's own, so that no start-up file of root's shell has a say. Of several lines SetEnv sshd takes
@@ -129,12 +146,17 @@ impl Servers {
         self.running.push(child);
         let end = Instant::now() + Duration::from_secs(20);
         while !self.path(&format!("{name}.pid")).exists() {
-            assert!(Instant::now() < end, "{name}: {}", self.log(name));
+            let log = self.log(name);
+            if attempt < 5 && log.contains("Address already in use") {
+                let _ = std::fs::remove_file(self.path(&format!("{name}.log")));
+                return None;
+            }
+            assert!(Instant::now() < end, "{name}: {log}");
             std::thread::sleep(Duration::from_millis(20));
         }
         let key = self.public("host");
         let _ = writeln!(self.known, "[127.0.0.1]:{port} {key}");
-        port
+        Some(port)
     }
 
     /// A name for a port in the configuration of ssh.

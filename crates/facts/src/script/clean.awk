@@ -342,7 +342,7 @@ function samba(line,   text, at, name, value, joined, keep) {
     if (!at) return ""
     name = trim(substr(line, 1, at - 1)); value = trim(substr(line, at + 1))
     joined = tolower(name); gsub(/[ \t\r]/, "", joined)
-    if (joined == "include" || joined == "configfile") keep = plain(value)
+    if (joined == "include" || joined == "configfile") keep = plain(value) && index(value, "/etc/samba/") == 1
     else if (joined == "path" || joined == "directory") keep = value in SMB_SYSTEM
     else if (joined == "copy") keep = 0
     else if (joined in SMB_ACCOUNT) keep = value == "root" || value == "nobody"

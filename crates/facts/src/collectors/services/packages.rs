@@ -81,11 +81,25 @@ pub(crate) fn version_of<'a>(text: &'a str, name: &str) -> Option<(&'a str, usiz
 
 /// Returns the version of an installed package and where dpkg says so; none where dpkg does not say.
 pub(crate) fn find_version(g: &Gather<'_>, package: &str) -> Option<(String, Place)> {
-    let text = g.host.read_text(std::path::Path::new(STATUS)).ok()?;
+    read_version(g, package).ok().flatten()
+}
+
+/// Returns the same, or why dpkg's list of packages cannot be read; a list that is not there names no package.
+pub(crate) fn read_version(
+    g: &Gather<'_>,
+    package: &str,
+) -> Result<Option<(String, Place)>, String> {
+    let text = match g.host.read_text(std::path::Path::new(STATUS)) {
+        Ok(text) => text,
+        Err(error) if error.is_absent() => return Ok(None),
+        Err(error) => return Err(error.reason()),
+    };
     let installed = installed(&text);
-    let found = installed.iter().find(|one| one.name == package)?;
-    let place = Place::from(format!("{STATUS}:{}", found.line));
-    Some((found.version.to_owned(), place))
+    let found = installed.iter().find(|one| one.name == package);
+    Ok(found.map(|found| {
+        let place = Place::from(format!("{STATUS}:{}", found.line));
+        (found.version.to_owned(), place)
+    }))
 }
 
 /// Returns the first three numbers of the version that a Debian package was made from.

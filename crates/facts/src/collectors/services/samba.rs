@@ -229,20 +229,26 @@ fn note_role(g: &mut Gather<'_>, all: &Effective) {
 /// What the version decides where nothing is said. Without a version it is not known whether the channel is
 /// sealed; which protocols a file without a line allows is then left out.
 fn note_version(g: &mut Gather<'_>) {
-    let sealed = "samba.seals_by_default";
-    match packages::find_version(g, "samba") {
-        Some((version, place)) => {
+    let (sealed, smb_1) = ("samba.seals_by_default", "samba.smb_1_by_default");
+    match packages::read_version(g, "samba") {
+        Ok(Some((version, place))) => {
             let version = packages::numbers(&version);
             let facts = [
                 (sealed, seals_by_default(version)),
-                ("samba.smb_1_by_default", version < WITHOUT_SMB_1),
+                (smb_1, version < WITHOUT_SMB_1),
             ];
             for (fact, decided) in facts {
                 g.facts
                     .known(fact, decided, FactKind::Default, place.clone());
             }
         }
-        None => {
+        Err(why) => {
+            for fact in [sealed, smb_1] {
+                g.facts
+                    .unknown(fact, why.clone(), FactKind::Default, packages::STATUS);
+            }
+        }
+        Ok(None) => {
             let why = "the version of Samba is not known";
             g.facts
                 .unknown(sealed, why, FactKind::Default, packages::STATUS);
@@ -436,7 +442,8 @@ fn kept(line: &str, sections: &mut Vec<String>) -> String {
     let word = value.split(BLANK).filter(|word| !word.is_empty());
     let word = word.collect::<Vec<_>>().join("_").to_ascii_lowercase();
     let keep = match key.as_str() {
-        "include" | "configfile" => secrets::is_plain(value),
+        // Elsewhere a path may be anybody's, with names in it.
+        "include" | "configfile" => secrets::is_plain(value) && value.starts_with("/etc/samba/"),
         "path" | "directory" => SYSTEM.contains(&value),
         "copy" => false,
         key if ACCOUNTS.contains(&key) => ["root", "nobody"].contains(&value),
