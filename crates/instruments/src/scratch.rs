@@ -84,6 +84,7 @@ pub struct Session {
 }
 
 /// The directory of a session, with its lock. It goes with the last of the session and its scratch files.
+#[derive(Debug)]
 struct SessionEntry {
     path: PathBuf,
     /// Whether a scratch file could not be removed.

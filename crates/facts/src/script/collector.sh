@@ -548,7 +548,10 @@ certificates() {
             else if (key == "ssl_certificate_key") named("k", word[2], "/etc/nginx/")
             else if (key ~ /^sslcertificate(chain)?file$/) named("c", word[2], "")
             else if (key == "sslcertificatekeyfile") named("k", word[2], "")
-            if (!at) return
+            # A value of Postfix goes on in lines that begin with a blank.
+            if (at) last = key
+            else if (of == "/etc/postfix/main.cf" && text ~ /^[ \t]/) key = last
+            else return
             text = substr(text, at + 1); sub(/^[ \t]*<+/, "", text); words = split(text, word, /[ ,\t]+/)
             for (j = 1; j <= words; j++) {
                 if (word[j] == "") continue

@@ -13,7 +13,7 @@ fn killed(scratch: Scratch, session: Session) {
         &*Box::leak(Box::new(scratch)),
         &*Box::leak(Box::new(session)),
     );
-    for file in [scratch.held.file(), &session._lock] {
+    for file in [scratch.held.file(), &session.entry._lock] {
         flock(file, FlockOperation::Unlock).unwrap();
     }
 }
