@@ -10,7 +10,7 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=agent");
-    println!("cargo::rerun-if-changed=../wire/src/lib.rs");
+    println!("cargo::rerun-if-changed=../protocol/src/lib.rs");
     println!("cargo::rerun-if-changed=src/record.rs");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("agent");
     // Guests are machines of x86_64, whatever they run on.

@@ -8,8 +8,8 @@
 #[path = "../../../crates/store/tests/common/mod.rs"]
 mod common;
 
-use assay_rigs::postgres::Postgres;
 use assay_store::{About, Ask, Key, Look, Seen, Store};
+use assay_testing::servers::postgres::Postgres;
 use jiff::{SignedDuration, Timestamp};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;

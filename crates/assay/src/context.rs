@@ -4,13 +4,13 @@ use crate::global::{Color, Global};
 use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_changes::Journal;
-use assay_engine::Environment;
 use assay_host::{HostError, Live, OutputFile, is_same_file};
-use assay_instruments::Cancel;
-use assay_instruments::scratch::State;
+use assay_loads::Cancel;
+use assay_loads::scratch::State;
+use assay_measure::engine::Environment;
 use assay_model::Machine;
-use assay_page::Style;
-use assay_page::output::escape;
+use assay_render::Style;
+use assay_render::output::escape;
 use assay_store::Store;
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -141,7 +141,7 @@ pub fn begun_here(what: &str, on: Option<&Machine>) -> anyhow::Result<()> {
     match (on, &here) {
         (Some(on), Some(here)) if on.id != here.id => anyhow::bail!(
             "{what} was begun on another machine, {}: go on with it there, or begin a new one here",
-            assay_page::text::clean(&on.shown_among([here].into_iter()))
+            assay_render::text::clean(&on.shown_among([here].into_iter()))
         ),
         _ => Ok(()),
     }
@@ -220,12 +220,12 @@ pub fn columns() -> usize {
 
 /// A sentence of a verb's own in lines, each indented; the last has no end.
 pub fn wrap(text: &str, indent: usize) -> String {
-    assay_page::text::indented(text, indent, columns())
+    assay_render::text::indented(text, indent, columns())
 }
 
 /// The same with the end of the last line.
 pub fn paragraph(text: &str, indent: usize) -> String {
-    assay_page::text::paragraph(text, indent, columns())
+    assay_render::text::paragraph(text, indent, columns())
 }
 
 /// Standard input as a whole; more than `most` bytes are an error.

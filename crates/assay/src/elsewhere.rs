@@ -6,7 +6,7 @@ use crate::status::Unreadable;
 use assay_fleet::{Session, session};
 use assay_host::{Bundle, Captured, Host};
 use assay_model::Nanos;
-use assay_page::text::clean;
+use assay_render::text::clean;
 use std::path::PathBuf;
 use std::time::Duration;
 

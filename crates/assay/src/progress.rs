@@ -1,7 +1,7 @@
 //! Progress on standard error: a bar with the time left on a terminal, a line now and then in a log.
 
 use crate::context::shown;
-use assay_engine::Event;
+use assay_measure::engine::Event;
 use assay_model::Nanos;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::fmt::Write;

@@ -6,14 +6,14 @@ use crate::global::Global;
 use crate::progress::{LOG_EVERY, Meter};
 use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
+use assay_fleet::remote::{Link, Program, Records, SILENCE, Talk, Wishes};
 use assay_fleet::session::Fault;
 use assay_fleet::{Session, SessionError};
-use assay_instruments::Cancel;
+use assay_loads::Cancel;
 use assay_model::run::RunState;
 use assay_model::trial::TrialState;
 use assay_model::{Machine, Nanos};
-use assay_page::text::clean;
-use assay_remote::{Link, Program, Records, SILENCE, Talk, Wishes};
+use assay_render::text::clean;
 use assay_store::Store;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -131,7 +131,7 @@ impl Done {
             return context::print(&format!("{document:#}\n"));
         }
         let text = String::from_utf8_lossy(&self.stdout);
-        let mut text = assay_page::text::clean_lines(&text);
+        let mut text = assay_render::text::clean_lines(&text);
         if !text.is_empty() {
             text.push('\n');
         }

@@ -4,12 +4,12 @@ use crate::context;
 use crate::verbs::trial::told;
 use assay_changes::{Foreign, Journal};
 use assay_host::Live;
-use assay_instruments::scratch::{State, Swept};
+use assay_loads::scratch::{State, Swept};
 
 /// Removes scratch files and guests that killed assays left, and says so. Nothing is made: where there is
 /// no state directory there is nothing to remove.
 pub fn at_start() {
-    assay_fixes::sweep_outside(&Live);
+    assay_changes::fixes::sweep_outside(&Live);
     // A verb that needs the directory says what is wrong with it.
     let Ok(dir) = context::state_dir() else {
         return;

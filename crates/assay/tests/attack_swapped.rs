@@ -8,7 +8,7 @@
 
 mod common;
 
-use assay_rigs::skip;
+use assay_testing::servers::skip;
 use assay_testing::{Stop, attacked, factor};
 use common::Home;
 use common::guests::{image, image_for_long};

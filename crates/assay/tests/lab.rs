@@ -6,8 +6,8 @@
 mod common;
 
 use assay_host::{Host as _, Limits};
-use assay_instruments::Cancel;
 use assay_lab::{Disk, Guest, LabError, Options, State};
+use assay_loads::Cancel;
 use common::guests::{image, image_for_long, nothing_left, working_in};
 use common::schemas::holds;
 use common::{Home, Ran, entries};

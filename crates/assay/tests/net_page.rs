@@ -4,7 +4,7 @@
 mod common;
 mod serving;
 
-use assay_bed::{Bed, BedError, Discipline, Rate, SERVER, Shape};
+use assay_lab::network_bed::{Bed, BedError, Discipline, Rate, SERVER, Shape};
 use common::browser::Browser;
 use serde_json::{Value, json};
 use serving::{Serving, role};

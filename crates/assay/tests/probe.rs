@@ -3,7 +3,7 @@
 
 mod common;
 
-use assay_rigs::nginx::Nginx;
+use assay_testing::servers::nginx::Nginx;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -19,7 +19,7 @@ fn json(output: &Output) -> serde_json::Value {
 
 #[test]
 fn a_real_server_of_http() {
-    if assay_rigs::skip(&["nginx"], false) {
+    if assay_testing::servers::skip(&["nginx"], false) {
         return;
     }
     let nginx = Nginx::start("add_header Public-Key-Pins 'max-age=9';").unwrap();

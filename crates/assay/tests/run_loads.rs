@@ -160,7 +160,7 @@ claim = [{ kind = "ratio", figure = "rate", of = "nothing", to = "command", at_l
 
 #[test]
 fn a_web_server_is_a_target_as_any_other() {
-    use assay_rigs::nginx::Nginx;
+    use assay_testing::servers::nginx::Nginx;
     let Some(nginx) = Nginx::with_files("") else {
         return;
     };

@@ -436,11 +436,11 @@ fn what_a_campaign_and_a_list_of_guests_print() {
 
 #[test]
 fn what_a_load_on_a_web_server_prints() {
-    if let Some(lacking) = assay_rigs::lacks(&["nginx"], false) {
+    if let Some(lacking) = assay_testing::servers::lacks(&["nginx"], false) {
         assay_testing::skipped("nginx", format_args!("lacks {lacking}"));
         return;
     }
-    let nginx = assay_rigs::nginx::Nginx::start("").unwrap();
+    let nginx = assay_testing::servers::nginx::Nginx::start("").unwrap();
     nginx.file("page", 1000).unwrap();
     let home = Home::new();
     let url = nginx.url("/page");

@@ -31,7 +31,7 @@ const SHORT: [&str; 11] = [
 ];
 
 fn skip() -> bool {
-    assay_rigs::skip(&["fio", "qemu-img", "qemu-nbd"], false)
+    assay_testing::servers::skip(&["fio", "qemu-img", "qemu-nbd"], false)
 }
 
 fn measure(home: &Home, target: &Path, more: &[&str]) -> Ran {

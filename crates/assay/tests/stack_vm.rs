@@ -6,7 +6,7 @@
 
 mod common;
 
-use assay_rigs::skip;
+use assay_testing::servers::skip;
 use common::{Home, entries};
 use serde_json::Value;
 use std::path::Path;

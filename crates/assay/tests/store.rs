@@ -3,7 +3,7 @@
 
 mod common;
 
-use assay_rigs::postgres::Postgres;
+use assay_testing::servers::postgres::Postgres;
 use common::Home;
 use common::schemas::{holds, json};
 

@@ -135,7 +135,7 @@ fn until(what: &str, done: &mut dyn FnMut() -> bool) {
 
 #[test]
 fn every_server_serves_the_same_files_and_is_ranked() {
-    if assay_rigs::skip(&PROGRAMS, false) {
+    if assay_testing::servers::skip(&PROGRAMS, false) {
         return;
     }
     let bed = Bed::new();
@@ -182,7 +182,7 @@ fn every_server_serves_the_same_files_and_is_ranked() {
 
 #[test]
 fn a_server_that_is_not_there_or_does_not_start_is_left_out_with_the_reason() {
-    if assay_rigs::skip(&["nginx", "lighttpd", "unshare", "mount"], true) {
+    if assay_testing::servers::skip(&["nginx", "lighttpd", "unshare", "mount"], true) {
         return;
     }
     let bed = Bed::new();
@@ -276,7 +276,7 @@ fn signal(pid: u32, signal: Signal) {
 
 #[test]
 fn a_server_that_dies_is_named_and_what_was_measured_is_kept() {
-    if assay_rigs::skip(&["nginx", "lighttpd"], false) {
+    if assay_testing::servers::skip(&["nginx", "lighttpd"], false) {
         return;
     }
     for keep_going in [false, true] {
@@ -315,7 +315,7 @@ fn a_server_that_dies_is_named_and_what_was_measured_is_kept() {
 
 #[test]
 fn an_interrupted_study_ends_its_servers_and_a_killed_one_is_swept_up_by_the_next() {
-    if assay_rigs::skip(&["nginx", "lighttpd"], false) {
+    if assay_testing::servers::skip(&["nginx", "lighttpd"], false) {
         return;
     }
     let bed = Bed::new();
@@ -407,7 +407,7 @@ fn mistakes_are_told_before_anything_is_made() {
 
 #[test]
 fn attack_a_directory_that_leads_elsewhere_or_is_closed_is_refused() {
-    if assay_rigs::skip(&["nginx"], true) {
+    if assay_testing::servers::skip(&["nginx"], true) {
         return;
     }
     let bed = Bed::new();

@@ -3,15 +3,15 @@
 
 mod common;
 
-use assay_rigs::http2::{Kind, Server};
-use assay_rigs::nginx::Nginx;
+use assay_testing::servers::http2::{Kind, Server};
+use assay_testing::servers::nginx::Nginx;
 use common::{Home, ran};
 use serde_json::Value;
 use std::process::Stdio;
 use std::time::Duration;
 
 fn nginx() -> Option<Nginx> {
-    if let Some(lacking) = assay_rigs::lacks(&["nginx"], false) {
+    if let Some(lacking) = assay_testing::servers::lacks(&["nginx"], false) {
         assay_testing::skipped("nginx", format_args!("lacks {lacking}"));
         return None;
     }

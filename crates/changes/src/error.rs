@@ -1,6 +1,6 @@
 //! What can go wrong with a change, and the way out.
 
-use assay_conf::ConfError;
+use assay_config::ConfError;
 use assay_host::HostError;
 use std::path::{Path, PathBuf};
 

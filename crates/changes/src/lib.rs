@@ -12,6 +12,7 @@ mod claims;
 mod directory;
 mod disk;
 mod error;
+pub mod fixes;
 mod journal;
 mod kept;
 mod lines;
@@ -21,6 +22,7 @@ mod read;
 mod recover;
 mod session;
 mod setting;
+pub mod side_by_side;
 mod stored;
 mod switch;
 

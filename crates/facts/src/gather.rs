@@ -1,7 +1,7 @@
 //! What all collectors do: read something, and note what it says or why it says nothing.
 
-use assay_conf::effective::files::{Fault, OfHost};
-use assay_conf::effective::{Effective, Problem, Program, ScopeId, Trouble, effective};
+use assay_config::effective::files::{Fault, OfHost};
+use assay_config::effective::{Effective, Problem, Program, ScopeId, Trouble, effective};
 use assay_host::{CommandOutput, Host, HostError, Limits};
 use assay_model::{FactKind, Facts, Place, Subject};
 use serde_json::Value;

@@ -14,6 +14,7 @@ mod gather;
 mod harmless;
 mod machine;
 pub mod mountinfo;
+pub mod overwrite;
 pub mod redact;
 mod script;
 mod siblings;

@@ -4,7 +4,7 @@
 use assay_facts::{Options, collect, script};
 use assay_host::{Bundle, Host, Live, Root};
 use assay_model::{FactValue, Facts};
-use assay_rigs::shells;
+use assay_testing::servers::shells;
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -188,7 +188,7 @@ fn trees_of_the_catalogue_give_the_same_facts() {
         // Each shell and awk has its share of the trees.
         let pair = &pairs[number % pairs.len()];
         let shell = pair.furnish(dir.path()).unwrap();
-        if let Some(openssl) = assay_rigs::find("openssl") {
+        if let Some(openssl) = assay_testing::servers::find("openssl") {
             shells::copy_program(&openssl, dir.path()).unwrap();
         }
         let script = pair.before(Path::new("/bin")) + &script("test");
@@ -299,7 +299,7 @@ fn judged_differently(
 }
 
 fn busybox() -> Option<PathBuf> {
-    let found = assay_rigs::busybox::is_static();
+    let found = assay_testing::servers::busybox::is_static();
     if found.is_none() {
         assay_testing::skipped("busybox", "a static busybox is not installed");
     }
@@ -338,7 +338,7 @@ fn furnish(dir: &Path, tree: &Path, busybox: &Path) {
         .status()
         .unwrap();
     assert!(copied.success());
-    assay_rigs::busybox::furnish(dir, busybox).unwrap();
+    assay_testing::servers::busybox::furnish(dir, busybox).unwrap();
     let index = dir.join("assay-capture.json");
     let Ok(text) = std::fs::read_to_string(&index) else {
         return;

@@ -4,7 +4,7 @@
 
 use assay_facts::script;
 use assay_host::{Bundle, Host as _, HostError, Live};
-use assay_rigs::shells::{self, Pair};
+use assay_testing::servers::shells::{self, Pair};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write as _;
@@ -25,12 +25,12 @@ impl Machine {
             assay_testing::skipped("chroot", "needs root");
             return None;
         }
-        let Some(busybox) = assay_rigs::busybox::is_static() else {
+        let Some(busybox) = assay_testing::servers::busybox::is_static() else {
             assay_testing::skipped("busybox", "a static busybox is not installed");
             return None;
         };
         let dir = tempfile::tempdir().unwrap();
-        assay_rigs::busybox::furnish(dir.path(), &busybox).unwrap();
+        assay_testing::servers::busybox::furnish(dir.path(), &busybox).unwrap();
         Some(Self { dir })
     }
 
@@ -394,7 +394,7 @@ fn ended(pair: &Pair, script: &str) -> String {
 #[test]
 fn attack_a_link_that_dies_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
-    let Some(dash) = assay_rigs::find("dash") else {
+    let Some(dash) = assay_testing::servers::find("dash") else {
         return assay_testing::skipped("dash", "not installed");
     };
     let server = dir.path().join("sshd");

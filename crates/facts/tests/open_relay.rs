@@ -3,7 +3,7 @@
 
 use assay_facts::{Options, collect};
 use assay_host::Recorded;
-use assay_rigs::postfix::Postfix;
+use assay_testing::servers::postfix::Postfix;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;

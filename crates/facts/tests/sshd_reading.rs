@@ -4,9 +4,9 @@
     reason = "tests run sshd, on configurations of their own"
 )]
 
-use assay_conf::effective::files::OfHost;
-use assay_conf::effective::ssh_sample::{self, Accounts};
-use assay_conf::effective::{Program, effective};
+use assay_config::effective::files::OfHost;
+use assay_config::effective::ssh_sample::{self, Accounts};
+use assay_config::effective::{Program, effective};
 use assay_facts::{Options, collect};
 use assay_host::{Recorded, Root};
 use assay_model::Facts;

@@ -7,7 +7,7 @@ mod ssh;
 
 use crate::session::{Session, SessionError, check_name};
 use assay_host::{Host as _, HostError, Live};
-use assay_page::text::clean;
+use assay_render::text::clean;
 use globset::{Glob, GlobMatcher};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};

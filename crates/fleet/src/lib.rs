@@ -12,6 +12,7 @@ pub mod history;
 pub mod inventory;
 mod lanes;
 pub mod line;
+pub mod remote;
 pub mod resolve;
 pub mod round;
 pub mod session;

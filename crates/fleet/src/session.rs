@@ -2,7 +2,7 @@
 //! own configuration, agent and known hosts, so whatever works by hand works here.
 
 use assay_host::process::{Dies, Keep, Leftovers, Running};
-use assay_page::text::clean;
+use assay_render::text::clean;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -23,9 +23,9 @@ macro_rules! borrowed {
 }
 
 borrowed! {
-    formats = "../../guard/src/formats.rs",
-    imap = "../../instruments/src/imap/answers.rs",
-    nbd = "../../arms/src/nbd/mod.rs",
+    formats = "../../facts/src/overwrite/formats.rs",
+    imap = "../../loads/src/imap/answers.rs",
+    nbd = "../../changes/src/side_by_side/nbd/mod.rs",
 }
 
 pub use mutate::{LONGEST, Mutator};

@@ -5,8 +5,8 @@ mod common;
 
 use assay_http::{Expect, Load, Method, ProbeError, Request, Tls, Trust, Url, probe};
 use assay_model::web::{FailureKind, Measured, Pace, Protocol};
-use assay_rigs::http2::{Kind, Server};
-use assay_rigs::nginx::Nginx;
+use assay_testing::servers::http2::{Kind, Server};
+use assay_testing::servers::nginx::Nginx;
 use common::{expecting, good, http2, kinds, measure};
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ mod common;
 
 use assay_http::{Expect, Live, Method, ProbeError, Request, Url, probe, run};
 use assay_model::web::{FailureKind, Pace};
-use assay_rigs::nginx::Nginx;
+use assay_testing::servers::nginx::Nginx;
 use common::{HELLO, expecting, good, kinds, load, measure, say, server};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};

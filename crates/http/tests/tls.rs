@@ -5,13 +5,13 @@ mod common;
 
 use assay_http::{Method, Request, Tls, Trust, Url};
 use assay_model::web::FailureKind;
-use assay_rigs::nginx::Nginx;
+use assay_testing::servers::nginx::Nginx;
 use common::{good, kinds, load, measure};
 use std::process::Command;
 
 #[test]
 fn https() {
-    if let Some(lacking) = assay_rigs::lacks(&["nginx", "openssl"], false) {
+    if let Some(lacking) = assay_testing::servers::lacks(&["nginx", "openssl"], false) {
         return assay_testing::skipped("nginx", format_args!("lacks {lacking}"));
     }
     let dir = tempfile::Builder::new()

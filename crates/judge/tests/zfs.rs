@@ -5,8 +5,8 @@
 
 use assay_fio::options::JobOptions;
 use assay_host::Recorded;
-use assay_instruments::counters::{Snapshot, Sources};
 use assay_judge::doubts::{Evidence, Origin, judge};
+use assay_loads::counters::{Snapshot, Sources};
 use assay_model::sample::Counters;
 use assay_model::target::{TargetInfo, TargetKind};
 use assay_model::{Bytes, FactKind, Facts};

@@ -1,7 +1,7 @@
 //! Files, directories and device nodes, as `assay_host::Host` looks at them.
 
 use crate::Answer;
-use crate::wire::{CHUNK, Look, Reply};
+use crate::protocol::{CHUNK, Look, Reply};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read as _};

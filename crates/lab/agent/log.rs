@@ -2,7 +2,7 @@
 
 use crate::Answer;
 use crate::record::{SIZE, record};
-use crate::wire::{Reply, Sync};
+use crate::protocol::{Reply, Sync};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;

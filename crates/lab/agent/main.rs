@@ -9,9 +9,9 @@ mod process;
 #[path = "../src/record.rs"]
 #[allow(dead_code, reason = "shared with assay")]
 mod record;
-#[path = "../../wire/src/lib.rs"]
+#[path = "../../protocol/src/lib.rs"]
 #[allow(dead_code, reason = "shared with assay")]
-mod wire;
+mod protocol;
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -20,7 +20,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use wire::{Decoder, Frame, Reply, Request};
+use protocol::{Decoder, Frame, Reply, Request};
 
 /// Writes the replies to one request.
 #[derive(Clone)]
@@ -58,10 +58,10 @@ fn main() {
     }
     leave_the_service();
     stay_in_memory();
-    let ports: Vec<_> = (0..wire::PORTS)
+    let ports: Vec<_> = (0..protocol::PORTS)
         .map(|number| {
             std::thread::spawn(move || {
-                serve(open(&format!("{}{number}", wire::PORT_NAME)), false);
+                serve(open(&format!("{}{number}", protocol::PORT_NAME)), false);
             })
         })
         .collect();
@@ -118,7 +118,7 @@ fn serve(mut port: File, once: bool) {
     let line = Arc::new(Mutex::new(writer));
     let mut state = State::default();
     let mut decoder = Decoder::default();
-    let mut buffer = vec![0; 2 * wire::CHUNK];
+    let mut buffer = vec![0; 2 * protocol::CHUNK];
     loop {
         match port.read(&mut buffer) {
             Ok(0) => {

@@ -2,7 +2,7 @@
 
 use crate::Answer;
 use crate::files;
-use crate::wire::{CHUNK, Reply};
+use crate::protocol::{CHUNK, Reply};
 use std::ffi::OsString;
 use std::io::{Read, Write as _};
 use std::os::unix::ffi::OsStringExt as _;

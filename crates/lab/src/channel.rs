@@ -2,7 +2,7 @@
 
 use crate::error::LabError;
 use assay_host::{lockfile, socket};
-use assay_wire::{Decoder, PORTS, Reply, Request};
+use assay_protocol::{Decoder, PORTS, Reply, Request};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;

@@ -55,7 +55,7 @@ impl Claims {
 }
 
 fn claim(disk: &Disk, device: &Path, unknown: bool) -> Result<Held, LabError> {
-    let held = assay_guard::device(&Live, device, unknown)
+    let held = assay_facts::overwrite::device(&Live, device, unknown)
         .map_err(|refused| disk.refuse(format!("{}: {refused}", device.display())))?;
     let size = held.file().seek(SeekFrom::End(0));
     let size = size.map_err(LabError::io(device))?;

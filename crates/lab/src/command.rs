@@ -8,7 +8,7 @@ use crate::files::DiskFiles;
 use crate::image::Image;
 use crate::options::Options;
 use crate::tools;
-use assay_wire::{PORT_NAME, PORTS};
+use assay_protocol::{PORT_NAME, PORTS};
 use serde_json::json;
 use std::ffi::OsString;
 

@@ -5,7 +5,7 @@ use crate::guest::Guest;
 use assay_host::{
     CommandOutput, DeviceNumber, FileKind, Host, HostError, Limits, MAX_BYTES, Stat, StatFs,
 };
-use assay_wire::Look;
+use assay_protocol::Look;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};

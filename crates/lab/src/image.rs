@@ -9,7 +9,7 @@ use crate::steps::{Progress, Steps};
 use assay_host::lockfile;
 use assay_host::process::{Dies, Running};
 use assay_host::{Host, Limits, Live};
-use assay_instruments::Cancel;
+use assay_loads::Cancel;
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};

@@ -4,7 +4,7 @@
 use crate::error::LabError;
 use crate::guest::Guest;
 use crate::plug::has;
-use assay_instruments::Cancel;
+use assay_loads::Cancel;
 use serde_json::json;
 use std::time::{Duration, Instant};
 

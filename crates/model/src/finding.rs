@@ -156,7 +156,7 @@ pub struct Words {
 }
 
 /// Programs whose configuration `assay check --fix` changes. How each is asked whether it takes its
-/// configuration, and told to read it, is the business of `assay-fixes`.
+/// configuration, and told to read it, is the business of `assay-changes`.
 #[derive(
     Clone,
     Copy,

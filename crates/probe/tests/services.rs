@@ -29,7 +29,7 @@ fn sshd(keys: &Keys, more: &str) -> Server {
     );
     std::fs::write(&config, text).unwrap();
     let _ = std::fs::create_dir("/run/sshd");
-    let mut command = Command::new(assay_rigs::find("sshd").unwrap());
+    let mut command = Command::new(assay_testing::servers::find("sshd").unwrap());
     command.args(["-D", "-e", "-f"]).arg(&config);
     Server::listening(command, &keys.path("sshd.log"), port)
 }
@@ -122,7 +122,7 @@ fn smbd(keys: &Keys, more: &str) -> Server {
          log file = {dir}/log\ndisable netbios = yes\nload printers = no\n{more}\n"
     );
     std::fs::write(&config, text).unwrap();
-    let mut command = Command::new(assay_rigs::find("smbd").unwrap());
+    let mut command = Command::new(assay_testing::servers::find("smbd").unwrap());
     command
         .args(["-F", "--no-process-group", "--debug-stdout", "-s"])
         .arg(&config);

@@ -176,7 +176,7 @@ fn dovecot_with_imap_and_pop3() {
     );
     let config = keys.path("dovecot.conf");
     std::fs::write(&config, text).unwrap();
-    let mut command = Command::new(assay_rigs::find("dovecot").unwrap());
+    let mut command = Command::new(assay_testing::servers::find("dovecot").unwrap());
     command.arg("-F").arg("-c").arg(&config);
     let _server = Server::listening(command, &keys.path("started.log"), imap);
     for (starttls, port) in [(Starttls::Imap, imap), (Starttls::Pop3, pop3)] {

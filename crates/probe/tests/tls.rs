@@ -242,7 +242,7 @@ fn nginx(keys: &Keys, more: &str) -> common::Server {
          }}"
     );
     std::fs::write(&config, text).unwrap();
-    let mut command = Command::new(assay_rigs::find("nginx").unwrap());
+    let mut command = Command::new(assay_testing::servers::find("nginx").unwrap());
     command
         .arg("-c")
         .arg(&config)

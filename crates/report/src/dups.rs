@@ -1,8 +1,8 @@
 //! Where the bytes of duplicate files lie, as a page.
 
 use assay_model::size::Convention::Binary;
-use assay_page::html::{Chart, Table, page};
-use assay_page::svg::treemap::{Tree, treemap as draw};
+use assay_render::html::{Chart, Table, page};
+use assay_render::svg::treemap::{Tree, treemap as draw};
 use minijinja::context;
 use minijinja::value::Serde;
 
@@ -65,7 +65,7 @@ fn largest<'a, T>(path: &str, root: &'a T, tree: &Tree<'_, 'a, T>) -> Vec<(Strin
         for (name, child) in (tree.below)(node).into_iter().take(MOST) {
             open.push((format!("{}/{name}", path.trim_end_matches('/')), child));
         }
-        found.push((assay_page::text::clean(&path), (tree.size)(node)));
+        found.push((assay_render::text::clean(&path), (tree.size)(node)));
         if found.len() == MOST {
             break;
         }

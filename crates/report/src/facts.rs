@@ -1,8 +1,8 @@
 //! Facts for people: in groups, one a line where it fits.
 
 use assay_model::{Bytes, Fact, FactKind, FactValue, Facts};
-use assay_page::Style;
-use assay_page::text::{clean, left, width, wrap};
+use assay_render::Style;
+use assay_render::text::{clean, left, width, wrap};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! Many machines: what was found on them, by finding and not by machine; and what changed on each.
 //!
-//! Names of machines and everything that they say come from elsewhere: see [`assay_page::text::clean`].
+//! Names of machines and everything that they say come from elsewhere: see [`assay_render::text::clean`].
 
 mod figures;
 mod html;
@@ -11,9 +11,9 @@ pub use html::html;
 use assay_model::drift::{Change, FigureChange, Kind};
 use assay_model::finding::{Certainty, Checked, Finding, NotAsked, Severity};
 use assay_model::{Place, SCHEMA_VERSION};
-use assay_page::Style;
-use assay_page::text::clean;
-use assay_page::units::plural;
+use assay_render::Style;
+use assay_render::text::clean;
+use assay_render::units::plural;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};

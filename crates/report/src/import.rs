@@ -11,8 +11,8 @@ use assay_model::result::Judged;
 use assay_model::sample::{Latency, Operations, Worker};
 use assay_model::units::{mb_per_s, significant};
 use assay_model::{Doubt, Machine, Nanos, Run, RunId, SCHEMA_VERSION, Sample};
-use assay_page::Style;
-use assay_page::text::paragraph;
+use assay_render::Style;
+use assay_render::text::paragraph;
 use load::load;
 
 /// One result of fio as read.

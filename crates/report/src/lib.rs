@@ -2,7 +2,7 @@
 //!
 //! Every function takes values and returns a string: nothing here touches a machine. Text that
 //! comes from outside (targets, facts, error messages) is shown with control and direction
-//! characters made visible, see [`assay_page::text::clean`].
+//! characters made visible, see [`assay_render::text::clean`].
 
 pub mod check;
 pub mod dups;

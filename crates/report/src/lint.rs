@@ -3,7 +3,7 @@
 use assay_fio::options::JobOptions;
 use assay_judge::doubts::other_tools::OtherTool;
 use assay_model::{Doubt, SCHEMA_VERSION};
-use assay_page::text::paragraph;
+use assay_render::text::paragraph;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;

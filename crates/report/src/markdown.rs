@@ -6,8 +6,8 @@ use assay_model::Run;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::Judged;
-use assay_page::markdown::plain;
-use assay_page::units::{NONE, heading, plus_minus, value};
+use assay_render::markdown::plain;
+use assay_render::units::{NONE, heading, plus_minus, value};
 
 /// The run as GitHub-flavoured Markdown: figures, criteria, limits, doubts, environment in short.
 #[must_use]

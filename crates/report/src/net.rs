@@ -17,10 +17,10 @@ use assay_model::SCHEMA_VERSION;
 use assay_net::result::{Experience, Run, Spread, experience};
 use assay_net::role::Role;
 use assay_net::verdict::{Grade, PersonVerdict, RoleVerdict};
-use assay_page::style::Style;
-use assay_page::table::Columns;
-use assay_page::text::clean;
-use assay_page::units::{NONE, grouped, latency, plural};
+use assay_render::style::Style;
+use assay_render::table::Columns;
+use assay_render::text::clean;
+use assay_render::units::{NONE, grouped, latency, plural};
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -211,7 +211,7 @@ pub fn terminal(net: &Net, style: Style) -> String {
     let names = net
         .judged
         .iter()
-        .map(|p| assay_page::text::width(&clean(&p.person)));
+        .map(|p| assay_render::text::width(&clean(&p.person)));
     let indent = names.max().unwrap_or(0).min(24) + 2;
     for (person, roles, missing) in net.people() {
         let label = format!("{}  ", clean(&person.person));

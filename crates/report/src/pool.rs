@@ -1,10 +1,10 @@
 //! What the trials of many machines amount to, in words.
 
 use assay_model::SCHEMA_VERSION;
-use assay_page::Style;
-use assay_page::text::clean;
 use assay_pool::stats::LEAST_OWNERS;
 use assay_pool::{Effect, Funnel, Pooled};
+use assay_render::Style;
+use assay_render::text::clean;
 use schemars::JsonSchema;
 use serde::Serialize;
 

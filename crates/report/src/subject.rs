@@ -3,8 +3,8 @@
 use assay_model::run::{Origin, RunState};
 use assay_model::target::TargetKind;
 use assay_model::{Bytes, Facts, Nanos, Plan, Run, TargetInfo};
-use assay_page::text::clean;
-use assay_page::units::{count, time};
+use assay_render::text::clean;
+use assay_render::units::{count, time};
 
 /// `quick: What does this storage do, in about a minute?`
 pub(crate) fn title(run: &Run) -> String {

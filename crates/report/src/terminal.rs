@@ -17,9 +17,9 @@ use crate::subject;
 use assay_model::Run;
 use assay_model::doubt::Validity;
 use assay_model::result::{Judged, WorkloadResult};
-use assay_page::Style;
-use assay_page::text::{clean, wrap};
-use assay_page::units::count;
+use assay_render::Style;
+use assay_render::text::{clean, wrap};
+use assay_render::units::count;
 
 /// Text in the colour of a validity.
 fn tinted(style: Style, validity: Validity, text: &str) -> String {

@@ -60,7 +60,7 @@ pub(crate) fn lines<'a>(ladder: &Ladder, fall: &'a Waterfall) -> Vec<Line<'a>> {
     };
     let line = |rung: usize| {
         let step = fall.steps.iter().find(|step| step.to == rung);
-        let layer = assay_page::text::clean(&ladder.rungs[rung].layer);
+        let layer = assay_render::text::clean(&ladder.rungs[rung].layer);
         Line {
             rung,
             label: match step {

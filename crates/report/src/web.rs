@@ -13,10 +13,10 @@ use assay_model::web::result::{
 };
 use assay_model::web::{FailureKind, Measured, Pace, Step};
 use assay_model::{Doubt, Nanos, Run, SCHEMA_VERSION};
-use assay_page::style::Style;
-use assay_page::table::Columns;
-use assay_page::text::clean;
-use assay_page::units::{NONE, grouped, latency, plural, relative_half_width};
+use assay_render::style::Style;
+use assay_render::table::Columns;
+use assay_render::text::clean;
+use assay_render::units::{NONE, grouped, latency, plural, relative_half_width};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -277,7 +277,7 @@ fn describe_failures(url: &str, web: &Web, target: usize) -> Option<String> {
         .fold((f64::INFINITY, 0.0f64), |(least, most), share| {
             (least.min(*share), most.max(*share))
         });
-    let percent = |share: f64| assay_page::units::percent(share * 100.0);
+    let percent = |share: f64| assay_render::units::percent(share * 100.0);
     // The share of a rare failure varies by chance; a factor of two is not the load's doing.
     let (least_shown, most_shown) = (percent(least), percent(most));
     let range = match least_shown == most_shown {

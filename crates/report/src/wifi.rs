@@ -1,9 +1,9 @@
 //! Vehicles that send networks, by make: for people (text, Markdown, HTML) and for programs (JSON).
 
 use assay_model::SCHEMA_VERSION;
-use assay_page::html::{Table, page};
-use assay_page::markdown;
-use assay_page::{Style, table};
+use assay_render::html::{Table, page};
+use assay_render::markdown;
+use assay_render::{Style, table};
 use assay_wifi::census::{Census, Counted};
 use minijinja::context;
 use minijinja::value::Serde;

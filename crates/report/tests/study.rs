@@ -4,8 +4,8 @@ mod common;
 
 use assay_model::Nanos;
 use assay_model::study::{StudyResult, StudyRun};
-use assay_page::Style;
-use assay_page::text::width;
+use assay_render::Style;
+use assay_render::text::width;
 use assay_report::study::{self, Before, View};
 use common::page::{check, texts};
 use serde_json::{Value, json};

@@ -4,8 +4,8 @@ mod common;
 
 use assay_model::doubt::{Severity, Validity};
 use assay_model::run::RunState;
-use assay_page::Style;
-use assay_page::text::width;
+use assay_render::Style;
+use assay_render::text::width;
 use assay_report::{markdown, terminal};
 use common::{Case, case, plan, plan_toml};
 

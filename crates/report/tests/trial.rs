@@ -2,8 +2,8 @@
 
 mod common;
 
-use assay_page::Style;
-use assay_page::text::width;
+use assay_render::Style;
+use assay_render::text::width;
 use assay_report::trial::{self, Before, Live};
 use common::trials::{self, TrialCase};
 

@@ -4,6 +4,7 @@
 
 mod discover;
 mod hints;
+pub mod ladder;
 
 pub use discover::{RUNS, StackError, Target, discover, users};
 pub use hints::hints;

@@ -8,9 +8,9 @@
 mod common;
 
 use assay_host::{Faulty, Host, Limits, Live, Recording, Root};
-use assay_instruments::Cancel;
 use assay_lab::disk::{Bus, CacheMode, Format};
 use assay_lab::{Cache, Disk, Guest, Options, State};
+use assay_loads::Cancel;
 use assay_model::stack::LayerKind::{
     self, Crypt, Dataset, File, FileSystem, Image, LogicalVolume, Loop, Md, Partition, Pool, Vdev,
     VirtualDisk, VolumeGroup, Zvol,

@@ -6,8 +6,8 @@ mod common;
 use assay_model::run::RunState;
 use assay_model::trial::{Side, Slot};
 use assay_model::{Machine, Trial};
-use assay_rigs::postgres::Postgres;
 use assay_store::{About, Ask, Look, Merged, Seen, Span, Store, StoreError, merge};
+use assay_testing::servers::postgres::Postgres;
 use std::path::{Path, PathBuf};
 
 fn machine(digit: char, name: &str) -> Machine {

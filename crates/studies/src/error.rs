@@ -58,7 +58,7 @@ pub enum StudyError {
     Lab(#[from] assay_lab::LabError),
     /// An image or a file system could not be made.
     #[error(transparent)]
-    Arm(#[from] assay_arms::ArmError),
+    Arm(#[from] assay_changes::side_by_side::ArmError),
     /// The journal, without which nothing is made.
     #[error(transparent)]
     Journal(#[from] assay_changes::ChangeError),

@@ -1,8 +1,8 @@
 //! Carrying a study out: rounds, each with everything once in an order of its own.
 
 use crate::{Bench, StudyError};
-use assay_engine::{Carried, Event, Steps, Tell, carry_out};
-use assay_instruments::Cancel;
+use assay_loads::Cancel;
+use assay_measure::engine::{Carried, Event, Steps, Tell, carry_out};
 use assay_model::shuffle;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use rand_chacha::ChaCha8Rng;

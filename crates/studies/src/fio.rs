@@ -2,7 +2,7 @@
 
 use crate::{StudyError, observed, settings};
 use assay_fio::json::Document;
-use assay_instruments::fio::Fio;
+use assay_loads::fio::Fio;
 use assay_model::doubt::Severity;
 use assay_model::sample::{Operations, Outcome, Worker};
 use assay_model::study::{Configuration, Figure, Observation};
@@ -229,8 +229,9 @@ impl Work {
     ) -> Result<Document, StudyError> {
         let fail = |reason: &dyn std::fmt::Display| StudyError::measure("fio", reason);
         let fio = Fio::find(place.env.host, place.env.fio).map_err(|error| fail(&error))?;
-        assay_engine::link(&self.0, TARGET, target).map_err(|error| fail(&error))?;
-        let done = assay_engine::fio::document(&fio, &self.0, job, limit, place.env.cancel);
+        assay_measure::engine::link(&self.0, TARGET, target).map_err(|error| fail(&error))?;
+        let done =
+            assay_measure::engine::fio::document(&fio, &self.0, job, limit, place.env.cancel);
         let (outcome, document) = done.map_err(|error| fail(&error))?;
         match outcome {
             Outcome::Completed => Ok(document),

@@ -18,7 +18,7 @@ pub mod guest;
 mod place;
 pub mod settings;
 
-pub use assay_engine::{Carried, Environment, Event};
+pub use assay_measure::engine::{Carried, Environment, Event};
 pub use benches::{BENCHES, Known, Own, bench};
 pub use error::StudyError;
 pub use execute::{Step, Task, execute, steps};

@@ -2,8 +2,8 @@
 
 use crate::StudyError;
 use assay_changes::{MadeId, OwnDirectory, Session};
-use assay_engine::Environment;
 use assay_lab::{Accel, Disk, Guest, Image, Options, State};
+use assay_measure::engine::Environment;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;

@@ -1,7 +1,7 @@
 //! Steps in their order, what is asked for and what is not, and how a study ends. The bench is a
 //! stand-in with known values; real ones are tested through the binary.
 
-use assay_instruments::Cancel;
+use assay_loads::Cancel;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use assay_studies::{Bench, Carried, Event, Outline, StudyError, Task, execute, observed, steps};
 use proptest::prelude::*;

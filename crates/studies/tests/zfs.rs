@@ -4,8 +4,8 @@
 
 use assay_changes::Journal;
 use assay_host::Live;
-use assay_instruments::{Cancel, scratch};
 use assay_lab::{Cache, Image, State};
+use assay_loads::{Cancel, scratch};
 use assay_model::study::Observation;
 use assay_studies::{Carried, Environment, Event, Place, Task, bench, catalogue, execute};
 use std::collections::BTreeMap;

@@ -8,6 +8,7 @@
     reason = "tests write their notes to a file that the caller names"
 )]
 
+pub mod servers;
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::io::Write as _;

@@ -5,7 +5,7 @@ use assay_http::{Method, Trust, Url};
 use assay_judge::web::limit;
 use assay_model::web::result::Limited;
 use assay_model::web::{Protocol, Step};
-use assay_rigs::nginx::Nginx;
+use assay_testing::servers::nginx::Nginx;
 use assay_web::{Asked, Search, Server, Settings, Target, TargetError, What, carry_out, find};
 use rustix::thread::{CpuSet, LinkNameSpaceType};
 use std::fs;
@@ -156,7 +156,7 @@ fn a_late_schedule() {
 #[test]
 fn a_capped_generator() {
     let _alone = alone();
-    if let Some(lacking) = assay_rigs::lacks(&["nginx"], false) {
+    if let Some(lacking) = assay_testing::servers::lacks(&["nginx"], false) {
         return assay_testing::skipped(&lacking, "it is a part of the stage");
     }
     let nginx = Nginx::start("").unwrap();
@@ -234,7 +234,7 @@ fn run(program: &str, words: &[&str]) {
 
 /// Whether namespaces can be made; what is missing is said.
 fn namespaces() -> bool {
-    let lacking = assay_rigs::lacks(&["ip"], true);
+    let lacking = assay_testing::servers::lacks(&["ip"], true);
     if let Some(lacking) = &lacking {
         assay_testing::skipped(lacking, "namespaces are made with it");
     }
@@ -329,7 +329,7 @@ fn nginx_at(address: &str, consent: &str) -> Server10 {
     );
     let file = dir.path().join("nginx.conf");
     fs::write(&file, config).unwrap();
-    let program = assay_rigs::find("nginx").unwrap();
+    let program = assay_testing::servers::find("nginx").unwrap();
     let child = Command::new(program)
         .arg("-c")
         .arg(&file)
@@ -349,7 +349,7 @@ fn a_shaped_link_and_consent() {
     if !namespaces() {
         return;
     }
-    if let Some(lacking) = assay_rigs::lacks(&["nginx", "tc"], true) {
+    if let Some(lacking) = assay_testing::servers::lacks(&["nginx", "tc"], true) {
         return assay_testing::skipped(&lacking, "it is a part of the stage");
     }
     let (near, far) = (Namespace::new(), Namespace::new());

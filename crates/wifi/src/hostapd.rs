@@ -5,7 +5,7 @@ use crate::channel::{Band, Channel};
 use crate::reading::{Format, LONGEST_LINE, MOST, Radio, ReadError, Reading, Wlan};
 use crate::security::{Key, Pmf, Security};
 use crate::ssid::Ssid;
-use assay_page::text::clean;
+use assay_render::text::clean;
 
 /// Operating classes of 6 GHz (IEEE 802.11-2020, table E-4).
 const SIX_GHZ: std::ops::RangeInclusive<u32> = 131..=137;

@@ -3,7 +3,7 @@
 
 use crate::address::Address;
 use crate::table::{Heading, Records};
-use assay_page::text::clean;
+use assay_render::text::clean;
 use std::collections::HashMap;
 
 /// Lengths of assignments in bits: MA-S, MA-M, MA-L. The longest one that fits is meant.

@@ -1,6 +1,6 @@
 //! Names of networks (SSIDs): up to 32 bytes of anything.
 
-use assay_page::text::clean;
+use assay_render::text::clean;
 use std::fmt::Write as _;
 
 /// What a network without a name is called.

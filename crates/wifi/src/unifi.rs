@@ -9,7 +9,7 @@ use crate::json::{self, Object};
 use crate::reading::{Bss, Format, Lines, MOST, Radio, ReadError, Reading, Wlan};
 use crate::security::{Key, Pmf, Security};
 use crate::ssid::Ssid;
-use assay_page::text::clean;
+use assay_render::text::clean;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -89,7 +89,7 @@ pub fn catalogue(own: &Own) -> anyhow::Result<Catalogue> {
 }
 
 /// The page of a rule, without what it means here.
-pub fn explain(advice: &Advice, style: assay_page::Style) -> String {
+pub fn explain(advice: &Advice, style: assay_render::Style) -> String {
     page::explain(advice, style)
 }
 

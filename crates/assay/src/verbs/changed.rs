@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use assay_fleet::changed::{Then, changes};
 use assay_fleet::{Entry, History};
 use assay_host::{Bundle, Host as _};
-use assay_page::text::clean;
+use assay_render::text::clean;
 use assay_report::fleet::{self as report, Changed};
 use jiff::{Timestamp, ToSpan as _};
 use std::collections::BTreeMap;

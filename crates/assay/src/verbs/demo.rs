@@ -5,7 +5,7 @@ use crate::global::Global;
 use crate::status::Status;
 use anyhow::Context as _;
 use assay_host::process::{Dies, Running};
-use assay_instruments::Cancel;
+use assay_loads::Cancel;
 use rustix::process::Signal;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

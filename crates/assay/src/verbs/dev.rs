@@ -121,10 +121,10 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
 }
 
 fn undo_unconfirmed(dir: &Path) -> anyhow::Result<()> {
-    for one in assay_fixes::undo_unconfirmed(dir, &assay_host::Live)? {
+    for one in assay_changes::fixes::undo_unconfirmed(dir, &assay_host::Live)? {
         print(&format!(
             "{} was not confirmed: {}",
-            assay_page::text::clean(&one.label),
+            assay_render::text::clean(&one.label),
             super::trial::told(&one)
         ))?;
     }
@@ -132,12 +132,12 @@ fn undo_unconfirmed(dir: &Path) -> anyhow::Result<()> {
 }
 
 fn stand_by(journal: &Path, session: &str, within: u64) -> anyhow::Result<()> {
-    let watch = assay_fixes::Watch {
+    let watch = assay_changes::fixes::Watch {
         session,
         within: std::time::Duration::from_secs(within),
     };
     let journal = assay_changes::Journal::open(journal)?;
-    assay_fixes::watch(watch, std::io::stdin(), &journal, &assay_host::Live)?;
+    assay_changes::fixes::watch(watch, std::io::stdin(), &journal, &assay_host::Live)?;
     Ok(())
 }
 

@@ -115,7 +115,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let cancel = on_signals()?;
     let bar = bar(windows);
     let window = Duration::from_nanos(args.window.0);
-    let watched = assay_instruments::watch(&Live, &chosen, window, windows, &cancel, &mut || {
+    let watched = assay_loads::watch(&Live, &chosen, window, windows, &cancel, &mut || {
         bar.inc(1);
     });
     bar.finish_and_clear();

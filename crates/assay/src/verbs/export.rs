@@ -8,7 +8,7 @@ use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
 use anyhow::Context as _;
-use assay_page::units::plural;
+use assay_render::units::plural;
 use assay_store::Store;
 use std::path::PathBuf;
 

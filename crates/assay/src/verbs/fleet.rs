@@ -12,7 +12,7 @@ use crate::status::{Status, Unreadable};
 use assay_advice::fails;
 use assay_fleet::{Inventory, InventoryError, Machine, Outcome, Session};
 use assay_model::finding::Severity;
-use assay_page::text::clean;
+use assay_render::text::clean;
 use assay_report::fleet as report;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -269,7 +269,7 @@ fn list(args: &List) -> anyhow::Result<Status> {
             ]
         })
         .collect();
-    print(&assay_page::table::table(
+    print(&assay_render::table::table(
         0,
         "lll",
         &["machine", "address", "groups"],

@@ -5,7 +5,7 @@ use crate::global::Global;
 use crate::status::Status;
 use assay_facts::Options;
 use assay_host::{Host as _, Live};
-use assay_instruments::fio::Fio;
+use assay_loads::fio::Fio;
 use assay_model::run::RunState;
 use assay_model::{Bytes, Facts};
 use std::fmt::Write as _;

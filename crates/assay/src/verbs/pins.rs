@@ -7,11 +7,11 @@ use crate::verbs::probe::{at, seed, unreadable};
 use anyhow::Context as _;
 use assay_host::{Host as _, Live};
 use assay_model::SCHEMA_VERSION;
-use assay_page::Style;
-use assay_page::text::clean;
 use assay_probe::pins::{HPKP, Pin, Pinned, of_file};
 use assay_probe::tls::{Question, Roots, certificates};
 use assay_probe::{Patience, Starttls, Target, Visit};
+use assay_render::Style;
+use assay_render::text::clean;
 use clap::builder::PossibleValuesParser;
 use std::path::Path;
 

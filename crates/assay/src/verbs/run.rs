@@ -16,13 +16,13 @@ use crate::progress::Meter;
 use crate::remote::{Asked, Named, Remote, SentFile, Value};
 use crate::status::Status;
 use anyhow::{Context as _, bail};
+use assay_measure::runner::{Begin, Permission};
 use assay_model::criterion::Criterion;
 use assay_model::plan::{BUILTIN, PlanSpec, Settings, builtin};
 use assay_model::run::{RunId, RunState};
 use assay_model::target::is_url;
 use assay_model::workload::Engine;
 use assay_model::{Bytes, Nanos, Run, Sample};
-use assay_runner::{Begin, Permission};
 use assay_store::Store;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -159,13 +159,13 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let prepared = match &args.resume {
         None => {
             let (spec, targets) = spec_and_targets(args)?;
-            assay_runner::prepare(&spec, targets, &begin, &env)?
+            assay_measure::runner::prepare(&spec, targets, &begin, &env)?
         }
         Some(name) => {
             let id = resumable(&store, name)?;
             context::begun_here(&format!("run {id}"), store.machine_of_run(id)?.as_ref())?;
             let (run, samples) = (store.run(id)?, store.samples(id)?);
-            assay_runner::prepare_resume(run, &samples, begin.permission, &env)?
+            assay_measure::runner::prepare_resume(run, &samples, begin.permission, &env)?
         }
     };
     crate::sweep::said(&prepared.swept);
@@ -173,7 +173,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         introduce(&prepared);
     }
     let mut meter = Meter::new(args.quiet, prepared.estimate);
-    let finished = assay_runner::execute(prepared, &env, &mut store, &mut |event| {
+    let finished = assay_measure::runner::execute(prepared, &env, &mut store, &mut |event| {
         meter.tell(&event);
     })?;
     meter.end();
@@ -270,7 +270,7 @@ fn show(run: &Run, samples: &[Sample], args: &Args, global: &Global) -> anyhow::
 }
 
 /// Says what will be done.
-fn introduce(prepared: &assay_runner::Prepared) {
+fn introduce(prepared: &assay_measure::runner::Prepared) {
     let run = &prepared.run;
     for remark in &run.remarks {
         eprintln!("note: {remark}");

@@ -6,9 +6,9 @@ use crate::status::Status;
 use anyhow::bail;
 use assay_model::run::RunState;
 use assay_model::{Machine, RunId, SCHEMA_VERSION};
-use assay_page::table::Columns;
-use assay_page::text::{clean, left, wrap};
-use assay_page::units::{count, time};
+use assay_render::table::Columns;
+use assay_render::text::{clean, left, wrap};
+use assay_render::units::{count, time};
 use assay_store::{RunRow, Store};
 use std::collections::BTreeSet;
 

@@ -8,9 +8,9 @@ use crate::status::Status;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Judged, JudgedSample};
-use assay_page::table::table as columns;
-use assay_page::text::clean;
-use assay_page::units::{heading, value};
+use assay_render::table::table as columns;
+use assay_render::text::clean;
+use assay_render::units::{heading, value};
 
 const EXAMPLES: &str = "\
 Examples:

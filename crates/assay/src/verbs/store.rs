@@ -6,8 +6,8 @@ use crate::progress::Meter;
 use crate::status::{Status, Unreadable};
 use assay_host::is_same_file;
 use assay_model::{Nanos, SCHEMA_VERSION};
-use assay_page::text::clean;
-use assay_page::units::plural;
+use assay_render::text::clean;
+use assay_render::units::plural;
 use assay_store::{Merged, Store, merge};
 use std::path::{Path, PathBuf};
 

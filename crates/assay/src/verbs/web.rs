@@ -18,7 +18,7 @@ use assay_model::load::Http;
 use assay_model::run::{RunId, RunState};
 use assay_model::web::{Pace, Step};
 use assay_model::{Facts, Nanos, Run};
-use assay_page::text::clean;
+use assay_render::text::clean;
 use assay_report::web::{Web, json, page, terminal};
 use assay_store::{Store, StoreError};
 use assay_web::{CarryError, Event, Settings, Target, carry_out, estimate, find, record};
@@ -72,7 +72,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         })
         .collect();
     let mut facts = assay_facts::survey(&Live, &[]).about(&[]);
-    assay_engine::enter_open_changes(Ok(changed), &mut facts);
+    assay_measure::engine::enter_open_changes(Ok(changed), &mut facts);
     let what = What {
         urls: targets.iter().map(record::name).collect(),
         remarks,

@@ -20,7 +20,7 @@ pub struct Browser {
 impl Browser {
     /// None, and said so, without Chromium. `start` starts the command: in a namespace, or not.
     pub fn start(start: &dyn Fn(Command) -> Child) -> Option<Self> {
-        if assay_rigs::skip(&["chromium"], false) {
+        if assay_testing::servers::skip(&["chromium"], false) {
             return None;
         }
         let home = tempfile::tempdir().unwrap();

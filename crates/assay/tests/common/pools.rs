@@ -2,8 +2,8 @@
 
 use super::guests;
 use assay_host::Limits;
-use assay_instruments::Cancel;
 use assay_lab::{Disk, Guest, Image, Options, State, Zfs};
+use assay_loads::Cancel;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -198,13 +198,13 @@ fn free_port() -> u16 {
 
 /// A root with a shell and nothing else but these files.
 pub fn little_root(servers: &Servers, name: &str, files: &[(&str, &str)]) -> Option<PathBuf> {
-    let Some(busybox) = assay_rigs::busybox::is_static() else {
+    let Some(busybox) = assay_testing::servers::busybox::is_static() else {
         assay_testing::skipped("busybox", "a static busybox is not installed");
         return None;
     };
     let root = servers.path(name);
     std::fs::create_dir_all(&root).unwrap();
-    assay_rigs::busybox::furnish(&root, &busybox).unwrap();
+    assay_testing::servers::busybox::furnish(&root, &busybox).unwrap();
     for (path, text) in files {
         let path = root.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

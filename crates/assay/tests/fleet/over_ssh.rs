@@ -150,7 +150,7 @@ fn machines_with_each_shell_and_awk_give_the_same_findings() {
         ),
     ];
     let mut names = Vec::new();
-    for (number, pair) in assay_rigs::shells::pairs().iter().enumerate() {
+    for (number, pair) in assay_testing::servers::shells::pairs().iter().enumerate() {
         let name = format!("m{number}");
         let Some(root) = little_root(&servers, &name, &files) else {
             return;
@@ -173,8 +173,8 @@ fn machines_with_each_shell_and_awk_give_the_same_findings() {
         "broken",
         &format!("ForceCommand chroot {} /bin/dash", root.display()),
     );
-    let dash = assay_rigs::find("dash").unwrap();
-    assay_rigs::shells::copy_program(&dash, &root).unwrap();
+    let dash = assay_testing::servers::find("dash").unwrap();
+    assay_testing::servers::shells::copy_program(&dash, &root).unwrap();
     let config = servers.config();
     let home = Home::new();
     let mut args = vec!["fleet", "check", "--json", "broken"];

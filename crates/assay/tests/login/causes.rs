@@ -3,11 +3,11 @@
 
 use crate::common::Home;
 use crate::{ADDRESS, json, skipped, ssh, ssh_as};
-use assay_rigs::dns::SlowDns;
-use assay_rigs::dovecot::{Dovecot, USER};
-use assay_rigs::nginx::Nginx;
-use assay_rigs::postfix::Postfix;
-use assay_rigs::sshd::Sshd;
+use assay_testing::servers::dns::SlowDns;
+use assay_testing::servers::dovecot::{Dovecot, USER};
+use assay_testing::servers::nginx::Nginx;
+use assay_testing::servers::postfix::Postfix;
+use assay_testing::servers::sshd::Sshd;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -253,7 +253,7 @@ fn what_the_client_itself_starts_is_named() {
     script(&program, "sleep 2");
     let option = format!("KnownHostsCommand={} %H", program.display());
     assert_waits_for(&sshd, &[&option], "known-hosts-command");
-    if assay_rigs::find("busybox").is_none() {
+    if assay_testing::servers::find("busybox").is_none() {
         assay_testing::skipped("busybox", "busybox is missing");
         return;
     }

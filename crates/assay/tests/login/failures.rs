@@ -3,8 +3,8 @@
 use crate::causes::ids;
 use crate::common::Home;
 use crate::{ADDRESS, json, skipped, ssh_as};
-use assay_rigs::dns::SlowDns;
-use assay_rigs::sshd::Sshd;
+use assay_testing::servers::dns::SlowDns;
+use assay_testing::servers::sshd::Sshd;
 use serde_json::Value;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};

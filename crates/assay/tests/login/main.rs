@@ -6,10 +6,10 @@ mod causes;
 mod common;
 mod failures;
 
-use assay_rigs::dns::{ADDRESS, SlowDns};
-use assay_rigs::dovecot::{Dovecot, USER};
-use assay_rigs::nginx::Nginx;
-use assay_rigs::sshd::Sshd;
+use assay_testing::servers::dns::{ADDRESS, SlowDns};
+use assay_testing::servers::dovecot::{Dovecot, USER};
+use assay_testing::servers::nginx::Nginx;
+use assay_testing::servers::sshd::Sshd;
 use common::{Home, Ran, ended};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use std::process::Command;
 use std::time::Duration;
 
 fn skipped(programs: &[&str]) -> bool {
-    let lacking = assay_rigs::lacks(programs, true);
+    let lacking = assay_testing::servers::lacks(programs, true);
     if let Some(lacking) = &lacking {
         assay_testing::skipped(programs[0], format_args!("lacks {lacking}"));
     }

@@ -2,7 +2,7 @@
 
 use crate::common::servers::Servers;
 use crate::common::{self, Home, Ran};
-use assay_rigs::nginx::Nginx;
+use assay_testing::servers::nginx::Nginx;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

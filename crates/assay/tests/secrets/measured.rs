@@ -4,7 +4,7 @@ use super::common::pages::{SETTING, STUDY};
 use super::common::{self, Home, Ran, fio, root};
 use super::plant::Plant;
 use super::{Private, Search};
-use assay_rigs::skip;
+use assay_testing::servers::skip;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;

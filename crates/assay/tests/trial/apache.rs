@@ -2,7 +2,7 @@
 
 use super::common::Home;
 use super::{args, json, text};
-use assay_rigs::apache::Apache;
+use assay_testing::servers::apache::Apache;
 use std::fs;
 
 /// What runs is told by its workers: each of prefork is one thread.

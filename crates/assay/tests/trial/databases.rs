@@ -3,8 +3,8 @@
 
 use super::common::{Home, Ran, ended};
 use super::{SHORT, args, json, text};
-use assay_rigs::mariadb::MariaDb;
-use assay_rigs::postgres::Postgres;
+use assay_testing::servers::mariadb::MariaDb;
+use assay_testing::servers::postgres::Postgres;
 use std::fs;
 
 /// A short trial of two pairs.
@@ -22,7 +22,7 @@ fn tried(home: &Home, words: &[&str], sets: &[String], clients: &[(&str, String)
 /// A server with a table for what the load sees, and its file of settings as it is.
 fn postgres() -> Option<(Postgres, Home, Vec<u8>)> {
     let server = Postgres::kept()?;
-    if assay_rigs::skip(&["psql", "pgbench"], false) {
+    if assay_testing::servers::skip(&["psql", "pgbench"], false) {
         return None;
     }
     server.sql("postgres", "CREATE TABLE seen (value text)");

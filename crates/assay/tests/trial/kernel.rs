@@ -2,7 +2,7 @@
 
 use super::common::{Home, ran};
 use super::{SHORT, args, json, skip};
-use assay_bed::{Bed, BedError, Discipline, Rate, SERVER, Shape};
+use assay_lab::network_bed::{Bed, BedError, Discipline, Rate, SERVER, Shape};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;

@@ -2,8 +2,8 @@
 
 use super::common::Home;
 use super::{SHORT, args, json, skip, text};
-use assay_rigs::dovecot::{Dovecot, USER};
-use assay_rigs::postfix::Postfix;
+use assay_testing::servers::dovecot::{Dovecot, USER};
+use assay_testing::servers::postfix::Postfix;
 use std::fs;
 use std::path::Path;
 

@@ -16,7 +16,7 @@ mod services;
 mod slots;
 mod stopped;
 
-use assay_rigs::skip;
+use assay_testing::servers::skip;
 use common::{Home, Ran, entries, ran};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use super::common::Home;
 use super::{args, json, text};
-use assay_rigs::nginx::Nginx;
+use assay_testing::servers::nginx::Nginx;
 use std::fs;
 use std::process::Command;
 
@@ -72,7 +72,7 @@ fn lines_of_nginx_are_changed_under_load_and_come_back() {
 
 #[test]
 fn a_cache_of_sessions_is_put_in_and_taken_out_again() {
-    if assay_rigs::skip(&["nginx", "openssl"], false) {
+    if assay_testing::servers::skip(&["nginx", "openssl"], false) {
         return;
     }
     let keys = tempfile::tempdir().unwrap();

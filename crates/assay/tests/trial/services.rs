@@ -101,7 +101,7 @@ fn nginx_is_reloaded_for_each_side_and_its_file_comes_back() {
         return;
     }
     let home = Home::new();
-    let nginx = assay_rigs::nginx::Nginx::start("").unwrap();
+    let nginx = assay_testing::servers::nginx::Nginx::start("").unwrap();
     nginx.file("big.bin", 1 << 20).unwrap();
     let (config, url) = (nginx.config(), nginx.url("/big.bin"));
     let before = fs::read(&config).unwrap();
@@ -144,12 +144,12 @@ fn pam_before_sql_costs_every_login() {
         return;
     }
     let home = Home::new();
-    let dovecot = assay_rigs::dovecot::Dovecot::start().unwrap();
+    let dovecot = assay_testing::servers::dovecot::Dovecot::start().unwrap();
     let before = fs::read(dovecot.config()).unwrap();
     let (config, password) = (dovecot.config(), dovecot.password_file());
     let sets = [
         format!("config={}", text(&config)),
-        format!("user={}", assay_rigs::dovecot::USER),
+        format!("user={}", assay_testing::servers::dovecot::USER),
         format!("password_file={}", text(&password)),
         format!("validate={}", dovecot.validate().join(" ")),
         format!("reload={}", dovecot.reload().join(" ")),
@@ -179,14 +179,15 @@ fn a_slow_resolver_is_seen_in_the_time_of_a_login() {
         return;
     }
     let home = Home::new();
-    let dns = assay_rigs::dns::SlowDns::start(Some(Duration::from_millis(300))).unwrap();
-    let sshd = assay_rigs::sshd::Sshd::start(dns).unwrap();
+    let dns =
+        assay_testing::servers::dns::SlowDns::start(Some(Duration::from_millis(300))).unwrap();
+    let sshd = assay_testing::servers::sshd::Sshd::start(dns).unwrap();
     let config = sshd.config();
     let key = config.with_file_name("id");
     let words = [
         "trial".to_owned(),
         "ssh-usedns".to_owned(),
-        assay_rigs::dns::ADDRESS.to_string(),
+        assay_testing::servers::dns::ADDRESS.to_string(),
         "--set".to_owned(),
         format!("config={}", text(&config)),
         "--set".to_owned(),

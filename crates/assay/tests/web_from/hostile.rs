@@ -3,7 +3,7 @@
 use super::common::{self, Home, Ran, ran};
 use super::machines::{Machines, until};
 use super::{counts, from, json, load};
-use assay_wire::Reply;
+use assay_protocol::Reply;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// What a step of half a second needs, and no more.

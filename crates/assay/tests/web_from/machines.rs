@@ -87,7 +87,7 @@ fn way(servers: &mut Servers, name: &str, pid: u32, port: u16, more: &str) {
 impl Machines {
     pub fn new() -> Option<Self> {
         let needs = ["nginx", "ip", "unshare", "nsenter"];
-        if let Some(lacking) = assay_rigs::lacks(&needs, true) {
+        if let Some(lacking) = assay_testing::servers::lacks(&needs, true) {
             assay_testing::skipped("namespaces", format_args!("lacks {lacking}"));
             return None;
         }

@@ -4,7 +4,7 @@
 use super::knob::{AsFound, Found, Knob, Origin, Original, Reading, Work, run};
 use super::several;
 use crate::error::ChangeError;
-use assay_conf::ConfError;
+use assay_config::ConfError;
 use assay_host::{HostError, HostMut, Seen, Times};
 use assay_model::change::{ConfigKey, ConfigLanguage};
 use std::ffi::OsString;
@@ -54,7 +54,7 @@ impl InFile {
 
     fn value(&self, text: &[u8]) -> Result<Option<String>, ChangeError> {
         let one = |one: &ConfigKey| {
-            let found = assay_conf::get(self.language, text, &one.section, &one.key);
+            let found = assay_config::get(self.language, text, &one.section, &one.key);
             Ok(self.conf(found)?.map(|found| found.value))
         };
         match &self.keys {
@@ -70,8 +70,8 @@ impl InFile {
         let one = |text: &[u8], one: &ConfigKey, value: Option<&str>| {
             let ConfigKey { section, key } = one;
             self.conf(match value {
-                Some(value) => assay_conf::set(self.language, text, section, key, value),
-                None => assay_conf::remove(self.language, text, section, key),
+                Some(value) => assay_config::set(self.language, text, section, key, value),
+                None => assay_config::remove(self.language, text, section, key),
             })
         };
         let keys = match &self.keys {
@@ -85,7 +85,7 @@ impl InFile {
         let mut text = text.to_vec();
         for (key, value) in keys.iter().zip(values) {
             // What reads so already keeps its bytes.
-            let now = assay_conf::get(self.language, &text, &key.section, &key.key);
+            let now = assay_config::get(self.language, &text, &key.section, &key.key);
             if self.conf(now)?.map(|found| found.value) != value {
                 text = one(&text, key, value.as_deref())?;
             }

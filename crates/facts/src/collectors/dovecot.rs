@@ -12,7 +12,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     let Some(text) = g.read("dovecot", FILE) else {
         return;
     };
-    let included = match assay_conf::includes(ConfigLanguage::Dovecot, text.as_bytes()) {
+    let included = match assay_config::includes(ConfigLanguage::Dovecot, text.as_bytes()) {
         Ok(included) => included,
         Err(error) => {
             let key = "dovecot.auth_includes";

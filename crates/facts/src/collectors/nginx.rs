@@ -3,7 +3,7 @@
 
 use crate::gather::Gather;
 use crate::harmless::is_pattern;
-use assay_conf::effective::{Program, ScopeId};
+use assay_config::effective::{Program, ScopeId};
 use assay_model::change::ConfigLanguage;
 
 pub(crate) const FILE: &str = "/etc/nginx/nginx.conf";
@@ -47,7 +47,7 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
             _ => crate::collectors::services::nginx::kept(name, value),
         }
     };
-    assay_conf::outline(ConfigLanguage::Nginx, text, &kept)
+    assay_config::outline(ConfigLanguage::Nginx, text, &kept)
 }
 
 #[cfg(test)]

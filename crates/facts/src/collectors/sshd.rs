@@ -2,7 +2,7 @@
 //! says something wins, and so may one in an included file (sshd_config(5)).
 
 use crate::gather::Gather;
-use assay_conf::effective::{Program, ScopeId};
+use assay_config::effective::{Program, ScopeId};
 
 const FILE: &str = "/etc/ssh/sshd_config";
 

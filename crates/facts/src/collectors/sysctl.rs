@@ -2,8 +2,8 @@
 //! itself: what is in force, and where it is configured.
 
 use crate::gather::{Gather, scalar};
-use assay_conf::effective::files::OfHost;
-use assay_conf::effective::{Program, ScopeId, Trouble, effective};
+use assay_config::effective::files::OfHost;
+use assay_config::effective::{Program, ScopeId, Trouble, effective};
 use assay_model::FactKind;
 use std::path::Path;
 

@@ -306,7 +306,7 @@ pub(super) fn tables() -> String {
         ("SSH_WORD", join(ssh::keywords(false))),
         (
             "SSH_GLOBAL",
-            join(assay_conf::effective::SSHD_GLOBAL.to_vec()),
+            join(assay_config::effective::SSHD_GLOBAL.to_vec()),
         ),
         ("SSH_METHOD", join(ssh_access::METHODS.to_vec())),
         ("POSTFIX", join(postfix::names())),

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 fn awk(program: &str, input: &[u8]) -> Vec<u8> {
     let mut said: Option<(&str, Vec<u8>)> = None;
     for name in ["mawk", "gawk", "busybox", "original-awk"] {
-        if assay_rigs::skip(&[name], false) {
+        if assay_testing::servers::skip(&[name], false) {
             continue;
         }
         let ours = awk_of(name, program, input);

@@ -4,8 +4,8 @@
 
 use crate::collectors::services::ssh::SERVER;
 use crate::gather::Gather;
-use assay_conf::effective::files::OfHost;
-use assay_conf::effective::{Program, effective};
+use assay_config::effective::files::OfHost;
+use assay_config::effective::{Program, effective};
 use assay_model::{FactKind, Place};
 use base64::Engine as _;
 use std::path::Path;

@@ -7,9 +7,9 @@
 
 use crate::collectors::services::ssh::{SERVER, words_of_server};
 use crate::gather::Gather;
-use assay_conf::effective::files::OfHost;
-use assay_conf::effective::ssh_sample::{self, Accounts};
-use assay_conf::effective::{Effective, Program, effective};
+use assay_config::effective::files::OfHost;
+use assay_config::effective::ssh_sample::{self, Accounts};
+use assay_config::effective::{Effective, Program, effective};
 use assay_host::{CommandOutput, Host, Limits};
 use assay_model::{FactKind, Place};
 use std::collections::BTreeMap;
@@ -116,7 +116,7 @@ fn dump(text: &str) -> BTreeMap<&str, &str> {
 
 fn differs(
     all: &Effective,
-    connection: &assay_conf::effective::ssh_match::Connection,
+    connection: &assay_config::effective::ssh_match::Connection,
     key: &str,
     theirs: &BTreeMap<&str, &str>,
 ) -> bool {

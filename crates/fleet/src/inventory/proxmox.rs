@@ -7,7 +7,7 @@
 
 use super::Machine;
 use crate::session::{Fault, Session, SessionError, check_name};
-use assay_page::text::clean;
+use assay_render::text::clean;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

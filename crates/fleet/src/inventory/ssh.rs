@@ -1,8 +1,8 @@
 //! Names of machines in the configuration of ssh: words of `Host` lines without wildcards.
 
 use super::InventoryError;
-use assay_conf::effective::files::{Fault, OfHost};
-use assay_conf::effective::{Program, effective};
+use assay_config::effective::files::{Fault, OfHost};
+use assay_config::effective::{Program, effective};
 use assay_host::{HostError, Live};
 use std::path::{Path, PathBuf};
 

@@ -3,8 +3,8 @@
 
 use super::seeds::{text, texts};
 use crate::Target;
-use assay_conf::effective::files::{Fault, Files};
-use assay_conf::effective::{Program, effective};
+use assay_config::effective::files::{Fault, Files};
+use assay_config::effective::{Program, effective};
 use assay_dups::act::journal::Journal;
 use assay_dups::{Control, Index, Progress, ScanOptions};
 use assay_facts::Options;
@@ -12,7 +12,7 @@ use assay_host::seal::seal;
 use assay_host::{Bundle, Recorded, Root};
 use assay_model::study::StudyRun;
 use assay_model::trial::{Slot, Trial, TrialId};
-use assay_page::Style;
+use assay_render::Style;
 use assay_report::{study, trial};
 use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;

@@ -11,7 +11,7 @@ use assay_facts::{
 use assay_host::{Host as _, Limits, Recorded};
 use assay_http::answer::{Memory, Reader};
 use assay_model::secrets;
-use assay_wire::{Decoder, Reply, Request};
+use assay_protocol::{Decoder, Reply, Request};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -425,7 +425,7 @@ fn frames() -> Vec<Vec<u8>> {
     let payloads: [(u8, &[u8]); 4] = [(1, b""), (2, b"\x04\0\0\0echo"), (3, &[0; 64]), (200, b"x")];
     let frame = |(kind, payload): (u8, &[u8])| {
         let payload = payload.to_vec();
-        assay_wire::Frame {
+        assay_protocol::Frame {
             request: 7,
             kind,
             payload,

@@ -2,7 +2,7 @@
 
 use super::seeds::{text, texts};
 use crate::Target;
-use assay_bed::Trace;
+use assay_lab::network_bed::Trace;
 use assay_net::invite::Invitation;
 use assay_net::plan::Plan;
 use assay_net::record::PersonRecord;

@@ -1,12 +1,12 @@
 //! Configuration files: read, and edited so that no other byte changes.
 
 use crate::Target;
-use assay_conf::{get, includes, remove, set};
+use assay_config::{get, includes, remove, set};
 use assay_model::change::ConfigLanguage as Language;
 
 macro_rules! seeds {
     ($($name:literal),+ $(,)?) => {
-        vec![$(include_bytes!(concat!("../../../conf/fixtures/", $name)).to_vec()),+]
+        vec![$(include_bytes!(concat!("../../../config/fixtures/", $name)).to_vec()),+]
     };
 }
 

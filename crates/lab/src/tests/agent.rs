@@ -1,7 +1,7 @@
 //! The agent, run on this machine over a socket: the very bytes that go into guests.
 
 use crate::record::{SIZE, record};
-use assay_wire::{Decoder, Frame, Look, Reply, Request, Sync};
+use assay_protocol::{Decoder, Frame, Look, Reply, Request, Sync};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};

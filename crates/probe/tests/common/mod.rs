@@ -21,7 +21,7 @@ pub const SHORT_WAITS: Patience = Patience {
 };
 
 pub fn lacks(programs: &[&str]) -> bool {
-    assay_rigs::skip(programs, false)
+    assay_testing::servers::skip(programs, false)
 }
 
 /// A directory with a certificate for localhost, 127.0.0.1 and ::1.

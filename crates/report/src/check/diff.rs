@@ -3,7 +3,7 @@
 //! gone, or what it asks can no longer be read.
 
 use assay_model::finding::{Certainty, Looked, Seen, Severity};
-use assay_page::text::clean;
+use assay_render::text::clean;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,8 +2,8 @@
 
 use super::{Group, NOT_ASKED, View, found, not_asked, scope, subject, unknowns};
 use assay_model::finding::{Finding, Fix};
-use assay_page::html::page;
-use assay_page::text::clean;
+use assay_render::html::page;
+use assay_render::text::clean;
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;

@@ -3,7 +3,7 @@
 
 use super::{View, subject};
 use assay_model::finding::{Certainty, Finding};
-use assay_page::html::escape;
+use assay_render::html::escape;
 use std::fmt::Write as _;
 
 /// The document.

@@ -2,8 +2,8 @@
 
 use super::{Group, NOT_ASKED, View, found, not_asked, scope, subject, unknowns};
 use assay_model::finding::{Finding, Fix};
-use assay_page::markdown::plain;
-use assay_page::text::clean;
+use assay_render::markdown::plain;
+use assay_render::text::clean;
 use std::fmt::Write as _;
 
 /// The document.

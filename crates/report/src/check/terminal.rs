@@ -6,8 +6,8 @@ use super::{
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use assay_model::finding::{Accepted, Finding, Fix, Severity};
 use assay_model::{Place, Span};
-use assay_page::Style;
-use assay_page::text::{clean, wrap};
+use assay_render::Style;
+use assay_render::text::{clean, wrap};
 use std::fmt::Write as _;
 
 /// Lines are hard to read when they are longer.

@@ -1,7 +1,7 @@
 use super::*;
 use assay_model::finding::{Accepted, Looked, Remedy};
 use assay_model::{FactKind, Span, Subject};
-use assay_page::Style;
+use assay_render::Style;
 
 const EVIL: &str = "<b>\u{1b}[31m|`\"&\u{202e}\n";
 

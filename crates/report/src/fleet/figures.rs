@@ -3,9 +3,9 @@
 use super::words;
 use assay_model::drift::{Change, FigureChange};
 use assay_model::result;
-use assay_page::Style;
-use assay_page::text::clean;
-use assay_page::units::{plural, time};
+use assay_render::Style;
+use assay_render::text::clean;
+use assay_render::units::{plural, time};
 use std::fmt::Write as _;
 
 /// Causes in one list; the rest is counted.

@@ -5,10 +5,10 @@ use crate::terminal::plain_change;
 use assay_model::criterion::{Direction, Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Change, Judged, RunComparison, WorkloadResult};
-use assay_page::html::{Chart, Table};
-use assay_page::svg::{heat, intervals};
-use assay_page::text::clean;
-use assay_page::units::{NONE, heading, latency, range, ratio, value, value_and_unit};
+use assay_render::html::{Chart, Table};
+use assay_render::svg::{heat, intervals};
+use assay_render::text::clean;
+use assay_render::units::{NONE, heading, latency, range, ratio, value, value_and_unit};
 use serde::Serialize;
 
 /// Panels of one kind that a page shows at most; the tables of figures have all workloads.
@@ -82,7 +82,7 @@ fn heat_map(
     quantity: Quantity,
     name: &str,
     id: &str,
-    scale: &assay_page::svg::scale::Scale,
+    scale: &assay_render::svg::scale::Scale,
 ) -> Chart {
     let rows: Vec<String> = grid
         .block_sizes

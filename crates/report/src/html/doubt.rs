@@ -1,7 +1,7 @@
 //! A doubt on a page.
 
 use assay_model::Doubt;
-use assay_page::text::clean;
+use assay_render::text::clean;
 use serde::Serialize;
 
 /// What `doubts` of `parts.html` shows.

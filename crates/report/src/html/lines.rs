@@ -4,10 +4,10 @@ use super::charts::{MOST_PANELS, rate_tick};
 use crate::grid::Grid;
 use assay_model::criterion::Quantity;
 use assay_model::result::WorkloadResult;
-use assay_page::html::{Chart, Table};
-use assay_page::svg::{curves, rates};
-use assay_page::text::clean;
-use assay_page::units::{NONE, latency, value};
+use assay_render::html::{Chart, Table};
+use assay_render::svg::{curves, rates};
+use assay_render::text::clean;
+use assay_render::units::{NONE, latency, value};
 
 /// Curves in one panel when they are no grid.
 const MOST_CURVES: usize = 6;

@@ -8,9 +8,9 @@ use super::{Net, grade, mbit, ms, percent};
 use crate::plan::{Line, Part, Section, sheet_of};
 use assay_net::role::{Role, Workload};
 use assay_net::verdict::{PersonVerdict, RoleVerdict, Second};
-use assay_page::svg::draw::{Anchor, Svg, shorten};
-use assay_page::text::clean;
-use assay_page::units::NONE;
+use assay_render::svg::draw::{Anchor, Svg, shorten};
+use assay_render::text::clean;
+use assay_render::units::NONE;
 use jiff::tz::TimeZone;
 
 /// One self-contained page.

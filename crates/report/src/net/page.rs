@@ -5,8 +5,8 @@ use super::{HEAD, Net, cells, grade, mbit, ms, percent, sentences};
 use crate::plan::{Line, Part, Section, sheet_of};
 use assay_net::role::{Role, Workload};
 use assay_net::verdict::{Grade, RoleVerdict, Second};
-use assay_page::svg::draw::{Anchor, Svg, shorten};
-use assay_page::text::clean;
+use assay_render::svg::draw::{Anchor, Svg, shorten};
+use assay_render::text::clean;
 
 /// One self-contained page.
 #[must_use]

@@ -6,10 +6,10 @@ use super::{Net, fitted, mbit};
 use crate::plan::{Line, Section};
 use assay_net::air::{Air, AirVerdict, WEAK};
 use assay_net::cause::Cause;
-use assay_page::style::Style;
-use assay_page::svg::draw::{Anchor, Svg, shorten};
-use assay_page::text::clean;
-use assay_page::units::{NONE, latency};
+use assay_render::style::Style;
+use assay_render::svg::draw::{Anchor, Svg, shorten};
+use assay_render::text::clean;
+use assay_render::units::{NONE, latency};
 use assay_wifi::channel::{Band, Channel};
 
 /// dBm as people write it.

@@ -8,10 +8,10 @@ use assay_model::SCHEMA_VERSION;
 use assay_model::result::Interval;
 use assay_model::trial::{Judgement, Side, Verdict};
 use assay_net::trial::{PersonOutcome, Trial};
-use assay_page::style::Style;
-use assay_page::table::table;
-use assay_page::text::clean;
-use assay_page::units::{NONE, plural};
+use assay_render::style::Style;
+use assay_render::table::table;
+use assay_render::text::clean;
+use assay_render::units::{NONE, plural};
 
 /// One JSON object: what it means, and the raw runs.
 #[must_use]

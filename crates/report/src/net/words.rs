@@ -7,8 +7,8 @@ use assay_net::player::Played;
 use assay_net::role::{Role, Workload};
 use assay_net::verdict::{Grade, PersonVerdict, RoleVerdict};
 use assay_net::wire::{ClientSeen, Status};
-use assay_page::text::clean;
-use assay_page::units::{latency, plural};
+use assay_render::text::clean;
+use assay_render::units::{latency, plural};
 
 /// At least this share over the goal, and it was hopeless rather than now and then.
 const HOPELESS: f64 = 0.8;
@@ -300,7 +300,7 @@ pub fn clients(clients: &[ClientSeen]) -> String {
     match rows.is_empty() {
         true => "No client is there.\n".to_owned(),
         false => {
-            assay_page::table::table(0, "lllr", &["client", "address", "what", "heard"], &rows)
+            assay_render::table::table(0, "lllr", &["client", "address", "what", "heard"], &rows)
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::sheet::{Line, Part, Section};
 use assay_model::size::Convention::{Binary, Decimal};
-use assay_page::units::{probability, share};
 use assay_planner::cache::{CacheAnswer, CacheQuestion};
 use assay_planner::capacity::Bill;
 use assay_planner::distribute::{Distribution, Rules};
 use assay_planner::durability::Estimate;
+use assay_render::units::{probability, share};
 
 fn part(colour: &'static str, amount: f64, says: String) -> Part {
     Part {

@@ -2,8 +2,8 @@
 
 use super::{capacity as drawn, growth as grows, terminal};
 use assay_model::size::Convention::Binary;
-use assay_page::text::{indented, named};
 use assay_planner::capacity::{Answer, Forecast, Trend};
+use assay_render::text::{indented, named};
 use jiff::Timestamp;
 use std::fmt::Write as _;
 

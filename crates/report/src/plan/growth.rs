@@ -2,8 +2,8 @@
 
 use super::sheet::{Line, Section};
 use assay_model::size::Convention::Binary;
-use assay_page::svg::draw::{Anchor, Svg};
 use assay_planner::capacity::{Forecast, Trend};
+use assay_render::svg::draw::{Anchor, Svg};
 
 /// A day in seconds.
 const DAY: f64 = 86_400.0;

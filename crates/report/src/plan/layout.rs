@@ -4,11 +4,11 @@ pub mod words;
 
 use super::{STYLE, contents, name, rows};
 use assay_model::size::Convention::{Binary, Decimal};
-use assay_page::html::{Table, page};
-use assay_page::svg::draw::{Anchor, Svg};
-use assay_page::text::clean;
-use assay_page::units::{NONE, count, duration, probability};
 use assay_planner::layout::{Growth, Plan, Segment};
+use assay_render::html::{Table, page};
+use assay_render::svg::draw::{Anchor, Svg};
+use assay_render::text::clean;
+use assay_render::units::{NONE, count, duration, probability};
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;

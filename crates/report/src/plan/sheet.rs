@@ -1,9 +1,9 @@
 //! Bars of any kind, drawn as SVG and as text from the same figures.
 
 use super::STYLE;
-use assay_page::html::page;
-use assay_page::svg::draw::{Anchor, Svg, shorten};
-use assay_page::text::{clean, left, width};
+use assay_render::html::page;
+use assay_render::svg::draw::{Anchor, Svg, shorten};
+use assay_render::text::{clean, left, width};
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;

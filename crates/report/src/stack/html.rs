@@ -3,9 +3,9 @@
 use super::View;
 use super::rows::rows;
 use super::words::{from, heading, marks, settings, settings_text, title, unknown};
-use assay_page::html::page;
-use assay_page::svg::stack::{Item, stack};
-use assay_page::text::clean;
+use assay_render::html::page;
+use assay_render::svg::stack::{Item, stack};
+use assay_render::text::clean;
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;

@@ -3,7 +3,7 @@
 use super::View;
 use super::rows::rows;
 use super::words::{from, heading, marks, settings_text, title, unknown};
-use assay_page::markdown::plain;
+use assay_render::markdown::plain;
 
 /// A table of the layers, in which a branch is marked by how far it is indented; then remarks and
 /// what is not known.

@@ -3,8 +3,8 @@
 use super::View;
 use super::rows::rows;
 use super::words::{from, heading, marks, settings_text, title, unknown};
-use assay_page::Style;
-use assay_page::text::{clean, left, width, wrap};
+use assay_render::Style;
+use assay_render::text::{clean, left, width, wrap};
 
 /// The left column is not wider than this part of the terminal.
 const LEFT: usize = 2;

@@ -2,8 +2,8 @@
 
 use super::{View, html, json, markdown, terminal};
 use assay_model::stack::{Hint, Layer, LayerKind, Stack};
-use assay_page::Style;
-use assay_page::text::width;
+use assay_render::Style;
+use assay_render::text::width;
 use proptest::prelude::*;
 
 fn layer(kind: LayerKind, name: &str, settings: &[(&str, &str)], below: &[usize]) -> Layer {

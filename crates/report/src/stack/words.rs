@@ -2,7 +2,7 @@
 
 use super::View;
 use assay_model::stack::{Hint, Layer};
-use assay_page::text::clean;
+use assay_render::text::clean;
 
 /// Who says so, and where more is said.
 pub(super) fn from(hint: &Hint) -> String {

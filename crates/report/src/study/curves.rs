@@ -2,8 +2,8 @@
 
 use super::{View, words};
 use assay_model::study::{Cell, Configuration, Figure, Study};
-use assay_page::text::clean;
-use assay_page::units::NONE;
+use assay_render::text::clean;
+use assay_render::units::NONE;
 
 /// A curve with its points in the order of the study.
 pub(super) struct Curve<'a> {

@@ -6,10 +6,10 @@ use super::curves::{self, cell};
 use super::{View, words};
 use crate::html::charts::rate_tick;
 use assay_model::study::{Cell, Figure, JudgedConclusion, Support};
-use assay_page::html::{Chart, Table, page};
-use assay_page::svg::intervals;
-use assay_page::text::clean;
-use assay_page::units::{NONE, count, time};
+use assay_render::html::{Chart, Table, page};
+use assay_render::svg::intervals;
+use assay_render::text::clean;
+use assay_render::units::{NONE, count, time};
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
@@ -69,7 +69,7 @@ fn conclusion(view: &View<'_>, one: &JudgedConclusion) -> ConclusionView {
 fn tick(unit: &str, value: f64) -> String {
     match unit {
         "B/s" => small(value / 1e6),
-        "ns" => assay_page::units::latency(value)
+        "ns" => assay_render::units::latency(value)
             .replace(".00 ", " ")
             .replace(".0 ", " "),
         "B" => words::value(unit, value),

@@ -2,9 +2,9 @@
 
 use super::{View, words};
 use assay_model::study::{Study, Support};
-use assay_page::Style;
-use assay_page::text::{clean, left};
-use assay_page::units::{count, time};
+use assay_render::Style;
+use assay_render::text::{clean, left};
+use assay_render::units::{count, time};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};

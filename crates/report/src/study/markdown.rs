@@ -2,8 +2,8 @@
 
 use super::{View, curves, words};
 use crate::markdown::sentence;
-use assay_page::markdown::{plain, table};
-use assay_page::units::{NONE, time};
+use assay_render::markdown::{plain, table};
+use assay_render::units::{NONE, time};
 
 /// GitHub-flavoured Markdown: conclusions, figures, what was not tried, the machine.
 #[must_use]

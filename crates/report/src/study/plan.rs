@@ -3,9 +3,9 @@
 use super::words;
 use assay_model::Nanos;
 use assay_model::study::{Form, Study};
-use assay_page::Style;
-use assay_page::text::clean;
-use assay_page::units::count;
+use assay_render::Style;
+use assay_render::text::clean;
+use assay_render::units::count;
 
 /// What is known before a study begins.
 pub struct Before<'a> {

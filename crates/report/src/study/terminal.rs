@@ -3,9 +3,9 @@
 use super::curves::{self, Curve, label};
 use super::{View, words};
 use assay_model::study::{Cell, Configuration, Figure, JudgedConclusion, Ranking, Support};
-use assay_page::Style;
-use assay_page::text::{clean, left, right, width};
-use assay_page::units::time;
+use assay_render::Style;
+use assay_render::text::{clean, left, right, width};
+use assay_render::units::time;
 
 /// The whole study.
 #[must_use]
@@ -121,7 +121,7 @@ fn ranked(out: &mut String, view: &View<'_>, ranking: &Ranking, style: Style) {
     };
     out.push('\n');
     let title = clean(&format!("Ranked by {}", figure.title()));
-    for line in assay_page::text::wrap(&title, style.columns()) {
+    for line in assay_render::text::wrap(&title, style.columns()) {
         out.push_str(&format!("{}\n", style.bold(&line)));
     }
     let rows: Vec<Vec<String>> = words::places(study, figure, ranking)
@@ -135,7 +135,7 @@ fn ranked(out: &mut String, view: &View<'_>, ranking: &Ranking, style: Style) {
             row.cells
         })
         .collect();
-    out.push_str(&assay_page::table::table(
+    out.push_str(&assay_render::table::table(
         2,
         "rlrlr",
         &["", "", "here", "", "published"],
@@ -171,7 +171,7 @@ fn drawn(out: &mut String, view: &View<'_>, curve: &Curve<'_>, style: Style) {
     for from in (0..curve.points.len()).step_by(room.max(1)) {
         let until = (from + room.max(1)).min(curve.points.len());
         out.push('\n');
-        for line in assay_page::text::wrap(&curve.title(&unit), style.columns()) {
+        for line in assay_render::text::wrap(&curve.title(&unit), style.columns()) {
             out.push_str(&format!("{}\n", style.bold(&line)));
         }
         let line = |name_of: &str, cells: &[String]| {
@@ -208,7 +208,7 @@ fn figures(out: &mut String, view: &View<'_>, style: Style) {
     for figures in curves::single(study).chunks(room) {
         let titles: Vec<Vec<String>> = figures
             .iter()
-            .map(|figure| assay_page::text::wrap(&clean(figure.title()), COLUMN - 2))
+            .map(|figure| assay_render::text::wrap(&clean(figure.title()), COLUMN - 2))
             .collect();
         out.push('\n');
         for line in 0..titles.iter().map(Vec::len).max().unwrap_or(0) {

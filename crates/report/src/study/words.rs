@@ -6,7 +6,7 @@ use assay_model::study::{
     Bound, Claim, Configuration, Figure, JudgedClaim, NotTried, Published, Ranking, Study, Support,
 };
 use assay_model::units::{mb_per_s, significant};
-use assay_page::units::{NONE, latency, percent, plus_minus};
+use assay_render::units::{NONE, latency, percent, plus_minus};
 
 /// A value with its unit.
 pub(super) fn value(unit: &str, value: f64) -> String {
@@ -226,7 +226,7 @@ pub(super) fn doubts(cells: &[&assay_model::study::Cell]) -> Vec<(String, String
             doubt.clone(),
             format!(
                 "{}: {}",
-                assay_page::units::count(times as usize, "observation"),
+                assay_render::units::count(times as usize, "observation"),
                 names.join(", ")
             ),
         )
@@ -248,7 +248,7 @@ pub(super) fn rounds(run: &assay_model::study::StudyRun) -> String {
         "full" => &run.study.forms.full,
         _ => &run.study.forms.quick,
     };
-    assay_page::units::count(form.rounds as usize, "round")
+    assay_render::units::count(form.rounds as usize, "round")
 }
 
 /// What is to be said about a published figure.

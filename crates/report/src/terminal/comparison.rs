@@ -3,9 +3,9 @@
 use super::section;
 use assay_model::criterion::{Direction, Quantity};
 use assay_model::result::{Change, ComparisonRow, RunComparison};
-use assay_page::Style;
-use assay_page::text::{clean, left, right, width};
-use assay_page::units::{heading, ratio, value};
+use assay_render::Style;
+use assay_render::text::{clean, left, right, width};
+use assay_render::units::{heading, ratio, value};
 
 /// The quantities that a person looks at; the JSON document has all of them.
 const SHOWN: [Quantity; 5] = [

@@ -4,8 +4,8 @@ use super::{section, share, some_names, tinted};
 use assay_model::Doubt;
 use assay_model::doubt::{Severity, Validity};
 use assay_model::result::Judged;
-use assay_page::Style;
-use assay_page::text::clean;
+use assay_render::Style;
+use assay_render::text::clean;
 
 /// A doubt and the results that carry it.
 pub(crate) struct Carried<'a> {
@@ -74,7 +74,7 @@ pub fn doubts(judged: &Judged, style: Style) -> String {
             validity,
             &format!("{} ({word})", clean(&one.doubt.code)),
         );
-        let samples = assay_page::units::count(one.samples as usize, "sample");
+        let samples = assay_render::units::count(one.samples as usize, "sample");
         out.push_str(&format!("  {title}\n"));
         style.paragraph(&mut out, "    seen", 12, &clean(&one.doubt.evidence));
         style.paragraph(&mut out, "    instead", 12, &clean(&one.doubt.remedy));

@@ -5,9 +5,9 @@ use crate::grid::Grid;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::WorkloadResult;
-use assay_page::Style;
-use assay_page::text::{left, right, width};
-use assay_page::units::{NONE, value};
+use assay_render::Style;
+use assay_render::text::{left, right, width};
+use assay_render::units::{NONE, value};
 
 fn cell(result: Option<&WorkloadResult>, quantity: Quantity, marks: usize) -> String {
     let Some(result) = result else {

@@ -4,9 +4,9 @@ use super::{section, share, some_names};
 use assay_model::Run;
 use assay_model::doubt::Validity;
 use assay_model::result::{CriterionResult, Judged, LimitKind, Steadiness, WorkloadResult};
-use assay_page::Style;
-use assay_page::text::{clean, left, width};
-use assay_page::units::{range, value_and_unit};
+use assay_render::Style;
+use assay_render::text::{clean, left, width};
+use assay_render::units::{range, value_and_unit};
 
 /// A kind of limit in words.
 pub(crate) fn limit_name(kind: LimitKind) -> &'static str {

@@ -4,9 +4,9 @@ use super::{mark, tinted};
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Figures, Judged, WorkloadResult};
-use assay_page::Style;
-use assay_page::text::{clean, left, right, width};
-use assay_page::units::{NONE, plus_minus, value};
+use assay_render::Style;
+use assay_render::text::{clean, left, right, width};
+use assay_render::units::{NONE, plus_minus, value};
 
 const QUANTITIES: [Quantity; 5] = [
     Quantity::Iops,

@@ -2,7 +2,7 @@
 
 use assay_model::Change;
 use assay_model::change::{Arm, ImageArm, Setting};
-use assay_page::text::clean;
+use assay_render::text::clean;
 use std::collections::BTreeMap;
 
 /// A change for people.

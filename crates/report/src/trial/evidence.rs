@@ -7,8 +7,8 @@ use assay_model::criterion::Metric;
 use assay_model::result::{Interval, JudgedSample};
 use assay_model::trial::{FigureJudgement, GuardJudgement, PairOutcome, Side, Slot};
 use assay_model::{Doubt, Load};
-use assay_page::text::clean;
-use assay_page::units::{NONE, latency};
+use assay_render::text::clean;
+use assay_render::units::{NONE, latency};
 use std::collections::BTreeMap;
 
 /// A median over the measured pairs with an interval that assumes nothing of the noise's shape.
@@ -362,7 +362,7 @@ pub(crate) fn range(metric: Metric, interval: Interval) -> String {
 pub(crate) fn cell(metric: Metric, value: f64) -> String {
     match metric.quantity.is_latency() {
         true => latency(value),
-        false => assay_page::units::value(metric.quantity, value),
+        false => assay_render::units::value(metric.quantity, value),
     }
 }
 

@@ -3,9 +3,9 @@
 use super::View;
 use super::words::{ends, headline, short_metric, signed, span};
 use assay_model::trial::{Kept, TrialState};
-use assay_page::Style;
-use assay_page::text::{clean, left, right, width};
-use assay_page::units::{NONE, time};
+use assay_render::Style;
+use assay_render::text::{clean, left, right, width};
+use assay_render::units::{NONE, time};
 
 /// A list for `assay trial --list`, as given.
 #[must_use]

@@ -4,9 +4,9 @@ use super::evidence::{GuardState, cell};
 use super::words::{brief, ends, metric, short_metric};
 use assay_model::Nanos;
 use assay_model::trial::{Judgement, PairOutcome, Side, TrialPlan, Verdict};
-use assay_page::Style;
-use assay_page::text::{clean, left, right, wrap};
-use assay_page::units::NONE;
+use assay_render::Style;
+use assay_render::text::{clean, left, right, wrap};
+use assay_render::units::NONE;
 
 /// A pair that was just measured.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use super::evidence::{self, row_change};
 use super::terminal::{became, carried, environment, proofs, side, subject, with_interval};
 use super::words::{headline, sentence, short_metric};
 use crate::markdown::sentence as stopped;
-use assay_page::markdown::{plain, table};
+use assay_render::markdown::{plain, table};
 
 /// GitHub-flavoured Markdown: the verdict, what was tested, figures, guardrails, doubts, machine.
 #[must_use]

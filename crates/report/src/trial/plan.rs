@@ -6,9 +6,9 @@ use crate::terminal::section;
 use assay_model::Nanos;
 use assay_model::advice::{RiskLevel, SafetyRule};
 use assay_model::trial::TrialPlan;
-use assay_page::Style;
-use assay_page::text::{clean, wrap};
-use assay_page::units::count;
+use assay_render::Style;
+use assay_render::text::{clean, wrap};
+use assay_render::units::count;
 
 /// What is known before the first pair, each line ready to be read.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,9 +9,9 @@ use assay_model::Nanos;
 use assay_model::advice::RiskLevel;
 use assay_model::change::Change;
 use assay_model::trial::{Kept, Side, Trial, TrialState, Verdict};
-use assay_page::Style;
-use assay_page::text::{clean, left, right, width, wrap};
-use assay_page::units::{NONE, count, time};
+use assay_render::Style;
+use assay_render::text::{clean, left, right, width, wrap};
+use assay_render::units::{NONE, count, time};
 
 /// The verdict first, then what it rests on.
 #[must_use]

@@ -6,8 +6,8 @@ use assay_model::Load;
 use assay_model::criterion::{Direction, Metric, Quantity};
 use assay_model::result::Interval;
 use assay_model::trial::{GuardJudgement, Judgement, TrialPlan, Verdict};
-use assay_page::text::clean;
-use assay_page::units::{NONE, count, percent};
+use assay_render::text::clean;
+use assay_render::units::{NONE, count, percent};
 
 /// `I/Os`, `requests`, `logins`, `runs`; `reads`, `writes`, `flushes` where the metric says so.
 fn operations(load: &Load, direction: Direction) -> String {

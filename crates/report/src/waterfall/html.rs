@@ -8,10 +8,10 @@ use crate::subject;
 use crate::terminal::carried;
 use assay_model::criterion::Quantity;
 use assay_model::ladder::Waterfall;
-use assay_page::html::{Chart, Table, page};
-use assay_page::svg::waterfall::{Row, Shape, Waterfall as Drawing, draw};
-use assay_page::text::clean;
-use assay_page::units::{NONE, latency, value};
+use assay_render::html::{Chart, Table, page};
+use assay_render::svg::waterfall::{Row, Shape, Waterfall as Drawing, draw};
+use assay_render::text::clean;
+use assay_render::units::{NONE, latency, value};
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
@@ -181,7 +181,7 @@ fn table(view: &View, fall: &Waterfall) -> Table {
             step.map_or(String::new(), |step| factor(step.ratio)),
             step.and_then(|step| step.share)
                 .map_or(String::new(), |share| {
-                    format!("{} %", assay_page::units::percent(share * 100.0))
+                    format!("{} %", assay_render::units::percent(share * 100.0))
                 }),
             level
                 .and_then(|level| level.iops)
@@ -200,7 +200,7 @@ fn table(view: &View, fall: &Waterfall) -> Table {
 
 fn doubts(view: &View) -> Vec<DoubtView> {
     let doubt = |one: crate::terminal::Carried<'_>| {
-        let samples = assay_page::units::count(one.samples as usize, "sample");
+        let samples = assay_render::units::count(one.samples as usize, "sample");
         let workloads = crate::terminal::some_names(&one.workloads, 6);
         DoubtView::new(one.doubt, format!("{samples}: {workloads}"))
     };

@@ -4,8 +4,8 @@ use super::words::{READING, added, factor, first, not_told, reconciled, together
 use super::{View, lines};
 use crate::markdown::doubts;
 use crate::subject;
-use assay_page::markdown::plain;
-use assay_page::units::{NONE, latency};
+use assay_render::markdown::plain;
+use assay_render::units::{NONE, latency};
 
 /// GitHub-flavoured Markdown: a table for each workload, and what it says.
 #[must_use]

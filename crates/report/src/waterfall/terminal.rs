@@ -6,9 +6,9 @@ use crate::subject;
 use crate::terminal::{doubts, section};
 use assay_model::criterion::Quantity;
 use assay_model::ladder::Waterfall;
-use assay_page::Style;
-use assay_page::text::{clean, left, right, width, wrap};
-use assay_page::units::{NONE, latency, value};
+use assay_render::Style;
+use assay_render::text::{clean, left, right, width, wrap};
+use assay_render::units::{NONE, latency, value};
 
 /// Columns that a bar has at least; below that, figures stand on a line of their own.
 const LEAST_BAR: usize = 12;

@@ -3,8 +3,8 @@
 use super::View;
 use assay_model::ladder::{Rung, Step, Waterfall, Whole};
 use assay_model::result::{Estimate, Interval};
-use assay_page::text::clean;
-use assay_page::units::{NONE, latency, percent, ratio};
+use assay_render::text::clean;
+use assay_render::units::{NONE, latency, percent, ratio};
 
 /// A difference of times with its sign: `+12.3 µs`, `−40 ns`.
 pub(crate) fn signed(nanos: f64) -> String {

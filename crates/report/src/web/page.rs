@@ -5,8 +5,8 @@ use crate::plan::{Line, Part, Section, sheet_of};
 use assay_model::units::significant;
 use assay_model::web::Pace;
 use assay_model::web::result::{Percentiles, RankedBy, StepResult};
-use assay_page::svg::curves;
-use assay_page::text::clean;
+use assay_render::svg::curves;
+use assay_render::text::clean;
 
 /// Points of a curve; more cannot be seen.
 const POINTS: usize = 200;

@@ -6,9 +6,9 @@
 //! that a command prints. The form says for how long it is done again and again (`time = "1s"`).
 
 use crate::{Bench, Outline, Place, StudyError, observed, settings};
-use assay_engine::{Slot, Tools};
 use assay_host::Limits;
-use assay_instruments::counters::Sources;
+use assay_loads::counters::Sources;
+use assay_measure::engine::{Slot, Tools};
 use assay_model::sample::{Operations, Outcome};
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use assay_model::{Bytes, Load, Nanos};
@@ -103,7 +103,7 @@ impl<'a> Commands<'a> {
             limit: Nanos::from(LIMIT),
             size: Bytes(0),
             seed: self.place.seed,
-            place: &assay_engine::Place::Itself,
+            place: &assay_measure::engine::Place::Itself,
             sources: &Sources::find(env.host, &[]),
             target: "",
             round: 0,

@@ -9,8 +9,8 @@
 
 use crate::fio::{Jobs, Work};
 use crate::{Bench, Outline, Place, StudyError, guest, settings};
-use assay_arms::Mounted;
 use assay_changes::OwnDirectory;
+use assay_changes::side_by_side::Mounted;
 use assay_host::held::{Access, Held};
 use assay_lab::{Disk, Guest};
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
@@ -146,13 +146,14 @@ impl<'a> GuestDisks<'a> {
             return Ok(mounted.dir());
         }
         (self.place.say)(&format!("making {on}"));
-        let place = assay_arms::Place {
+        let place = assay_changes::side_by_side::Place {
             dir: base.to_owned(),
             name: on.to_owned(),
             size: Bytes(self.length.size.0.saturating_mul(many as u64)),
         };
         let (env, session) = (&self.place.env, self.place.session);
-        let mounted = assay_arms::mount(env.host, session, on, &place, env.cancel)?;
+        let mounted =
+            assay_changes::side_by_side::mount(env.host, session, on, &place, env.cancel)?;
         let dir = mounted.dir();
         self.mounts.insert(on.to_owned(), mounted);
         Ok(dir)
@@ -324,6 +325,6 @@ fn lay_out(path: &Path, size: Bytes, place: &Place<'_>) -> Result<(), StudyError
         .open(path)
         .map_err(StudyError::io(path))?;
     let held = Held::open(path, Access::ReadWrite)?;
-    assay_instruments::layout::fill(&held, size, place.seed, place.env.cancel, &mut |_, _| {})
+    assay_loads::layout::fill(&held, size, place.seed, place.env.cancel, &mut |_, _| {})
         .map_err(|error| StudyError::measure(path.to_string_lossy(), error))
 }

@@ -167,7 +167,7 @@ impl<'a> Points<'a> {
         (self.place.say)("writing the file");
         let (size, seed) = (self.length.size, self.place.seed);
         let held = Held::open(&self.file, Access::ReadWrite)?;
-        assay_instruments::layout::fill(&held, size, seed, self.place.env.cancel, &mut |_, _| {})
+        assay_loads::layout::fill(&held, size, seed, self.place.env.cancel, &mut |_, _| {})
             .map_err(|error| StudyError::measure(self.file.to_string_lossy(), error))
     }
 

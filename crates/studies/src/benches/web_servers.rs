@@ -17,9 +17,9 @@ mod ground;
 mod server;
 
 use crate::{Bench, Outline, Place, StudyError, settings};
-use assay_engine::{Meter, Slot, Tools};
 use assay_host::Limits;
-use assay_instruments::counters::Sources;
+use assay_loads::counters::Sources;
+use assay_measure::engine::{Meter, Slot, Tools};
 use assay_model::doubt::Validity;
 use assay_model::load::Http;
 use assay_model::sample::Outcome;
@@ -267,7 +267,7 @@ impl<'a> WebServers<'a> {
             size: Bytes(0),
             // Which files are asked for, in which order.
             seed: self.place.seed ^ (u64::from(round) << 32) ^ u64::from(connections),
-            place: &assay_engine::Place::Itself,
+            place: &assay_measure::engine::Place::Itself,
             sources: &Sources::find(self.place.env.host, &[]),
             target: "",
             round,

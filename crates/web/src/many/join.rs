@@ -4,7 +4,7 @@ use super::{Generator, Joint, Line, Many, Order, Reached, Word};
 use crate::server::Server;
 use crate::step::{Manner, Shape};
 use assay_model::web::{Measured, Pace, Part, Step};
-use assay_page::text::clean;
+use assay_render::text::clean;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

@@ -2,8 +2,8 @@
 
 use super::{Entry, colour, standing};
 use assay_advice::Applicability;
-use assay_page::Style;
-use assay_page::text::{clean, left, width, wrap};
+use assay_render::Style;
+use assay_render::text::{clean, left, width, wrap};
 use std::fmt::Write as _;
 
 /// Widest id that the rest is lined up behind.

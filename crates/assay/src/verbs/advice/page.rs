@@ -4,9 +4,9 @@ use super::{Entry, colour, standing};
 use assay_advice::{Applicability, Evidence, aim};
 use assay_model::Bytes;
 use assay_model::advice::{Advice, RiskLevel, TargetKind};
-use assay_page::Style;
-use assay_page::text::{clean, left, width, wrap};
 use assay_pool::Pooled;
+use assay_render::Style;
+use assay_render::text::{clean, left, width, wrap};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -6,15 +6,15 @@ use crate::status::Status;
 use crate::verbs::trial::told;
 use anyhow::Context as _;
 use assay_advice::Catalogue;
-use assay_changes::{Foreign, Journal, Kept, Outcome, Session};
-use assay_fixes::{
+use assay_changes::fixes::{
     Confirmation, Done, OutsideUndo, Plan, StandBy, Unconfirmed, Wish, carry_out, document, plan,
     shown,
 };
+use assay_changes::{Foreign, Journal, Kept, Outcome, Session};
 use assay_host::Live;
-use assay_instruments::Cancel;
+use assay_loads::Cancel;
 use assay_model::{Nanos, SCHEMA_VERSION};
-use assay_page::text::clean;
+use assay_render::text::clean;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
@@ -84,8 +84,8 @@ fn mend(
     let page = catalogue.get(id)?;
     let pages = catalogue.all();
     let plan = match plan(&Live, &pages, page) {
-        Err(error @ assay_fixes::FixError::NotFound { .. }) => {
-            let nothing = assay_fixes::nothing(id);
+        Err(error @ assay_changes::fixes::FixError::NotFound { .. }) => {
+            let nothing = assay_changes::fixes::nothing(id);
             print(&match args.forms.json {
                 true => format!("{nothing:#}\n"),
                 false => format!("{error}\n"),
@@ -152,7 +152,7 @@ fn carry(
         .iter()
         .map(|file| file.real.to_string_lossy().into_owned())
         .collect();
-    let label = assay_fixes::label(&plan.rule);
+    let label = assay_changes::fixes::label(&plan.rule);
     let outside = |session: &Session| {
         let what = Unconfirmed {
             session: session.uid(),
@@ -373,7 +373,7 @@ fn take_back(which: &str, args: &super::Args) -> anyhow::Result<Status> {
 /// By number, or the beginning of one, or the rule, of which the newest is meant; the newest without. More
 /// than one where several numbers begin so.
 fn chosen<'a>(kept: &'a [Kept], which: &str) -> Vec<&'a Kept> {
-    let label = assay_fixes::label(which);
+    let label = assay_changes::fixes::label(which);
     let of = |wanted: &dyn Fn(&&Kept) -> bool| -> Vec<&'a Kept> {
         kept.iter().filter(|one| wanted(one)).collect()
     };

@@ -8,7 +8,7 @@ use crate::status::{Status, Unreadable};
 use crate::verbs::advice::{self, Own};
 use assay_advice::{Catalogue, findings};
 use assay_model::advice::Advice;
-use assay_page::text::clean;
+use assay_render::text::clean;
 use assay_report::wifi as report;
 use assay_wifi::address::mask;
 use assay_wifi::registry::Registry;

@@ -3,9 +3,9 @@
 use crate::context;
 use crate::sweep;
 use assay_changes::Journal;
+use assay_fleet::remote::guard::{Guard, watch};
+use assay_fleet::remote::serve::{Here, serve as serve_line};
 use assay_host::{Host as _, Live};
-use assay_remote::guard::{Guard, watch};
-use assay_remote::serve::{Here, serve as serve_line};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::Path;
 use std::process::Command;

@@ -97,7 +97,7 @@ fn all() -> Vec<Form> {
         (
             "check-fix",
             "assay check --fix ID --json",
-            form::<assay_fixes::Document<'_>>(),
+            form::<assay_changes::fixes::Document<'_>>(),
         ),
         (
             "check-confirm",

@@ -15,7 +15,7 @@ use assay_dups::act::{Action, Refusal};
 use assay_dups::name::readable;
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
-use assay_page::units::plural;
+use assay_render::units::plural;
 use clap::{Args, ValueEnum};
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt as _;

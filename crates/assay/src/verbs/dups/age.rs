@@ -1,6 +1,6 @@
 //! Ages, as people give and read them.
 
-use assay_page::units::plural;
+use assay_render::units::plural;
 
 /// Nanoseconds in the largest unit that needs no fraction, as an age is given: `7d`.
 pub fn exact(nanos: i64) -> String {

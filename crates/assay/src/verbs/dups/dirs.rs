@@ -8,7 +8,7 @@ use assay_dups::folders::{folders, label};
 use assay_dups::name::readable;
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
-use assay_page::units::plural;
+use assay_render::units::plural;
 use clap::Args;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;

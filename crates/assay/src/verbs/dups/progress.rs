@@ -3,7 +3,7 @@
 use super::age;
 use assay_dups::{Control, Progress};
 use assay_model::size::Convention::Binary;
-use assay_page::units::plural;
+use assay_render::units::plural;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};

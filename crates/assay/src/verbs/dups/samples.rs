@@ -15,7 +15,7 @@ use assay_dups::across::wanted::Wanted;
 use assay_dups::name::readable;
 use assay_host::OutputFile;
 use assay_model::SCHEMA_VERSION;
-use assay_page::units::plural;
+use assay_render::units::plural;
 use clap::Args;
 use std::io::{BufWriter, Read as _, Write};
 use std::os::unix::ffi::OsStrExt as _;

@@ -14,7 +14,7 @@ use assay_dups::act::undo::{UndoOptions, UndoPlan, Undone, plan_undo, recover, u
 use assay_dups::name::readable;
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
-use assay_page::units::{grouped, plural};
+use assay_render::units::{grouped, plural};
 use clap::Args;
 use std::fmt::Write as _;
 

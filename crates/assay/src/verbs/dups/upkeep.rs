@@ -12,7 +12,7 @@ use assay_dups::name::readable;
 use assay_dups::tree::{Node, tree};
 use assay_dups::{Index, report as ask};
 use assay_model::SCHEMA_VERSION;
-use assay_page::units::plural;
+use assay_render::units::plural;
 use clap::Args;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;

@@ -13,7 +13,7 @@ use assay_fleet::{History, Inventory, Machine, Outcome, Round, Session};
 use assay_host::Bundle;
 use assay_model::finding::Checked;
 use assay_model::{Facts, Nanos};
-use assay_page::text::clean;
+use assay_render::text::clean;
 use jiff::Timestamp;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -9,7 +9,7 @@ use crate::status::Status;
 use anyhow::Context as _;
 use assay_fleet::Machine;
 use assay_host::process::{Dies, Running};
-use assay_page::text::clean;
+use assay_render::text::clean;
 use rustix::process::Signal;
 use std::ffi::OsString;
 use std::process::Command;

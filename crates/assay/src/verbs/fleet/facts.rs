@@ -7,7 +7,7 @@ use crate::status::Status;
 use assay_advice::Catalogue;
 use assay_fleet::Outcome;
 use assay_model::{FactValue, Facts, SCHEMA_VERSION};
-use assay_page::text::clean;
+use assay_render::text::clean;
 use assay_report::fleet::Fault;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use crate::global::Global;
 use assay_fleet::changed::named;
 use assay_model::finding::{Certainty, Checked};
 use assay_model::{FactValue, Facts};
-use assay_page::text::clean;
+use assay_render::text::clean;
 use assay_store::{About, Key, Look, Seen, Store};
 use jiff::Timestamp;
 use std::collections::BTreeMap;

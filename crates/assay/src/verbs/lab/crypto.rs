@@ -6,8 +6,8 @@ use super::open::Lab;
 use crate::context::paragraph;
 use crate::context::print;
 use crate::status::Status;
-use assay_experiments::crypto::{Comparison, Finding, Side, Trial, findings, ratio, run};
 use assay_host::Live;
+use assay_lab::experiments::crypto::{Comparison, Finding, Side, Trial, findings, ratio, run};
 use assay_lab::{Accel, Choice, Options, choose_accel};
 use std::time::Duration;
 

@@ -2,10 +2,10 @@
 
 #[cfg(feature = "schemas")]
 use crate::verbs::dev::form::{Form, form};
-use assay_experiments::crypto::{Comparison, Finding, Model, Side};
-use assay_experiments::disks::{GuestSide, HostSide, Taken};
-use assay_experiments::full::{self, Ending, Event};
-use assay_experiments::powercut;
+use assay_lab::experiments::crypto::{Comparison, Finding, Model, Side};
+use assay_lab::experiments::disks::{GuestSide, HostSide, Taken};
+use assay_lab::experiments::full::{self, Ending, Event};
+use assay_lab::experiments::powercut;
 use assay_lab::{Disk, Entry, Image, Snapshot};
 use assay_model::workload::Workload;
 use assay_model::{Doubt, SCHEMA_VERSION};

@@ -6,8 +6,10 @@ use super::open::Lab;
 use super::powercut::SyncArg;
 use crate::context::print;
 use crate::status::Status;
-use assay_experiments::full::{Ending, HostFs, Outcome, Trial, ZFS_CASES, ZfsTrial, run, run_zfs};
 use assay_lab::Options;
+use assay_lab::experiments::full::{
+    Ending, HostFs, Outcome, Trial, ZFS_CASES, ZfsTrial, run, run_zfs,
+};
 use assay_model::Bytes;
 use clap::ValueEnum;
 

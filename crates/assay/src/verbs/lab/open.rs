@@ -9,7 +9,7 @@ use assay_lab::{Accel, Cache, Guest, Options, State};
 pub struct Lab {
     pub state: State,
     pub(super) cache: Cache,
-    pub cancel: assay_instruments::Cancel,
+    pub cancel: assay_loads::Cancel,
 }
 
 impl Lab {

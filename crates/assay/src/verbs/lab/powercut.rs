@@ -5,9 +5,9 @@ use super::machine::Machine;
 use super::open::Lab;
 use crate::context::print;
 use crate::status::Status;
-use assay_experiments::powercut::{Outcome, Trial, run, run_zfs};
-use assay_experiments::writelog::Unflushed;
 use assay_lab::Sync;
+use assay_lab::experiments::powercut::{Outcome, Trial, run, run_zfs};
+use assay_lab::experiments::writelog::Unflushed;
 use clap::ValueEnum;
 
 /// Arguments of `assay lab power-cut`.

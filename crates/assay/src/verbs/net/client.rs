@@ -3,7 +3,7 @@
 use crate::context::on_signals;
 use crate::status::Status;
 use assay_net::client::{self, Event};
-use assay_page::text::clean;
+use assay_render::text::clean;
 
 /// Arguments.
 #[derive(clap::Args)]

@@ -173,7 +173,7 @@ pub fn begin(plan: Plan, sides: [String; 2], pairs: &Pairs, seed: u64) -> anyhow
         guard: GUARD.max(margin),
         alpha: 0.05,
         seed,
-        first: assay_trials::coins(seed, pairs.pairs),
+        first: assay_measure::trials::coins(seed, pairs.pairs),
         slots: Vec::new(),
     };
     trial.check().map_err(anyhow::Error::msg)?;
@@ -220,7 +220,7 @@ pub fn show(
     if let Ended::Fruitless(why) = &ended {
         anyhow::bail!(
             "three pairs in a row told nothing: {}",
-            assay_page::text::clean(why)
+            assay_render::text::clean(why)
         );
     }
     Ok(match (ended, trial.judgement().verdict) {

@@ -7,12 +7,12 @@ use crate::context::wrap;
 use crate::status::Status;
 use assay_model::size::Convention::Binary;
 use assay_model::units::mb_per_s;
-use assay_page::units::duration;
 use assay_planner::PlanError;
 use assay_planner::distribute::{
     Distribution, Rules, Vdev, Writer, distribute, parse_zpool_iostat, parse_zpool_list,
 };
 use assay_planner::zfs::Version;
+use assay_render::units::duration;
 use assay_report::plan as picture;
 use serde::Serialize;
 use std::fmt::Write as _;

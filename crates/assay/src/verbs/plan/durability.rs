@@ -5,12 +5,12 @@ use super::show::{print_json, write_page};
 use crate::context::print;
 use crate::context::{columns, wrap};
 use crate::status::Status;
-use assay_page::text::named;
-use assay_page::units::probability;
 use assay_planner::PlanError;
 use assay_planner::durability::{
     Assumptions, CANNOT_TELL, Estimate, Group, HOURS_A_YEAR, loss_in, mean_hours_to_loss, simulate,
 };
+use assay_render::text::named;
+use assay_render::units::probability;
 use assay_report::plan as picture;
 use serde::Serialize;
 use std::num::NonZero;

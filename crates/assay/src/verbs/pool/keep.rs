@@ -7,8 +7,8 @@ use crate::input;
 use crate::status::Unreadable;
 use anyhow::{Context as _, bail};
 use assay_host::{Host as _, Live, lockfile, write_output};
-use assay_page::text::clean;
 use assay_pool::{Added, LONGEST, Pool, read};
+use assay_render::text::clean;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

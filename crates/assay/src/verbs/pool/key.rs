@@ -3,8 +3,8 @@
 use crate::context::{random, state_dir, write_secret};
 use anyhow::{Context as _, bail};
 use assay_host::{Host as _, Live, lockfile};
-use assay_page::text::clean;
 use assay_pool::Key;
+use assay_render::text::clean;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 

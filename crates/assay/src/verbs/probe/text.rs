@@ -1,11 +1,11 @@
 //! What was found out about a host, for a terminal.
 
-use assay_page::Style;
-use assay_page::text::clean;
 use assay_probe::heartbleed::Heartbeats;
 use assay_probe::tls::{Chain, Order, State, VersionReport};
 use assay_probe::{Remark, Severity, Where};
 use assay_probe::{dtls, http, smb, ssh, tls};
+use assay_render::Style;
+use assay_render::text::clean;
 use std::fmt::Write as _;
 
 /// Where the second column begins.

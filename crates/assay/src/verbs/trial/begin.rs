@@ -14,14 +14,14 @@ use assay_changes::{Journal, Switch};
 use assay_host::{Host as _, Live};
 use assay_judge::trial::second::{self, Together};
 use assay_judge::trial::{campaign, judge_trial, next_look};
+use assay_measure::runner::Ground;
+use assay_measure::trials::{Candidate, Environment, Options};
 use assay_model::change::Change;
 use assay_model::trial::{TrialId, TrialPlan, TrialState, Verdict};
 use assay_model::{Advice, Nanos, TargetInfo};
-use assay_page::Style;
+use assay_render::Style;
 use assay_report::trial::Before;
-use assay_runner::Ground;
 use assay_store::Store;
-use assay_trials::{Candidate, Environment, Options};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
     if args.keep {
         for candidate in &candidates {
-            if let Some(why) = assay_trials::refuses_to_keep(&candidate.plan) {
+            if let Some(why) = assay_measure::trials::refuses_to_keep(&candidate.plan) {
                 bail!(
                     "{} cannot be kept: {why}; leave out --keep to see what it does",
                     candidate.plan.advice
@@ -167,7 +167,7 @@ fn confirm(
         Some(seed) => seed,
         None => context::random_seed()?,
     };
-    let plan = assay_trials::again(&first.plan, seed, args.budget);
+    let plan = assay_measure::trials::again(&first.plan, seed, args.budget);
     let now = current(&plan, env.journal)?;
     if let Some(now) = same_already(&plan, now.as_deref()) {
         bail!(
@@ -190,7 +190,7 @@ fn confirm(
     let facts = assay_facts::survey(env.host, &paths).about(&infos);
     let alpha = (first.plan.alpha, plan.alpha);
     let uid = context::random_uid()?;
-    let trial = assay_trials::new_trial(plan, uid.clone(), info, facts, env);
+    let trial = assay_measure::trials::new_trial(plan, uid.clone(), info, facts, env);
     let begun = Begun {
         trial,
         slots: Vec::new(),
@@ -362,7 +362,7 @@ fn same_already<'a>(plan: &TrialPlan, now: Option<&'a str>) -> Option<&'a str> {
 
 /// Refuses a budget in which so few pairs fit that no difference can be told from chance.
 fn verdict_is_possible(plan: &TrialPlan, args: &Args) -> anyhow::Result<()> {
-    let Some(needed) = assay_trials::too_small(plan, args.pairs) else {
+    let Some(needed) = assay_measure::trials::too_small(plan, args.pairs) else {
         return Ok(());
     };
     bail!(

@@ -6,11 +6,11 @@ use super::look::Seen;
 use crate::context;
 use crate::global::Global;
 use crate::status::Status;
+use assay_measure::runner::Ground;
+use assay_measure::trials::{Environment, Event, Finished, Stop, TrialError, Wish};
 use assay_model::Change;
 use assay_model::trial::{Kept, Slot, Trial, Verdict};
-use assay_runner::Ground;
 use assay_store::Store;
-use assay_trials::{Environment, Event, Finished, Stop, TrialError, Wish};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 /// A trial that begins, or goes on.
@@ -51,7 +51,8 @@ pub(super) fn carry_out(
         let ground = ground.as_ref();
         let mut tell = |event: Event<'_>| shown.tell(&event);
         let uid = trial.uid.clone();
-        let done = assay_trials::execute(trial, slots, ground, &mut wish, env, store, &mut tell);
+        let done =
+            assay_measure::trials::execute(trial, slots, ground, &mut wish, env, store, &mut tell);
         shown.end();
         let one = match done {
             // While images were made or the noise was measured: there is nothing to keep yet.
@@ -152,7 +153,9 @@ fn tell(finished: &[Finished], args: &Args, global: &Global) -> anyhow::Result<(
             );
         }
         if args.keep && one.trial.kept != Some(Kept::Kept) && one.stop == Stop::Verdict {
-            let harmed = assay_trials::clearly_worse(&one.judgement).next().is_some();
+            let harmed = assay_measure::trials::clearly_worse(&one.judgement)
+                .next()
+                .is_some();
             let why = match one.judgement.verdict {
                 Verdict::Better if harmed && !args.despite_worse => {
                     "something else got worse, and --despite-worse was not said"
@@ -163,7 +166,7 @@ fn tell(finished: &[Finished], args: &Args, global: &Global) -> anyhow::Result<(
             eprintln!("{} was not kept: {why}", one.trial.plan.advice);
         }
         if args.keep && one.judgement.verdict == Verdict::Better {
-            for figure in assay_trials::clearly_worse(&one.judgement) {
+            for figure in assay_measure::trials::clearly_worse(&one.judgement) {
                 let text = assay_report::trial::figure_line(&one.trial.plan.load, figure);
                 eprintln!("WORSE, though the verdict is \"better\": {text}");
             }

@@ -3,11 +3,11 @@
 
 use crate::context::shown;
 use assay_judge::trial::{forecast, next_look};
+use assay_measure::trials::Event;
 use assay_model::Nanos;
 use assay_model::trial::{Side, TrialPlan};
-use assay_page::Style;
+use assay_render::Style;
 use assay_report::trial::{Live, live_head, live_line};
-use assay_trials::Event;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};

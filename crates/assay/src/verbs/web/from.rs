@@ -8,12 +8,12 @@ use crate::remote::Journey;
 use crate::status::{Status, Unreadable};
 use crate::verbs::fleet::ask;
 use anyhow::{Context as _, ensure};
+use assay_fleet::remote::{Program, Speaker, Talk};
 use assay_fleet::{IN_LANE, Session};
 use assay_host::Live;
 use assay_http::Url;
 use assay_model::Facts;
-use assay_page::text::clean;
-use assay_remote::{Program, Speaker, Talk};
+use assay_render::text::clean;
 use assay_web::many::{Line, Many};
 use assay_web::{Server, carry_out_on, is_here, record};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -235,7 +235,7 @@ impl Going<'_> {
     fn go(
         mut self,
         asked: &crate::remote::Asked,
-        cancel: assay_instruments::Cancel,
+        cancel: assay_loads::Cancel,
         tell: &SyncSender<Said>,
     ) {
         let left = std::cell::Cell::new(false);

@@ -4,7 +4,7 @@ use crate::progress::Meter;
 use assay_model::Nanos;
 use assay_model::units::significant;
 use assay_model::web::Pace;
-use assay_page::units::plural;
+use assay_render::units::plural;
 use assay_web::Event;
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ impl<'a> Progress<'a> {
     }
 
     fn url(&self, target: usize) -> String {
-        assay_page::text::clean(self.urls.get(target).map_or("", String::as_str))
+        assay_render::text::clean(self.urls.get(target).map_or("", String::as_str))
     }
 
     /// Removes the bar.

@@ -2,7 +2,7 @@
 
 use super::Args;
 use anyhow::{anyhow, ensure};
-use assay_page::text::clean;
+use assay_render::text::clean;
 use assay_web::{Server, Target, There};
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@
 use super::apache::{APACHE, MAINS};
 use super::lines::place;
 use crate::gather::lossy;
-use assay_conf::effective::files::OfHost;
-use assay_conf::effective::{Program, included};
+use assay_config::effective::files::OfHost;
+use assay_config::effective::{Program, included};
 use assay_host::Host;
 use assay_model::Place;
 use std::collections::BTreeSet;

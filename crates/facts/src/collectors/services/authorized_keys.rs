@@ -6,8 +6,8 @@
 //! itself alone: a capture and a bundle do not say who has an account.
 
 use crate::gather::Gather;
-use assay_conf::effective::files::OfHost;
-use assay_conf::effective::{Effective, Program, ScopeId, effective};
+use assay_config::effective::files::OfHost;
+use assay_config::effective::{Effective, Program, ScopeId, effective};
 use assay_host::Host;
 use assay_model::{FactKind, Place};
 use base64::Engine as _;

@@ -11,7 +11,7 @@ pub(crate) use line::redact;
 
 use crate::gather::{Gather, lossy};
 use crate::harmless::is_path;
-use assay_conf::effective::{Effective, Program, Setting};
+use assay_config::effective::{Effective, Program, Setting};
 use assay_model::{FactKind, FactValue, Place};
 use jiff::Timestamp;
 use line::{Line, Then};

@@ -4,8 +4,8 @@
 
 use crate::gather::Gather;
 use crate::harmless::{is_path, is_pattern};
-use assay_conf::effective::files::OfHost;
-use assay_conf::effective::{Program, included};
+use assay_config::effective::files::OfHost;
+use assay_config::effective::{Program, included};
 use assay_model::{FactKind, FactValue, Place};
 use std::path::{Path, PathBuf};
 

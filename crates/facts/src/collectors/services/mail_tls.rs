@@ -5,7 +5,7 @@ use super::ciphers::weak;
 use super::dovecot::Scope;
 use super::postfix::KEYS;
 use crate::gather::Gather;
-use assay_conf::effective::{Effective, ScopeId, Setting, expand_macros};
+use assay_config::effective::{Effective, ScopeId, Setting, expand_macros};
 use assay_model::{FactKind, Place};
 
 /// Versions before TLS, then those that RFC 8996 ended.

@@ -4,7 +4,7 @@ use super::scopes::{Take, names, own};
 use crate::collectors::nginx::FILE;
 use crate::gather::Gather;
 use crate::harmless::is_path;
-use assay_conf::effective::{Effective, Program, ScopeId};
+use assay_config::effective::{Effective, Program, ScopeId};
 use assay_model::{FactKind, Place};
 
 /// What is asked of a block.

@@ -4,8 +4,8 @@
 
 use super::packages::STATUS;
 use crate::gather::Gather;
-use assay_conf::effective::files::{Fault, OfHost};
-use assay_conf::effective::{Effective, Program, effective};
+use assay_config::effective::files::{Fault, OfHost};
+use assay_config::effective::{Effective, Program, effective};
 use assay_model::{FactKind, FactValue, Place};
 use std::path::Path;
 

@@ -4,7 +4,7 @@
 use super::scopes::{Take, own};
 use super::{mail_tls, postfix_lists, postfix_relay};
 use crate::gather::Gather;
-use assay_conf::effective::{Effective, Program, ScopeId, Setting};
+use assay_config::effective::{Effective, Program, ScopeId, Setting};
 use assay_model::{FactKind, Place};
 use std::collections::BTreeMap;
 #[cfg(test)]

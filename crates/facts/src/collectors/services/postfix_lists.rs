@@ -5,7 +5,7 @@ use super::postfix_redact::CLASSES;
 use super::sshd_lines::numbered;
 use super::{dnsbl, postfix};
 use crate::gather::Gather;
-use assay_conf::effective::{Effective, ScopeId, Setting, macro_names};
+use assay_config::effective::{Effective, ScopeId, Setting, macro_names};
 use assay_model::{FactKind, Place, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

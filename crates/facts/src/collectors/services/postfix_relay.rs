@@ -3,7 +3,7 @@
 
 use super::postfix_redact::{WIDE_V4, WIDE_V6};
 use crate::gather::Gather;
-use assay_conf::effective::{Effective, ScopeId, expand_macros};
+use assay_config::effective::{Effective, ScopeId, expand_macros};
 use assay_model::{FactKind, Place};
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 
 use super::packages;
 use crate::gather::Gather;
-use assay_conf::effective::{Effective, Program, ScopeId, Setting};
+use assay_config::effective::{Effective, Program, ScopeId, Setting};
 use assay_model::{FactKind, Place, secrets};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! What the scopes of a configuration say themselves, and what they are called.
 
 use crate::gather::Gather;
-use assay_conf::effective::{Effective, Scope, ScopeId, Setting};
+use assay_config::effective::{Effective, Scope, ScopeId, Setting};
 use assay_model::{FactKind, Place};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use super::scopes::{Take, names, own, yes_or_no};
 use super::{ssh_access, ssh_algorithms, sshd_lines};
 use crate::gather::Gather;
 use crate::harmless::{LEFT_OUT, is_pattern};
-use assay_conf::effective::{Effective, Program, SSHD_GLOBAL, ScopeId, Setting};
+use assay_config::effective::{Effective, Program, SSHD_GLOBAL, ScopeId, Setting};
 use assay_model::change::ConfigLanguage;
 use assay_model::secrets::is_plain;
 use assay_model::{FactKind, Place};
@@ -223,7 +223,7 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
                 .or_else(|| SSHD_GLOBAL.contains(&name).then(|| "withheld".to_owned())),
         }
     };
-    assay_conf::outline(ConfigLanguage::Ssh, text, &kept)
+    assay_config::outline(ConfigLanguage::Ssh, text, &kept)
 }
 
 fn known(name: &str) -> Option<Take> {

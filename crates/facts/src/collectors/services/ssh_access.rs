@@ -4,8 +4,8 @@
 use super::scopes::yes_or_no;
 use super::ssh::in_force;
 use crate::gather::Gather;
-use assay_conf::effective::ssh_match::matches;
-use assay_conf::effective::{Effective, ScopeId, Setting};
+use assay_config::effective::ssh_match::matches;
+use assay_config::effective::{Effective, ScopeId, Setting};
 use assay_model::{FactKind, Place};
 
 /// Keywords with names of accounts.

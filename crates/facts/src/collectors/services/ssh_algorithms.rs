@@ -2,8 +2,8 @@
 //! (sshd_config(5): `+` and `^` add to the defaults, `-` takes away from them, and patterns stand for names).
 
 use crate::gather::Gather;
-use assay_conf::effective::ssh_match::matches;
-use assay_conf::effective::{Effective, ScopeId, Setting};
+use assay_config::effective::ssh_match::matches;
+use assay_config::effective::{Effective, ScopeId, Setting};
 use assay_model::{FactKind, Place};
 
 /// Keywords, and the algorithms of each that are weak. None of them is a default of OpenSSH 8.8 or later.

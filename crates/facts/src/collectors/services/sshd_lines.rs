@@ -4,7 +4,7 @@
 use super::scopes::{names, yes_or_no};
 use super::ssh::{SERVER_DEAD, is_compared};
 use crate::gather::Gather;
-use assay_conf::effective::{Effective, Program, ScopeId, Setting, Trouble, first_counts};
+use assay_config::effective::{Effective, Program, ScopeId, Setting, Trouble, first_counts};
 use assay_model::{FactKind, Place};
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ fn void(g: &mut Gather<'_>, all: &Effective) {
         }
         let scope = names.get(&said.scope).map_or("", String::as_str);
         let which = numbered(&mut seen, format!("{scope}-{}", said.key));
-        let mut note = |what: &str, value: String, place: &assay_conf::effective::Place| {
+        let mut note = |what: &str, value: String, place: &assay_config::effective::Place| {
             let fact = format!("sshd.void.{which}.{what}");
             g.facts
                 .known(fact, value, FactKind::Configured, Place::from(place));

@@ -3,9 +3,9 @@
 use crate::plan::{bars, legend};
 use assay_model::size::Convention::{Binary, Decimal};
 use assay_model::size::Unit;
-use assay_page::text::{indented, left, named, right};
-use assay_page::units::{duration, probability};
 use assay_planner::layout::{BlockShare, Context, Disk, Plan};
+use assay_render::text::{indented, left, named, right};
+use assay_render::units::{duration, probability};
 use std::fmt::Write as _;
 
 /// The disks in words, equal ones counted.

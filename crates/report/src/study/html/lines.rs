@@ -2,9 +2,9 @@
 
 use crate::study::View;
 use crate::study::curves::{Curve, curves, label};
-use assay_page::html::{Chart, Table};
-use assay_page::svg::lines::{Line, Lines, draw, scale};
-use assay_page::text::clean;
+use assay_render::html::{Chart, Table};
+use assay_render::svg::lines::{Line, Lines, draw, scale};
+use assay_render::text::clean;
 
 /// A chart of what was measured, and one of what is published, for each curve.
 pub(super) fn charts(view: &View<'_>) -> Vec<Chart> {

@@ -8,9 +8,9 @@ use crate::trial::words::{ends, headline, metric, share, short_metric, signed, s
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::result::Interval;
 use assay_model::trial::{PairOutcome, Side, Verdict};
-use assay_page::html::{Chart, Table};
-use assay_page::svg::{curves, effects, forest, sides};
-use assay_page::units::{NONE, latency};
+use assay_render::html::{Chart, Table};
+use assay_render::svg::{curves, effects, forest, sides};
+use assay_render::units::{NONE, latency};
 
 fn head(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
@@ -347,7 +347,7 @@ pub(super) fn campaign(views: &[View]) -> Option<Chart> {
     let cells = |view: &View| {
         let word = headline(view).to_lowercase();
         vec![
-            assay_page::text::clean(&view.trial.plan.advice),
+            assay_render::text::clean(&view.trial.plan.advice),
             word,
             summary(view),
         ]

@@ -11,9 +11,9 @@ use crate::trial::terminal::{
 };
 use crate::trial::words::{capital, headline, rate, sentence, share, short_metric};
 use assay_model::trial::{Trial, Verdict};
-use assay_page::html::{Chart, page};
-use assay_page::text::clean;
-use assay_page::units::{count, time};
+use assay_render::html::{Chart, page};
+use assay_render::text::clean;
+use assay_render::units::{count, time};
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;

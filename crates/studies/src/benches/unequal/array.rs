@@ -214,7 +214,7 @@ impl<'a> Array<'a> {
         File::create_new(&path).map_err(StudyError::io(&path))?;
         let (place, size) = (self.place, Bytes(size));
         let held = Held::open(&path, Access::ReadWrite)?;
-        assay_instruments::layout::fill(&held, size, place.seed, place.env.cancel, &mut |_, _| {})
+        assay_loads::layout::fill(&held, size, place.seed, place.env.cancel, &mut |_, _| {})
             .map_err(|error| StudyError::measure("writing onto the array", error))?;
         self.sync()
     }

@@ -3,10 +3,10 @@
 use super::Measured;
 use assay_login::many::Crowd;
 use assay_model::Nanos;
-use assay_page::Style;
-use assay_page::table::table;
-use assay_page::text::clean;
-use assay_page::units::{latency, plural};
+use assay_render::Style;
+use assay_render::table::table;
+use assay_render::text::clean;
+use assay_render::units::{latency, plural};
 use std::fmt::Write as _;
 
 fn nanos(time: Nanos) -> String {

@@ -6,10 +6,10 @@ use crate::progress::whole;
 use anyhow::bail;
 use assay_changes::Journal;
 use assay_host::held::Directory;
-use assay_instruments::scratch;
-use assay_ladder::{Made, Prepared, Within};
+use assay_loads::scratch;
 use assay_model::Bytes;
 use assay_model::ladder::RungPlace;
+use assay_stack::ladder::{Made, Prepared, Within};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub(super) fn sweep(
 ) -> anyhow::Result<()> {
     crate::sweep::said(&scratch::sweep_directory(&Directory::open(target)?));
     crate::sweep::guests_said(&guests.sweep()?);
-    crate::sweep::journals(journal, |label| label == assay_ladder::LABEL)
+    crate::sweep::journals(journal, |label| label == assay_stack::ladder::LABEL)
 }
 
 /// What will be made, how large, how long.

@@ -7,10 +7,10 @@ use crate::verbs::run::{read_plan, set_times};
 use anyhow::{Context as _, bail};
 use assay_host::Live;
 use assay_lab::Disk;
-use assay_ladder::follow::{Followed, Taken, follow};
-use assay_ladder::{DEFAULT_PLAN, Part, Scratch, Wanted};
 use assay_model::plan::{PlanSpec, builtin};
 use assay_stack::Target;
+use assay_stack::ladder::follow::{Followed, Taken, follow};
+use assay_stack::ladder::{DEFAULT_PLAN, Part, Scratch, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

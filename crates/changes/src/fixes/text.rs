@@ -1,0 +1,189 @@
+//! A plan for people and for programs.
+
+use crate::fixes::lines::Hunk;
+use crate::fixes::plan::{FileChange, Plan};
+use assay_model::SCHEMA_VERSION;
+use assay_render::Style;
+use assay_render::text::clean;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Before what belongs to a file.
+const INDENT: usize = 2;
+/// How a tab is shown.
+const TAB: &str = "    ";
+
+/// The plan on a terminal: each line that goes and comes, how it is checked, what it may cost.
+#[must_use]
+pub fn shown(plan: &Plan, style: Style) -> String {
+    let mut out = String::new();
+    let head = format!("{}: {}", plan.rule, clean(&plan.title));
+    style.paragraph(&mut out, "", 0, &head);
+    for file in &plan.files {
+        one(&mut out, file, style);
+    }
+    if !plan.by_hand.is_empty() {
+        let _ = writeln!(out, "\n{}", style.bold("To do by hand"));
+        for left in &plan.by_hand {
+            let words = format!("{}: {}", clean(&left.what), clean(&left.why));
+            style.paragraph(&mut out, "  - ", 4, &words);
+        }
+        for step in &plan.steps {
+            style.paragraph(&mut out, "  Do: ", 6, &clean(step));
+        }
+    }
+    if plan.does_something() {
+        out.push('\n');
+        style.paragraph(&mut out, "Risk: ", 6, &clean(&plan.risk));
+        if plan.lockout {
+            let words =
+                "It may lock somebody out, so it is taken back by itself unless it is confirmed.";
+            style.paragraph(&mut out, "      ", 6, words);
+        }
+    }
+    out
+}
+
+fn one(out: &mut String, file: &FileChange, style: Style) {
+    let real = file.real.to_string_lossy();
+    let name = match *real == *file.path {
+        true => clean(&file.path),
+        false => format!("{} (that is {})", clean(&file.path), clean(&real)),
+    };
+    out.push('\n');
+    style.paragraph(out, "", 0, &name);
+    for hunk in file.hunks().iter().map(Hunk::shown) {
+        let width = (hunk.line + hunk.before.len()).to_string().len().max(4);
+        let mut line = |sign: &str, colour: &str, number: String, text: &str| {
+            let room = style.columns().saturating_sub(INDENT + width + 3).max(8);
+            let text: Vec<char> = clean(&text.replace('\t', TAB)).chars().collect();
+            // As it stands in the file: it is broken anywhere, and goes on without a sign.
+            let rows = text
+                .chunks(room)
+                .map(|part| part.iter().collect::<String>());
+            let rows: Vec<String> = match text.is_empty() {
+                true => vec![String::new()],
+                false => rows.collect(),
+            };
+            for (row, part) in rows.iter().enumerate() {
+                let (sign, number) = match row {
+                    0 => (sign, number.as_str()),
+                    _ => (" ", ""),
+                };
+                let shown = style.paint(colour, format!("{sign} {part}").trim_end());
+                let _ = writeln!(out, "  {number:>width$} {shown}");
+            }
+        };
+        for (at, text) in hunk.before.iter().enumerate() {
+            line("-", "31", (hunk.line + at).to_string(), text);
+        }
+        for text in &hunk.after {
+            line("+", "32", String::new(), text);
+        }
+    }
+    let checked = format!("`{}`", clean(&file.validate.join(" ")));
+    style.paragraph(out, "  checked by ", INDENT + 2, &checked);
+    let read = match file.reload.is_empty() {
+        true => "no service that runs reads it".to_owned(),
+        false => format!("then `{}`", clean(&file.reload.join(" "))),
+    };
+    style.paragraph(out, "  ", INDENT + 2, &read);
+}
+
+/// A plan, and what became of it.
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct Document<'a> {
+    schema: u32,
+    rule: &'a str,
+    /// How many findings it is about.
+    found: usize,
+    /// `planned`, `kept`, `taken-back`, `by-hand` or `nothing`.
+    became: &'a str,
+    /// The number by which it is taken back.
+    change: Option<&'a str>,
+    may_lock_out: bool,
+    files: Vec<File<'a>>,
+    by_hand: Vec<ByHand<'a>>,
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
+struct ByHand<'a> {
+    what: &'a str,
+    why: &'a str,
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
+struct File<'a> {
+    path: &'a str,
+    /// Behind links.
+    real: String,
+    lines: Vec<Lines>,
+    /// The program's own check.
+    validate: &'a [String],
+    /// What makes its service read it; empty when none runs.
+    reload: &'a [String],
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
+struct Lines {
+    /// Number of the first line before.
+    line: usize,
+    before: Vec<String>,
+    after: Vec<String>,
+}
+
+/// The plan for programs, and what became of it: `planned`, `kept`, `taken-back`, `by-hand` or `nothing`.
+#[must_use]
+pub fn document(plan: &Plan, became: &str, change: Option<&str>) -> Value {
+    let by_hand = plan.by_hand.iter();
+    json!(Document {
+        schema: SCHEMA_VERSION,
+        rule: &plan.rule,
+        found: plan.found,
+        became,
+        change,
+        may_lock_out: plan.lockout,
+        files: plan.files.iter().map(described).collect(),
+        by_hand: by_hand
+            .map(|one| ByHand {
+                what: &one.what,
+                why: &one.why,
+            })
+            .collect(),
+    })
+}
+
+/// The document where there is nothing to mend.
+#[must_use]
+pub fn nothing(rule: &str) -> Value {
+    json!(Document {
+        schema: SCHEMA_VERSION,
+        rule,
+        found: 0,
+        became: "nothing",
+        change: None,
+        may_lock_out: false,
+        files: Vec::new(),
+        by_hand: Vec::new(),
+    })
+}
+
+fn described(file: &FileChange) -> File<'_> {
+    let hunks = file.hunks();
+    File {
+        path: &file.path,
+        real: file.real.to_string_lossy().into_owned(),
+        lines: hunks
+            .iter()
+            .map(Hunk::shown)
+            .map(|hunk| Lines {
+                line: hunk.line,
+                before: hunk.before,
+                after: hunk.after,
+            })
+            .collect(),
+        validate: &file.validate,
+        reload: &file.reload,
+    }
+}

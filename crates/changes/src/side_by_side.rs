@@ -1,0 +1,224 @@
+//! What assay makes to measure on, two of them alive side by side: disk images served over NBD,
+//! file systems on loop devices, ZFS data sets and volumes, logical volumes, a second sshd. Each
+//! lives in a directory of its own, is entered in the journal before it is made, and is gone when it
+//! is dropped.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this crate makes files and starts servers, and removes them again"
+)]
+
+mod child;
+mod durable;
+mod error;
+mod filesystem;
+mod image;
+mod lvm;
+mod nbd;
+mod place;
+mod sshd;
+mod things;
+mod tool;
+mod volatile;
+mod zfs;
+
+pub use error::ArmError;
+pub use lvm::{LogicalVolume, logical_volume};
+pub use place::{Endpoint, Place};
+
+use crate::Session;
+use assay_host::HostMut;
+use assay_loads::Cancel;
+use assay_model::Bytes;
+use assay_model::change::Arm;
+use assay_model::trial::{DurabilityProof, Side};
+use std::path::PathBuf;
+use things::Things;
+
+/// A finished arm. Dropping it takes everything away that was made for it.
+pub struct Built<'a> {
+    kind: Kind<'a>,
+    // Dropped last: takes away what the kind above used.
+    things: Things<'a>,
+}
+
+enum Kind<'a> {
+    Image(image::Image),
+    FileSystem(filesystem::FileSystem),
+    Zfs(zfs::Dataset),
+    Sshd(sshd::Sshd<'a>),
+}
+
+/// Makes an arm and starts its server.
+///
+/// Children are killed by the kernel when assay ends, however it ends; files, loop devices and
+/// mounts are in the journal.
+///
+/// # Errors
+/// A tool that is missing or refuses, no space, not root where root is needed, interrupted. What
+/// was made before is gone again.
+pub fn build<'a>(
+    host: &'a dyn HostMut,
+    session: &'a Session,
+    arm: &Arm,
+    place: &Place,
+    cancel: &Cancel,
+) -> Result<Built<'a>, ArmError> {
+    let mut things = Things::new(host, session, place)?;
+    match kind(&mut things, arm, place.size, cancel) {
+        Ok(kind) => Ok(Built { kind, things }),
+        Err(error) => Err(things.named(error)),
+    }
+}
+
+fn kind<'a>(
+    things: &mut Things<'a>,
+    arm: &Arm,
+    size: Bytes,
+    cancel: &Cancel,
+) -> Result<Kind<'a>, ArmError> {
+    Ok(match arm {
+        Arm::Image(arm) => Kind::Image(image::build(things, arm, size, cancel)?),
+        Arm::FileSystem {
+            fstype,
+            mkfs,
+            mount,
+        } => {
+            let wanted = filesystem::Wanted {
+                fstype,
+                mkfs,
+                mount,
+            };
+            Kind::FileSystem(filesystem::build(things, wanted, size, cancel)?)
+        }
+        Arm::Dataset { parent, properties } | Arm::Zvol { parent, properties } => {
+            let wanted = zfs::Wanted {
+                parent,
+                properties,
+                volume: matches!(arm, Arm::Zvol { .. }),
+            };
+            Kind::Zfs(zfs::build(things, wanted, size, cancel)?)
+        }
+        Arm::Sshd { config, set } => {
+            let config = std::path::Path::new(config);
+            Kind::Sshd(sshd::build(things, config, set, cancel)?)
+        }
+    })
+}
+
+/// A mounted file system with nothing in it. Dropping it takes it away.
+pub struct Mounted<'a> {
+    things: Things<'a>,
+}
+
+/// Makes a file system on a loop device and mounts it, with room for [`Place::size`] bytes.
+///
+/// # Errors
+/// As [`build`].
+pub fn mount<'a>(
+    host: &'a dyn HostMut,
+    session: &'a Session,
+    fstype: &str,
+    place: &Place,
+    cancel: &Cancel,
+) -> Result<Mounted<'a>, ArmError> {
+    let mut things = Things::new(host, session, place)?;
+    let wanted = filesystem::Wanted {
+        fstype,
+        mkfs: &[],
+        mount: &[],
+    };
+    match filesystem::empty(&mut things, wanted, place.size, cancel) {
+        Ok(_) => Ok(Mounted { things }),
+        Err(error) => Err(things.named(error)),
+    }
+}
+
+impl Mounted<'_> {
+    /// Where it is mounted.
+    #[must_use]
+    pub fn dir(&self) -> PathBuf {
+        self.things.kept(filesystem::MOUNT)
+    }
+}
+
+impl Built<'_> {
+    /// What a load is pointed at.
+    #[must_use]
+    pub fn endpoint(&self) -> Endpoint {
+        match &self.kind {
+            Kind::Image(_) => Endpoint::Nbd {
+                socket: self.things.path(image::arguments::SOCKET),
+                export: image::arguments::EXPORT.to_owned(),
+            },
+            Kind::FileSystem(_) => {
+                let mount = self.things.kept(filesystem::MOUNT);
+                Endpoint::Path(mount.join(filesystem::FILE))
+            }
+            Kind::Zfs(dataset) => Endpoint::Path(dataset.path().to_owned()),
+            Kind::Sshd(sshd) => Endpoint::Address {
+                host: sshd.address().ip().to_string(),
+                port: sshd.address().port(),
+            },
+        }
+    }
+
+    /// What the running thing says of itself, in one line: asked of it now, not remembered.
+    ///
+    /// # Errors
+    /// It no longer answers.
+    pub fn read_back(&self) -> Result<String, ArmError> {
+        match &self.kind {
+            Kind::Image(image) => image.read_back(&self.things),
+            Kind::FileSystem(system) => system.read_back(&self.things),
+            Kind::Zfs(dataset) => dataset.read_back(&self.things),
+            Kind::Sshd(sshd) => sshd.read_back(&self.things),
+        }
+        .map_err(|error| self.things.named(error))
+    }
+
+    /// Finds out whether writes that were acknowledged as durable survive a power cut, on a twin of
+    /// this arm, which needs some 200 MiB for a while, QEMU's storage daemon and FUSE; on ZFS by the
+    /// commits of the intent log.
+    ///
+    /// # Errors
+    /// The twin cannot be made, or it was interrupted.
+    pub fn prove_durability(
+        &mut self,
+        side: Side,
+        cancel: &Cancel,
+    ) -> Result<DurabilityProof, ArmError> {
+        match &self.kind {
+            Kind::Image(image) => image.prove_durability(&mut self.things, side, cancel),
+            Kind::FileSystem(system) => system.prove_durability(&mut self.things, side, cancel),
+            Kind::Zfs(dataset) => dataset.prove_durability(&self.things, side, cancel),
+            Kind::Sshd(_) => Err(ArmError::Refused {
+                what: "durability of an sshd".to_owned(),
+                source: "it is proved for disk images, file systems and volumes".into(),
+            }),
+        }
+        .map_err(|error| self.things.named(error))
+    }
+
+    /// What to know about this arm before its figures are trusted.
+    #[must_use]
+    pub fn remark(&self) -> Option<&'static str> {
+        let root = rustix::process::geteuid().is_root();
+        match &self.kind {
+            Kind::Sshd(_) if !root => Some(
+                "this sshd runs without root: only the user who started it can log in, by key; \
+                 passwords and PAM do not work",
+            ),
+            _ => None,
+        }
+    }
+
+    /// The server whose CPU time belongs to the load; none where the kernel serves.
+    #[must_use]
+    pub fn server_pid(&self) -> Option<u32> {
+        match &self.kind {
+            Kind::Image(image) => Some(image.pid()),
+            Kind::Sshd(sshd) => Some(sshd.pid()),
+            Kind::FileSystem(_) | Kind::Zfs(_) => None,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Programs that run for an arm. They work in the arm's directory and are given plain relative
+//! names there, so that no name of a directory, however hostile or long, has to be escaped for
+//! them. The kernel kills them when assay ends.
+
+use crate::side_by_side::ArmError;
+use assay_host::process::{self, Dies};
+use assay_loads::Cancel;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// A running program; killed when dropped.
+pub(crate) struct Running {
+    process: process::Running,
+    /// As messages name it.
+    name: String,
+    log: PathBuf,
+}
+
+/// How often a wish to stop is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What to run.
+pub(crate) struct Program<'a> {
+    /// The executable.
+    pub path: &'a Path,
+    /// Work directory.
+    pub dir: &'a Path,
+    /// Name of the file in it that takes standard error.
+    pub log: &'a str,
+}
+
+impl Program<'_> {
+    fn name(&self) -> String {
+        let name = self.path.file_name().unwrap_or(self.path.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
+
+    /// Starts it, with standard output thrown away.
+    pub fn start<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<Running, ArmError> {
+        self.spawn(args, Stdio::null())
+    }
+
+    fn spawn<S: AsRef<OsStr>>(&self, args: &[S], stdout: Stdio) -> Result<Running, ArmError> {
+        let log = self.dir.join(self.log);
+        let stderr = File::create(&log).map_err(ArmError::io(&log))?;
+        let mut command = Command::new(self.path);
+        command
+            .args(args)
+            .current_dir(self.dir)
+            .env("LC_ALL", "C")
+            .stdout(stdout)
+            .stderr(stderr);
+        let process = process::Running::start(command, Dies::WithAssay);
+        Ok(Running {
+            process: process.map_err(ArmError::io(self.path))?,
+            name: self.name(),
+            log,
+        })
+    }
+
+    /// Runs it to its end and returns its standard output.
+    pub fn run<S: AsRef<OsStr>>(&self, args: &[S], cancel: &Cancel) -> Result<String, ArmError> {
+        let out = self.dir.join("stdout");
+        let file = File::create(&out).map_err(ArmError::io(&out))?;
+        let mut running = self.spawn(args, file.into())?;
+        let ended = loop {
+            let waited = running.process.wait(LOOK);
+            if waited.map_err(ArmError::io(self.path))? {
+                break running.process.reap().map_err(ArmError::io(self.path))?;
+            }
+            if cancel.is_cancelled() {
+                return Err(ArmError::Cancelled);
+            }
+        };
+        let text = read_start(&out);
+        let _ = fs::remove_file(&out);
+        match ended.success() {
+            true => Ok(text),
+            false => Err(running.complained(&ended)),
+        }
+    }
+}
+
+impl Running {
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Why it ended, when it did.
+    pub fn ended(&mut self) -> Option<ArmError> {
+        let ended = self.process.ended().ok().flatten()?;
+        Some(self.complained(&ended))
+    }
+
+    fn complained(&self, ended: &process::Ended) -> ArmError {
+        ArmError::Tool {
+            program: self.name.clone(),
+            complaint: self.complaint().unwrap_or_else(|| ended.to_string()),
+        }
+    }
+
+    /// Waits until `ready` says yes.
+    pub fn wait_until(
+        &mut self,
+        cancel: &Cancel,
+        mut ready: impl FnMut() -> bool,
+    ) -> Result<(), ArmError> {
+        /// Number of looks before a child that is not ready is given up.
+        const LOOKS: u32 = 3000;
+        for _ in 0..LOOKS {
+            if ready() {
+                return Ok(());
+            }
+            if let Some(error) = self.ended() {
+                return Err(error);
+            }
+            if cancel.is_cancelled() {
+                return Err(ArmError::Cancelled);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Err(ArmError::Server {
+            program: self.name.clone(),
+            source: self
+                .complaint()
+                .unwrap_or_else(|| "it is not ready after 30 s".to_owned())
+                .into(),
+        })
+    }
+
+    /// What standard error says went wrong, in one line: what stands behind the name of the program
+    /// or `ERROR:`, else the first line. Some tools tell their version or their usage as well.
+    fn complaint(&self) -> Option<String> {
+        let text = read_start(&self.log);
+        let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let named = format!("{}: ", self.name);
+        let line = lines()
+            .find_map(|line| line.strip_prefix(&named))
+            .or_else(|| lines().find_map(|line| line.strip_prefix("ERROR: ")))
+            .or_else(|| lines().next())?;
+        Some(line.to_owned())
+    }
+}
+
+fn read_start(path: &Path) -> String {
+    let mut bytes = Vec::new();
+    if let Ok(file) = File::open(path) {
+        let _ = file.take(1 << 20).read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

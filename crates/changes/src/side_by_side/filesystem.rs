@@ -1,0 +1,261 @@
+//! A file system of its own on a loop device, with a file laid out inside.
+
+mod prove;
+mod read_back;
+
+use crate::side_by_side::ArmError;
+use crate::side_by_side::child::Program;
+use crate::side_by_side::things::Things;
+use crate::side_by_side::tool::{Package, find};
+use crate::{Made, MadeId};
+use assay_host::held::{Access, Held};
+use assay_loads::{Cancel, layout};
+use assay_model::Bytes;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+const UTIL_LINUX: Package = Package {
+    debian: "mount",
+    fedora: "util-linux",
+};
+/// Name of the backing file.
+const BACKING: &str = "backing";
+/// What the directory that it is mounted on is kept as.
+pub(crate) const MOUNT: &str = "mnt";
+/// The file to measure, in the mount.
+pub(crate) const FILE: &str = "file";
+
+/// A mounted file system.
+pub(crate) struct FileSystem {
+    /// `/dev/loop7`.
+    device: String,
+    fstype: String,
+    mkfs: Vec<String>,
+    mount: Vec<String>,
+}
+
+impl FileSystem {
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            fstype: &self.fstype,
+            mkfs: &self.mkfs,
+            mount: &self.mount,
+        }
+    }
+}
+
+/// What assay knows how to make: `mkfs.TYPE`, how it is told to ask nothing, and its package.
+const KNOWN: [(&str, &[&str], &str, &str); 6] = [
+    ("ext2", &["-q", "-F"], "e2fsprogs", "e2fsprogs"),
+    ("ext3", &["-q", "-F"], "e2fsprogs", "e2fsprogs"),
+    ("ext4", &["-q", "-F"], "e2fsprogs", "e2fsprogs"),
+    ("xfs", &["-q", "-f"], "xfsprogs", "xfsprogs"),
+    ("btrfs", &["-q", "-f"], "btrfs-progs", "btrfs-progs"),
+    ("f2fs", &["-q", "-f"], "f2fs-tools", "f2fs-tools"),
+];
+
+/// What the arm asks for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub fstype: &'a str,
+    pub mkfs: &'a [String],
+    pub mount: &'a [String],
+}
+
+pub(crate) fn build(
+    things: &mut Things<'_>,
+    wanted: Wanted<'_>,
+    size: Bytes,
+    cancel: &Cancel,
+) -> Result<FileSystem, ArmError> {
+    let device = empty(things, wanted, size, cancel)?;
+    let path = things.kept(MOUNT).join(FILE);
+    new_file(&path)?;
+    fill(&path, size, things.seed(), cancel)?;
+    Ok(FileSystem {
+        device,
+        fstype: wanted.fstype.to_owned(),
+        mkfs: wanted.mkfs.to_vec(),
+        mount: wanted.mount.to_vec(),
+    })
+}
+
+/// Makes and mounts it with room for `size` bytes, and returns its loop device.
+pub(crate) fn empty(
+    things: &mut Things<'_>,
+    wanted: Wanted<'_>,
+    size: Bytes,
+    cancel: &Cancel,
+) -> Result<String, ArmError> {
+    wanted.check()?;
+    if !rustix::process::geteuid().is_root() {
+        return Err(ArmError::NotRoot {
+            what: "making and mounting a file system",
+        });
+    }
+    // Room for the file system's own tables and logs; the backing file is sparse, so only what is
+    // written takes space.
+    let backing_size = (size.0 + size.0 / 4 + (512 << 20)).next_multiple_of(1 << 20);
+    things.room(Bytes(size.0 + size.0 / 16 + (128 << 20)))?;
+    let backing = things.create(BACKING)?;
+    let sized = backing.file().set_len(backing_size);
+    sized.map_err(ArmError::io(backing.shown()))?;
+    let dir = things.dir().to_owned();
+    let shown = things.shown().join(BACKING);
+    let (_, device) = things.attach(backing.file(), shown, true, true)?;
+    wanted.make(things, &dir, &device, cancel)?;
+    wanted.mount(things, &dir, MOUNT, &device, cancel)?;
+    Ok(device)
+}
+
+/// An empty file for this user alone.
+pub(crate) fn new_file(path: &Path) -> Result<(), ArmError> {
+    File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(ArmError::io(path))?;
+    Ok(())
+}
+
+/// Every byte of the file is written, with data that neither compress nor repeat.
+pub(crate) fn fill(path: &Path, size: Bytes, seed: u64, cancel: &Cancel) -> Result<(), ArmError> {
+    let held = Held::open(path, Access::ReadWrite)?;
+    layout::fill(&held, size, seed, cancel, &mut |_, _| {}).map_err(|error| match error {
+        layout::LayoutError::Cancelled => ArmError::Cancelled,
+        layout::LayoutError::Open(source) => ArmError::Host(source),
+        layout::LayoutError::Io {
+            written,
+            size,
+            source,
+        } => ArmError::Fill {
+            path: path.to_owned(),
+            written,
+            size,
+            source,
+        },
+    })
+}
+
+impl Wanted<'_> {
+    /// Refuses what could reach another device or file than the arm's own.
+    fn check(&self) -> Result<(), ArmError> {
+        let refuse = |what: &str, reason: String| {
+            Err(ArmError::Refused {
+                what: what.escape_debug().to_string(),
+                source: reason.into(),
+            })
+        };
+        if !KNOWN.iter().any(|(name, ..)| *name == self.fstype) {
+            let known: Vec<_> = KNOWN.iter().map(|(name, ..)| *name).collect();
+            return refuse(
+                self.fstype,
+                format!("assay makes these file systems: {}", known.join(", ")),
+            );
+        }
+        for word in self.mkfs.iter().chain(self.mount) {
+            if word.contains('/') || word.contains("device=") || word.contains('\0') {
+                return refuse(
+                    word,
+                    "options that name another file or device are not taken: the arm has one \
+                     device, its own"
+                        .to_owned(),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// mkfs.
+    pub fn make(
+        &self,
+        things: &Things<'_>,
+        dir: &Path,
+        device: &str,
+        cancel: &Cancel,
+    ) -> Result<(), ArmError> {
+        let Some((name, quiet, debian, fedora)) =
+            KNOWN.iter().find(|(name, ..)| *name == self.fstype)
+        else {
+            return Ok(());
+        };
+        let mkfs = find(
+            things.host,
+            &format!("mkfs.{name}"),
+            Package { debian, fedora },
+        )?;
+        let program = Program {
+            path: &mkfs,
+            dir,
+            log: "mkfs.log",
+        };
+        let mut args: Vec<&str> = quiet.to_vec();
+        args.extend(self.mkfs.iter().map(String::as_str));
+        args.push(device);
+        program.run(&args, cancel).map(drop)
+    }
+
+    /// Mounts on the directory that is kept as `name`; messages go to a file in `dir`.
+    pub fn mount(
+        &self,
+        things: &mut Things<'_>,
+        dir: &Path,
+        name: &str,
+        device: &str,
+        cancel: &Cancel,
+    ) -> Result<MadeId, ArmError> {
+        let mount = find(things.host, "mount", UTIL_LINUX)?;
+        let mountpoint = things.keep(name)?;
+        let id = things.enter(&Made::Mount {
+            mountpoint: mountpoint.clone(),
+        })?;
+        let program = Program {
+            path: &mount,
+            dir,
+            log: "mount.log",
+        };
+        let options = self.mount.join(",");
+        let mut args: Vec<&OsStr> = vec!["-t".as_ref(), self.fstype.as_ref()];
+        if !options.is_empty() {
+            args.extend([OsStr::new("-o"), options.as_ref()]);
+        }
+        args.extend([OsStr::new(device), mountpoint.as_os_str()]);
+        program.run(&args, cancel)?;
+        Ok(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_option_reaches_another_device() {
+        for word in ["/dev/sda", "-Jdevice=LABEL=x", "logdev=/dev/sdb"] {
+            let word = [word.to_owned()];
+            for (mkfs, mount) in [(&word[..], &[][..]), (&[], &word)] {
+                let wanted = Wanted {
+                    fstype: "ext4",
+                    mkfs,
+                    mount,
+                };
+                assert!(matches!(wanted.check(), Err(ArmError::Refused { .. })));
+            }
+        }
+        let wanted = Wanted {
+            fstype: "../bin/sh",
+            mkfs: &[],
+            mount: &[],
+        };
+        assert!(
+            wanted
+                .check()
+                .unwrap_err()
+                .to_string()
+                .contains("ext4, xfs")
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! LVM logical volumes of their own in a volume group that the user named, plain or in a thin pool
+//! (lvcreate(8)).
+
+use crate::side_by_side::filesystem::fill;
+use crate::side_by_side::things::Things;
+use crate::side_by_side::tool::{Package, run};
+use crate::side_by_side::{ArmError, Place};
+use crate::{Made, Session};
+use assay_host::HostMut;
+use assay_loads::Cancel;
+use std::path::{Path, PathBuf};
+
+const PACKAGE: Package = Package {
+    debian: "lvm2",
+    fedora: "lvm2",
+};
+/// Sizes are multiples of this, the smallest sector that device mapper counts in.
+const SECTOR: u64 = 512;
+
+/// A logical volume that is written from end to end. Dropping it takes it away.
+pub struct LogicalVolume<'a> {
+    path: PathBuf,
+    // Dropped last.
+    _things: Things<'a>,
+}
+
+/// Makes a logical volume of [`Place::size`] bytes, rounded up to the group's extents; in a thin pool
+/// when one is named. Only LVM decides whether there is room: look first.
+///
+/// # Errors
+/// Not root, LVM is missing or refuses, or it was interrupted. What was made before is gone again.
+pub fn logical_volume<'a>(
+    host: &'a dyn HostMut,
+    session: &'a Session,
+    group: &str,
+    thin_pool: Option<&str>,
+    place: &Place,
+    cancel: &Cancel,
+) -> Result<LogicalVolume<'a>, ArmError> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(ArmError::NotRoot {
+            what: "making a logical volume",
+        });
+    }
+    let mut things = Things::new(host, session, place)?;
+    let name = things.tagged();
+    let made = Made::LogicalVolume {
+        group: group.to_owned(),
+        name: name.clone(),
+    };
+    // Looked at first: what is entered is removed again.
+    if taken(host, group, &name)? {
+        return Err(ArmError::Refused {
+            what: made.to_string(),
+            source: "there is one already, which assay did not make".into(),
+        });
+    }
+    // Refused here when LVM has no such names, so that no word below is taken for an option.
+    things.enter(&made)?;
+    let size = format!("{}b", place.size.0.next_multiple_of(SECTOR));
+    let tag = things.tag();
+    let kind = match thin_pool {
+        // What an older volume left in these blocks must not be taken for a file system or a RAID.
+        None => vec!["--wipesignatures=y", "--zero=y", "--size", &size],
+        // Blocks of a thin volume are new.
+        Some(pool) => vec!["--type=thin", "--virtualsize", &size, "--thinpool", pool],
+    };
+    let fixed = ["lvcreate", "--yes", "--quiet"];
+    let named = ["--addtag", &tag, "--name", &name];
+    let argv = [&fixed[..], &named, &kind, &[group]].concat();
+    run(host, &argv, PACKAGE)?;
+    let path = Path::new("/dev").join(group).join(&name);
+    crate::side_by_side::zfs::wait_for(&path, cancel)?;
+    fill(&path, place.size, things.seed(), cancel)?;
+    Ok(LogicalVolume {
+        path,
+        _things: things,
+    })
+}
+
+impl LogicalVolume<'_> {
+    /// Its device.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn taken(host: &dyn HostMut, group: &str, name: &str) -> Result<bool, ArmError> {
+    let argv = ["lvs", "--noheadings", "--options=lv_name", "--", group];
+    let names = run(host, &argv, PACKAGE)?;
+    Ok(names.lines().any(|line| line.trim() == name))
+}

@@ -1,0 +1,337 @@
+//! A second sshd with a copy of the configuration, on a loopback port of its own.
+//!
+//! As root every user can log in as to the first one. Without root only the user who runs assay
+//! can, by key: neither passwords nor PAM can be asked, no other user can be become, and a
+//! configuration that only root may read cannot be copied.
+
+mod copy;
+mod read_back;
+
+use crate::side_by_side::ArmError;
+use crate::side_by_side::child::{Program, Running};
+use crate::side_by_side::things::Things;
+use crate::side_by_side::tool::{Package, find};
+use assay_config::effective::files::OfHost;
+use assay_config::effective::{Program as Service, included};
+use assay_host::{HostMut, ProcessId};
+use assay_loads::Cancel;
+use copy::Without;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io::Read as _;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const SERVER: Package = Package {
+    debian: "openssh-server",
+    fedora: "openssh-server",
+};
+const CLIENT: Package = Package {
+    debian: "openssh-client",
+    fedora: "openssh",
+};
+/// Name of the configuration in the arm's directory.
+const CONFIG: &str = "sshd_config";
+/// Name of the throwaway host key.
+const HOST_KEY: &str = "host_key";
+/// Of other files, which belong to the first sshd, and of its own address.
+const OWN: [&str; 7] = [
+    "port",
+    "listenaddress",
+    "addressfamily",
+    "pidfile",
+    "hostkey",
+    "hostcertificate",
+    "hostkeyagent",
+];
+/// sshd itself follows no more (servconf.c, SERVCONF_MAX_DEPTH).
+const DEEPEST: usize = 16;
+/// A free port may be taken by somebody else before sshd has it.
+const ATTEMPTS: usize = 5;
+
+/// A running sshd.
+pub(crate) struct Sshd<'a> {
+    server: Running,
+    host: &'a dyn HostMut,
+    program: PathBuf,
+    address: SocketAddr,
+    /// Keywords that were set, in lower case.
+    set: Vec<String>,
+}
+
+/// Copies the configuration and starts sshd on it.
+pub(crate) fn build<'a>(
+    things: &mut Things<'a>,
+    config: &Path,
+    set: &BTreeMap<String, String>,
+    cancel: &Cancel,
+) -> Result<Sshd<'a>, ArmError> {
+    let host = things.host;
+    let (address, set) = settings(set)?;
+    let program = find(host, "sshd", SERVER)?;
+    let keygen = find(host, "ssh-keygen", CLIENT)?;
+    let mut copies = Copies {
+        things,
+        keywords: set.keys().cloned().collect(),
+        originals: Vec::new(),
+    };
+    let copied = copies.copy(config, false, 0)?;
+    let originals = copies.originals;
+    let dir = things.dir().to_owned();
+    let keygen = Program {
+        path: &keygen,
+        dir: &dir,
+        log: "keygen.log",
+    };
+    keygen.run(
+        &[
+            "-q", "-t", "ed25519", "-N", "", "-C", "assay", "-f", HOST_KEY,
+        ],
+        cancel,
+    )?;
+
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let address = free(address)?;
+        let text = own(&address, &set, &copied);
+        let told = |error| told(error, &text, &originals);
+        let path = dir.join(CONFIG);
+        fs::write(&path, &text).map_err(ArmError::io(&path))?;
+        let sshd = Program {
+            path: &program,
+            dir: &dir,
+            log: "sshd.log",
+        };
+        let check = sshd.run(&arguments(&dir, "-t"), cancel);
+        check.map_err(told)?;
+        let mut args = arguments(&dir, "-D");
+        args.push("-e".into());
+        let mut server = things.start(&sshd, &args)?;
+        let ready = server.wait_until(cancel, || greets(&address));
+        // Whoever greets may be somebody else, who was faster.
+        let ended = server.ended().map_or(Ok(()), Err);
+        match ready.and(ended) {
+            Ok(()) => {
+                return Ok(Sshd {
+                    server,
+                    host,
+                    program,
+                    address,
+                    set: set.into_keys().collect(),
+                });
+            }
+            Err(ArmError::Tool { complaint, .. })
+                if complaint.contains("Address already in use") && attempt < ATTEMPTS => {}
+            Err(error) => return Err(told(error)),
+        }
+    }
+}
+
+/// Arguments of every call. The key is named here and not in the configuration, because here
+/// nothing in its path has a meaning of its own.
+fn arguments(dir: &Path, mode: &str) -> Vec<OsString> {
+    vec![
+        mode.into(),
+        "-f".into(),
+        CONFIG.into(),
+        "-h".into(),
+        dir.join(HOST_KEY).into(),
+    ]
+}
+
+/// The configuration: what is set comes first, because the first value of a keyword counts.
+fn own(address: &SocketAddr, set: &BTreeMap<String, String>, copied: &str) -> String {
+    let mut text = format!("ListenAddress {address}\nPidFile none\n");
+    for (keyword, value) in set {
+        text.push_str(&format!("{keyword} {value}\n"));
+    }
+    text.push_str(&format!("Include {copied}\n"));
+    text
+}
+
+/// The address to listen on, and what else is set, by keyword in lower case.
+fn settings(
+    set: &BTreeMap<String, String>,
+) -> Result<(IpAddr, BTreeMap<String, String>), ArmError> {
+    let mut address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let mut checked = BTreeMap::new();
+    for (keyword, value) in set {
+        let refuse = |reason: &str| {
+            Err(ArmError::Refused {
+                what: format!("{keyword} {value}").escape_debug().to_string(),
+                source: reason.into(),
+            })
+        };
+        let name = keyword.to_ascii_lowercase();
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric()) {
+            return refuse("this is not a keyword of sshd_config");
+        }
+        if value.chars().any(char::is_control) {
+            return refuse("a value is one line");
+        }
+        if name == "listenaddress" {
+            match value.parse() {
+                Ok(given) => address = given,
+                Err(_) => return refuse("an address without a port is expected"),
+            }
+        } else if OWN.contains(&name.as_str()) || name == "match" || name == "include" {
+            return refuse("assay settles this of its own sshd itself");
+        } else {
+            checked.insert(name, value.clone());
+        }
+    }
+    Ok((address, checked))
+}
+
+fn free(address: IpAddr) -> Result<SocketAddr, ArmError> {
+    let bound = TcpListener::bind((address, 0)).and_then(|listener| listener.local_addr());
+    bound.map_err(|error| ArmError::Refused {
+        what: format!("address {address}"),
+        source: error.into(),
+    })
+}
+
+/// Whether an SSH server says its version (RFC 4253, 4.2).
+fn greets(address: &SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect_timeout(address, Duration::from_secs(1)) else {
+        return false;
+    };
+    let mut start = [0; 4];
+    // A slow name server may keep it from answering; it is tried again.
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+    stream.read_exact(&mut start).is_ok() && &start == b"SSH-"
+}
+
+/// sshd names the copies, and lines of the configuration that leads to them; the user knows the
+/// originals, and what was set.
+fn told(error: ArmError, own: &str, originals: &[PathBuf]) -> ArmError {
+    let ArmError::Tool { program, complaint } = error else {
+        return error;
+    };
+    let mut complaint = complaint;
+    for (index, original) in originals.iter().enumerate().rev() {
+        complaint = complaint.replace(&copy_name(index), &original.display().to_string());
+    }
+    for (index, line) in own.lines().enumerate() {
+        let number = index + 1;
+        for place in [
+            format!("{CONFIG} line {number}:"),
+            format!("{CONFIG}: line {number}:"),
+        ] {
+            complaint = complaint.replace(&place, &format!("`{line}`:"));
+        }
+    }
+    if complaint.contains("privilege separation directory") {
+        complaint.push_str(
+            "; the service makes it when it starts, else: `sudo install -d -m 755 /run/sshd`",
+        );
+    }
+    ArmError::Tool { program, complaint }
+}
+
+/// Copies of a configuration and all that it includes.
+struct Copies<'a, 'b> {
+    things: &'a Things<'b>,
+    keywords: Vec<String>,
+    /// By number of the copy.
+    originals: Vec<PathBuf>,
+}
+
+/// sshd reads its configuration before it leaves its work directory.
+fn copy_name(index: usize) -> String {
+    format!("/proc/self/cwd/config.{index}")
+}
+
+impl Copies<'_, '_> {
+    /// Copies one file and returns the name of the copy.
+    fn copy(&mut self, file: &Path, conditional: bool, depth: usize) -> Result<String, ArmError> {
+        if depth > DEEPEST {
+            return Err(ArmError::Refused {
+                what: file.display().to_string().escape_debug().to_string(),
+                source: format!("Include leads more than {DEEPEST} files deep").into(),
+            });
+        }
+        let host = self.things.host;
+        let text = host.read_text(file)?;
+        let index = self.originals.len();
+        self.originals.push(file.to_owned());
+        let keywords = self.keywords.clone();
+        let without = Without {
+            everywhere: &OWN,
+            global: &keywords,
+        };
+        let copy = copy::copy(
+            &text,
+            conditional,
+            &without,
+            &mut |patterns, conditional| {
+                let mut names = Vec::new();
+                for pattern in patterns {
+                    let files = included(Service::Sshd, file, file, pattern, &OfHost(host));
+                    let refused =
+                        |fault: assay_config::effective::files::Fault| ArmError::Refused {
+                            what: format!("Include {pattern}").escape_debug().to_string(),
+                            source: fault.into(),
+                        };
+                    for file in files.map_err(refused)? {
+                        names.push(self.copy(&file, conditional, depth + 1)?);
+                    }
+                }
+                Ok::<_, ArmError>(names)
+            },
+        )?;
+        let path = self.things.path(&format!("config.{index}"));
+        fs::write(&path, copy).map_err(ArmError::io(&path))?;
+        Ok(copy_name(index))
+    }
+}
+
+impl Sshd<'_> {
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.server.pid()
+    }
+}
+
+impl Drop for Sshd<'_> {
+    /// Ends the sessions too, which sshd leaves alone when it ends itself.
+    fn drop(&mut self) {
+        for process in children(self.host, self.server.pid()) {
+            let _ = self.host.kill(process);
+        }
+    }
+}
+
+/// All descendants of a process, youngest generation last.
+fn children(host: &dyn HostMut, of: u32) -> Vec<ProcessId> {
+    let mut parents = BTreeMap::new();
+    for name in host.list(Path::new("/proc")).unwrap_or_default() {
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        let stat = Path::new("/proc").join(name).join("stat");
+        let parent = host.read_text(&stat).ok().and_then(|text| {
+            let (_, rest) = text.rsplit_once(')')?;
+            rest.split_whitespace().nth(1)?.parse::<u32>().ok()
+        });
+        parents.entry(parent).or_insert_with(Vec::new).push(pid);
+    }
+    let mut found = vec![of];
+    let mut at = 0;
+    while at < found.len() {
+        let more = parents.get(&Some(found[at])).cloned().unwrap_or_default();
+        found.extend(more);
+        at += 1;
+    }
+    found
+        .iter()
+        .skip(1)
+        .filter_map(|pid| ProcessId::of(*pid))
+        .collect()
+}

@@ -1,0 +1,68 @@
+//! The machine's own programs: where they are, and the packages that bring them.
+
+use crate::side_by_side::ArmError;
+use assay_host::{Failure, HostMut, Limits, succeed};
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long `zfs` and LVM may take: they wait for a transaction group, or for udev.
+const TOOL_LIMITS: Limits = Limits {
+    timeout: Duration::from_secs(120),
+};
+
+/// What to install when a program is missing.
+#[derive(Clone, Copy)]
+pub(crate) struct Package {
+    pub debian: &'static str,
+    pub fedora: &'static str,
+}
+
+impl Package {
+    fn missing(self, program: &str) -> ArmError {
+        ArmError::Missing {
+            program: program.to_owned(),
+            debian: self.debian,
+            fedora: self.fedora,
+        }
+    }
+}
+
+/// Where a program is.
+pub(crate) fn find(
+    host: &dyn HostMut,
+    program: &str,
+    package: Package,
+) -> Result<PathBuf, ArmError> {
+    let found = host.which(OsStr::new(program));
+    found.ok_or_else(|| package.missing(program))
+}
+
+/// Runs a command to its successful end; what it printed.
+pub(crate) fn run(
+    host: &dyn HostMut,
+    argv: &[impl AsRef<OsStr>],
+    package: Package,
+) -> Result<String, ArmError> {
+    let words: Vec<&OsStr> = argv.iter().map(AsRef::as_ref).collect();
+    let program = words.first().map(|word| word.to_string_lossy());
+    let program = program.unwrap_or_default();
+    match succeed(host, &words, TOOL_LIMITS) {
+        Ok(output) => Ok(output.text()),
+        Err(Failure::NotInstalled) => Err(package.missing(&program)),
+        Err(Failure::Host(error)) => Err(error.into()),
+        Err(Failure::Complaint(complaint)) => Err(ArmError::Tool {
+            program: program.into_owned(),
+            complaint,
+        }),
+    }
+}
+
+/// The server of images that has a monitor and shows disks as files.
+pub(crate) fn storage_daemon(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
+    let package = Package {
+        debian: "qemu-system-common",
+        fedora: "qemu-storage-daemon",
+    };
+    find(host, "qemu-storage-daemon", package)
+}

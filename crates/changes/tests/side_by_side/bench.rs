@@ -1,0 +1,61 @@
+//! A directory to make arms in, with a journal.
+#![allow(dead_code, reason = "each test binary uses its share")]
+
+use assay_changes::side_by_side::Place;
+use assay_changes::{Journal, Session};
+use assay_model::Bytes;
+use std::path::PathBuf;
+
+pub struct Bench {
+    pub dir: PathBuf,
+    pub session: Session,
+    pub journal: Journal,
+    _held: [tempfile::TempDir; 2],
+}
+
+impl Bench {
+    /// In a directory that is not a tmpfs, so that O_DIRECT works.
+    pub fn new() -> Self {
+        Self::below("")
+    }
+
+    /// In a directory of that name.
+    pub fn below(name: &str) -> Self {
+        let base = tempfile::tempdir_in("/var/tmp").unwrap();
+        // The journal's forced writes are tested where it is at home; here they may be quick.
+        let memory = std::path::Path::new("/dev/shm");
+        let state = tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir());
+        let state = state.unwrap();
+        let dir = base.path().join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        let journal = Journal::open(state.path()).unwrap();
+        Self {
+            dir,
+            session: journal.begin("a test", "here").unwrap(),
+            journal,
+            _held: [base, state],
+        }
+    }
+
+    pub fn place(&self, name: &str, size: Bytes) -> Place {
+        Place {
+            dir: self.dir.clone(),
+            name: name.to_owned(),
+            size,
+        }
+    }
+
+    /// The directory of the arm of that name.
+    pub fn arm(&self, name: &str) -> PathBuf {
+        self.dir.join(self.session.name(name))
+    }
+
+    pub fn nothing_left(&self) -> bool {
+        self.dir.read_dir().unwrap().next().is_none()
+    }
+}
+
+/// Whether a process runs; one that only waits for its parent to ask after it does not.
+pub fn alive(pid: u32) -> bool {
+    assay_host::ProcessId::of(pid).is_some()
+}

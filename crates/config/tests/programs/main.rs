@@ -1,0 +1,101 @@
+//! What the programs themselves say of whole configurations, with includes and scopes, is what we
+//! read: fixed ones that are hard, and random ones made of hard parts.
+#![allow(clippy::disallowed_methods, reason = "a test asks real programs")]
+
+mod dovecot;
+mod nginx;
+mod postfix;
+mod samba;
+mod ssh;
+mod sysctl;
+
+use assay_config::effective::files::{Fault, Files};
+use assay_config::effective::{Effective, Program, Trouble, effective};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The files of this machine.
+struct Disk;
+
+fn fault(error: std::io::Error) -> Fault {
+    match error.kind() {
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Fault::Absent,
+        _ => Fault::Unreadable(error.to_string()),
+    }
+}
+
+impl Files for Disk {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, Fault> {
+        std::fs::read(path).map_err(fault)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<OsString>, Fault> {
+        let entries = std::fs::read_dir(dir).map_err(fault)?;
+        entries
+            .map(|entry| entry.map(|entry| entry.file_name()).map_err(fault))
+            .collect()
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, Fault> {
+        Ok(path.symlink_metadata().is_ok())
+    }
+}
+
+fn read(program: Program, main: &Path) -> Effective {
+    effective(program, main, &Disk).unwrap()
+}
+
+/// Whether something is told that the program would refuse, or that was not understood.
+fn refused(ours: &Effective) -> bool {
+    ours.problems.iter().any(|problem| {
+        let absent = matches!(
+            problem.trouble,
+            Trouble::Unread {
+                fault: Fault::Absent,
+                ..
+            }
+        );
+        absent || !matches!(problem.trouble, Trouble::Unread { .. })
+    })
+}
+
+/// Runs a program, or says that it is not there.
+fn ask(argv: &[&str]) -> Option<Output> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new(argv[0])
+        .args(&argv[1..])
+        .env("PATH", format!("{path}:/usr/sbin:/sbin"))
+        .env("LC_ALL", "C")
+        .output();
+    if let Err(error) = &output {
+        assay_testing::skipped(argv[0], format_args!("{}: {error}", argv[0]));
+    }
+    output.ok()
+}
+
+fn stdout(output: &Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Numbers that are the same in every run: xorshift, seeded.
+struct Dice(u64);
+
+impl Dice {
+    fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap() % limit
+    }
+
+    fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len())]
+    }
+}

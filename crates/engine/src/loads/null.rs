@@ -1,8 +1,0 @@
-//! Nothing, which shows what measuring costs by itself.
-
-use crate::Meter;
-use assay_instruments::{LoadError, Measured, Timing, null};
-
-pub(super) fn run(timing: Timing, meter: &Meter<'_>) -> Result<Measured, LoadError> {
-    null::run(&timing, meter.cancel)
-}

@@ -1,0 +1,87 @@
+//! Files and devices behind loop devices, known by what the driver holds and not by name: a file that
+//! was renamed or removed is still behind its loop device.
+
+use crate::overwrite::{Found, processes};
+use assay_host::held::{Held, Identity};
+use assay_host::loops::{Backing, backing};
+use assay_host::{DeviceNumber, Host};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// All loop devices that are set up, with what is behind them.
+fn all(host: &dyn Host) -> Result<Vec<(String, Backing)>, String> {
+    let mut all = Vec::new();
+    let base = Path::new("/sys/block");
+    let names = host.list(base).map_err(|error| error.to_string())?;
+    let is_loop = |name: &&OsString| name.as_bytes().starts_with(b"loop");
+    for name in names.iter().filter(is_loop) {
+        // Only those that are set up have it; others are not opened at all.
+        match host.exists(&base.join(name).join("loop")) {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(error) => return Err(error.to_string()),
+        }
+        let name = name.to_string_lossy().into_owned();
+        let opened = Held::device(&Path::new("/dev").join(&name));
+        match opened.and_then(|device| backing(&device)) {
+            Ok(Some(backing)) => all.push((name, backing)),
+            Ok(None) => {}
+            Err(error) => return Err(format!("what is behind {name}: {}", error.reason())),
+        }
+    }
+    Ok(all)
+}
+
+/// Loop devices that have a file behind them.
+pub(crate) fn of_file(host: &dyn Host, file: Identity) -> Found {
+    let all = all(host)?;
+    let behind = all.iter().filter(|(_, backing)| backing.file == file);
+    Ok(behind
+        .map(|(name, _)| format!("behind /dev/{name}"))
+        .collect())
+}
+
+/// Loop devices that have a device behind them, and, where it is a loop device itself, other uses of the
+/// file behind it: they would be overwritten as well.
+pub(crate) fn of_device(host: &dyn Host, held: &Held) -> Found {
+    let Some(number) = held.device_number().map_err(|error| error.to_string())? else {
+        return Ok(Vec::new());
+    };
+    let all = all(host)?;
+    let mut found = Vec::new();
+    for (name, backing) in &all {
+        if backing.device == Some(number) {
+            found.push(format!("behind /dev/{name}"));
+        }
+    }
+    let Some(own) = loop_of(host, number).map_err(|error| error.to_string())? else {
+        return Ok(found);
+    };
+    let Some((_, file)) = all.iter().find(|(name, _)| *name == own) else {
+        return Ok(found);
+    };
+    for (name, backing) in &all {
+        if *name != own && backing.file == file.file {
+            found.push(format!(
+                "the same file is behind /dev/{own} and /dev/{name}"
+            ));
+        }
+    }
+    let users = processes::users(host, file.file, None);
+    for user in users.found {
+        found.push(format!("the file behind /dev/{own} is {user}"));
+    }
+    Ok(found)
+}
+
+/// Name of the loop device that a number stands for, also by one of its partitions.
+fn loop_of(host: &dyn Host, number: DeviceNumber) -> Result<Option<String>, assay_host::HostError> {
+    let dir = host.realpath(Path::new(&format!("/sys/dev/block/{number}")))?;
+    let name = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.into_owned()
+    };
+    let names = [name(&dir), dir.parent().map(name).unwrap_or_default()];
+    Ok(names.into_iter().find(|name| name.starts_with("loop")))
+}

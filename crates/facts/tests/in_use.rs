@@ -1,0 +1,405 @@
+//! The guard on real files and devices, each used in another way: never overwritten, and said why.
+//! Needs root and loop devices for most; says so and passes without them.
+#![allow(clippy::disallowed_methods, reason = "prepares real files and devices")]
+
+use assay_facts::overwrite::{device, file};
+use assay_host::Live;
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const SIZE: u64 = 64 << 20;
+
+/// One test at a time: others that look at loop devices open them for a moment.
+static ONE: Mutex<()> = Mutex::new(());
+
+fn one() -> MutexGuard<'static, ()> {
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        assay_testing::skipped("root", "needs root");
+    }
+    root
+}
+
+fn run(argv: &[&str]) -> Option<String> {
+    let out = Command::new(argv[0]).args(&argv[1..]).output().ok()?;
+    out.status
+        .success()
+        .then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())
+}
+
+/// A directory on a real file system, with a file of zeroes in it.
+fn zeroes() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = dir.path().join("image");
+    File::create(&path).unwrap().set_len(SIZE).unwrap();
+    (dir, path)
+}
+
+/// A loop device, detached on drop.
+struct Loop(String);
+
+impl Loop {
+    fn on(file: &Path) -> Option<Self> {
+        let made = run(&["losetup", "--show", "-f", file.to_str().unwrap()]);
+        if made.is_none() {
+            assay_testing::skipped("loop", "no loop device can be set up here");
+        }
+        made.map(Self)
+    }
+
+    fn path(&self) -> &Path {
+        Path::new(&self.0)
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = run(&["losetup", "-d", &self.0]);
+    }
+}
+
+fn reasons(refused: Result<assay_host::held::Held, assay_facts::overwrite::Refused>) -> String {
+    refused.expect_err("must be refused").to_string()
+}
+
+fn fine(look: impl Fn() -> Result<assay_host::held::Held, assay_facts::overwrite::Refused>) {
+    // udev and others hold new devices open for a moment.
+    let start = Instant::now();
+    loop {
+        match look() {
+            Ok(_) => return,
+            Err(refused)
+                if refused
+                    .to_string()
+                    .contains("what these processes have open") =>
+            {
+                return eprintln!("partly skipped: {refused}");
+            }
+            Err(refused) => assert!(start.elapsed() < Duration::from_secs(5), "{refused}"),
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn what_nobody_uses_and_what_is_empty_passes() {
+    let _one = one();
+    let (_dir, path) = zeroes();
+    fine(|| file(&Live, &path, false));
+    if !root() {
+        return;
+    }
+    let Some(disk) = Loop::on(&path) else { return };
+    fine(|| device(&Live, disk.path(), false));
+}
+
+#[test]
+fn attack_files_in_use_are_refused() {
+    let _one = one();
+    if !root() {
+        return;
+    }
+    let mut tried = 0;
+    let mut refused = |why: &str, path: &Path, word: &str| {
+        tried += 1;
+        let said = reasons(file(&Live, path, true));
+        assert!(said.contains(word), "{why}: {said}");
+    };
+
+    let (dir, path) = zeroes();
+    let link = dir.path().join("link");
+    symlink(&path, &link).unwrap();
+    refused("a link", &link, "a link");
+    fs::hard_link(&path, dir.path().join("other")).unwrap();
+    refused("two names", &path, "2 names");
+    fs::remove_file(dir.path().join("other")).unwrap();
+
+    let reader = File::open(&path).unwrap();
+    refused("open here", &path, "open in process");
+    drop(reader);
+    let mut cat = holder(&path);
+    refused("open there", &path, "open in process");
+    cat.kill().unwrap();
+    cat.wait().unwrap();
+
+    let mapped = dir.path().join("mapped");
+    fs::copy("/bin/sleep", &mapped).unwrap();
+    let mut sleep = Command::new(&mapped).arg("60").spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    refused("a program that runs", &mapped, "program");
+    sleep.kill().unwrap();
+    sleep.wait().unwrap();
+
+    if let Some(disk) = Loop::on(&path) {
+        let behind = format!("behind {}", disk.0);
+        refused("behind a loop device", &path, &behind);
+        let renamed = dir.path().join("renamed");
+        fs::rename(&path, &renamed).unwrap();
+        refused("behind one, and renamed", &renamed, &behind);
+        File::create(&path).unwrap().set_len(SIZE).unwrap();
+        fine(|| file(&Live, &path, true));
+    }
+    if run(&["chattr", "+i", path.to_str().unwrap()]).is_some() {
+        refused("immutable", &path, "immutable");
+        run(&["chattr", "-i", path.to_str().unwrap()]);
+        run(&["chattr", "+a", path.to_str().unwrap()]);
+        refused("append-only", &path, "immutable");
+        run(&["chattr", "-a", path.to_str().unwrap()]);
+    }
+    let swap = dir.path().join("swap");
+    fs::write(&swap, vec![0; 8 << 20]).unwrap();
+    let made = run(&["mkswap", swap.to_str().unwrap()]);
+    if made.is_some() && run(&["swapon", swap.to_str().unwrap()]).is_some() {
+        refused("a swap file", &swap, "swap");
+        run(&["swapoff", swap.to_str().unwrap()]);
+    } else {
+        assay_testing::skipped("swap", "no swap file can be used here");
+    }
+    assay_testing::attacked("regular files in use", tried, tried);
+}
+
+/// A process that has the file open.
+fn holder(path: &Path) -> Child {
+    let mut child = Command::new("sh")
+        .args(["-c", "exec 3<\"$1\"; echo; exec sleep 60", "sh"])
+        .arg(path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut byte = [0];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut byte).unwrap();
+    child
+}
+
+/// QEMU has the image open, and locks bytes of it.
+#[test]
+fn attack_an_image_of_qemu_is_refused() {
+    let _one = one();
+    if !root() {
+        return;
+    }
+    let (dir, path) = zeroes();
+    let socket = dir.path().join("socket");
+    let started = Command::new("qemu-nbd")
+        .args(["-t", "-f", "raw", "-k"])
+        .arg(&socket)
+        .arg(&path)
+        .spawn();
+    let Ok(mut nbd) = started else {
+        return assay_testing::skipped("qemu-nbd", "it is not installed");
+    };
+    let start = Instant::now();
+    while !socket.exists() && start.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let file_said = reasons(file(&Live, &path, true));
+    // The same image, by a loop device over it.
+    let device_said = Loop::on(&path).map(|disk| reasons(device(&Live, disk.path(), true)));
+    nbd.kill().unwrap();
+    nbd.wait().unwrap();
+    for word in ["locked as QEMU", "open in process"] {
+        assert!(file_said.contains(word), "{file_said}");
+    }
+    if let Some(said) = &device_said {
+        assert!(said.contains("qemu-nbd"), "{said}");
+    }
+    assay_testing::attacked("image open in QEMU", 2, 2);
+}
+
+#[test]
+fn attack_devices_in_use_are_refused() {
+    let _one = one();
+    if !root() {
+        return;
+    }
+    let (dir, path) = zeroes();
+    let Some(first) = Loop::on(&path) else { return };
+    let Some(second) = Loop::on(&path) else {
+        return;
+    };
+    for (disk, other) in [(&first, &second), (&second, &first)] {
+        let refused = device(&Live, disk.path(), true).expect_err("must be refused");
+        let both = |reason: &&String| reason.contains(&disk.0) && reason.contains(&other.0);
+        let said = refused
+            .reasons
+            .iter()
+            .find(both)
+            .expect("a reason that names both");
+        let mut known = [(&disk.0, "DISK"), (&other.0, "OTHER")];
+        // One name may be the beginning of the other.
+        known.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        let told = assay_testing::normal(said, &known);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(told, @"the same file is behind DISK and OTHER");
+        }
+    }
+    let said = reasons(file(&Live, &path, true));
+    assert!(
+        said.contains(&first.0) && said.contains(&second.0),
+        "{said}"
+    );
+    drop(second);
+    let above = Loop::on(first.path()).unwrap();
+    let said = reasons(device(&Live, first.path(), true));
+    assert!(said.contains(&format!("behind {}", above.0)), "{said}");
+    drop(above);
+
+    assert!(run(&["mkfs.ext4", "-q", &first.0]).is_some());
+    let point = dir.path().join("point");
+    fs::create_dir(&point).unwrap();
+    if run(&["mount", &first.0, point.to_str().unwrap()]).is_some() {
+        let said = reasons(device(&Live, first.path(), true));
+        let by_file = reasons(file(&Live, &path, true));
+        run(&["umount", point.to_str().unwrap()]);
+        assert!(said.contains("mounted at"), "{said}");
+        assert!(
+            by_file.contains(&format!("behind {}", first.0)),
+            "{by_file}"
+        );
+    }
+    let said = reasons(device(&Live, first.path(), true));
+    assert!(said.contains("TYPE=ext4"), "{said}");
+    assay_testing::attacked("devices in use", 6, 6);
+}
+
+/// What blkid does not know is not overwritten without the second word, and is named.
+#[test]
+fn attack_images_and_archives_are_refused() {
+    let _one = one();
+    let mut tried = 0;
+    let (dir, path) = zeroes();
+    let disk = if root() { Loop::on(&path) } else { None };
+    let mut look = |what: &str, word: &str| {
+        tried += 1;
+        let found = match &disk {
+            Some(disk) => device(&Live, disk.path(), false),
+            None => file(&Live, &path, false),
+        };
+        let said = reasons(found);
+        for word in [word, "--destroy-unknown-data", "hexdump -C -s"] {
+            assert!(said.contains(word), "{what}: {said}");
+        }
+    };
+    let clear = || {
+        let all = File::options().write(true).open(&path).unwrap();
+        all.set_len(0).unwrap();
+        all.set_len(SIZE).unwrap();
+        let device = disk
+            .as_ref()
+            .map_or(path.clone(), |disk| disk.path().to_owned());
+        let device = File::options().write(true).open(device).unwrap();
+        device.write_all_at(&vec![0; SIZE as usize], 0).unwrap();
+        device.sync_all().unwrap();
+    };
+    let put = |bytes: &[u8], at: u64| {
+        let device = disk
+            .as_ref()
+            .map_or(path.clone(), |disk| disk.path().to_owned());
+        let device = File::options().write(true).open(device).unwrap();
+        device.write_all_at(bytes, at).unwrap();
+        device.sync_all().unwrap();
+    };
+    for (format, word) in [
+        ("qcow2", "a qcow image"),
+        ("qed", "a QED image"),
+        ("vmdk", "a VMDK image"),
+        ("vhdx", "a VHDX image"),
+        ("vpc", "a VHD image"),
+        ("vdi", "a VDI image"),
+        ("parallels", "a Parallels image"),
+    ] {
+        let image = dir.path().join(format);
+        if run(&[
+            "qemu-img",
+            "create",
+            "-q",
+            "-f",
+            format,
+            image.to_str().unwrap(),
+            "16M",
+        ])
+        .is_none()
+        {
+            assay_testing::skipped("qemu-img", format_args!("it makes no {format}"));
+            continue;
+        }
+        clear();
+        put(&fs::read(&image).unwrap(), 0);
+        look(format, word);
+    }
+    clear();
+    let archive = dir.path().join("tar");
+    assert!(run(&["tar", "-cf", archive.to_str().unwrap(), "/etc/passwd"]).is_some());
+    put(&fs::read(&archive).unwrap(), 0);
+    look("tar", "a tar archive");
+    clear();
+    let mut random = vec![0; 4 << 20];
+    std::io::Read::read_exact(&mut File::open("/dev/urandom").unwrap(), &mut random).unwrap();
+    put(&random, 0);
+    look("random data at the beginning", "look random");
+    clear();
+    put(&random, SIZE - random.len() as u64);
+    look("random data at the end", "look random");
+    clear();
+    // Nothing at head and tail: about one place in sixteen is hit, of more than 256.
+    put(&random, 20 << 20);
+    look("random data inside", "look random");
+    clear();
+    match &disk {
+        Some(disk) => fine(|| device(&Live, disk.path(), false)),
+        None => fine(|| file(&Live, &path, false)),
+    }
+    assay_testing::attacked("images and archives on a device", tried, tried);
+}
+
+/// Another node is put in place of the one that was checked: what is held stays the one.
+#[test]
+fn attack_a_node_that_is_exchanged_leads_nowhere() {
+    let _one = one();
+    if !root() {
+        return;
+    }
+    let (dir, path) = zeroes();
+    let victim_file = dir.path().join("victim");
+    File::create(&victim_file).unwrap().set_len(SIZE).unwrap();
+    let Some(disk) = Loop::on(&path) else { return };
+    let Some(victim) = Loop::on(&victim_file) else {
+        return;
+    };
+    let node = dir.path().join("node");
+    let mknod = |of: &Loop| {
+        let number = of.0.trim_start_matches("/dev/loop");
+        let _ = fs::remove_file(&node);
+        run(&["mknod", node.to_str().unwrap(), "b", "7", number])
+    };
+    let tries = 5 * assay_testing::factor();
+    for _ in 0..tries {
+        mknod(&disk).unwrap();
+        let held = loop {
+            match device(&Live, &node, true) {
+                Ok(held) => break held,
+                Err(refused) if refused.to_string().contains("what these processes") => {
+                    return assay_testing::skipped("processes", refused);
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(50)),
+            }
+        };
+        mknod(&victim).unwrap();
+        let again = held.reopen(rustix::fs::OFlags::WRONLY).unwrap();
+        again.write_all_at(&[7; 4096], 0).unwrap();
+        again.sync_all().unwrap();
+        drop((again, held));
+        assert_eq!(fs::read(&victim_file).unwrap(), vec![0; SIZE as usize]);
+        assert_eq!(fs::read(&path).unwrap()[..4096], [7; 4096]);
+    }
+    assay_testing::attacked("device nodes exchanged", tries, tries);
+}

@@ -1,0 +1,460 @@
+//! The end here: brings the program to the machine, has it run verbs, and takes what they measured.
+
+mod clock;
+mod pieces;
+mod talk;
+
+pub use talk::{Speaker, Talk};
+
+use crate::line::{Line, Lines};
+use crate::remote::boot::{self, Said};
+use crate::remote::outbox::Outbox;
+use crate::remote::program::Program;
+use crate::remote::records::{LONGEST, Records};
+use crate::remote::{HEARTBEAT, serve};
+use crate::session::{Fault, Session, SessionError, check_name};
+use assay_protocol::{CHUNK, Decoder, Frame, Look, Reply, Request};
+use assay_render::text::clean;
+use clock::Clock;
+use pieces::Fetch;
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+/// What a machine may print before the first line that is for us.
+const MOST_BEFORE: usize = 1 << 20;
+/// What is kept of standard output of a verb.
+const MOST_OUTPUT: usize = 64 << 20;
+/// How often what was measured is fetched while a verb runs, so that a lost link does not lose all of it.
+const FETCH: Duration = Duration::from_secs(30);
+/// How long the program there may take to begin, once it is there.
+const BEGIN: Duration = Duration::from_secs(30);
+/// How long a verb may take to end when the user wants to: a service that is set back is started again.
+const TO_END: Duration = Duration::from_secs(300);
+/// How often is looked whether the user wants to stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A machine on which this assay runs.
+pub struct Link<'a> {
+    session: &'a Session,
+    silence: Duration,
+    line: Line,
+    out: Outbox,
+    decoder: Decoder,
+    frames: VecDeque<Frame>,
+    last_heard: Instant,
+    last_said: Instant,
+    request: u64,
+    dir: String,
+}
+
+/// How a verb ended there.
+#[derive(Debug)]
+pub struct Ran {
+    /// Its exit status; 128 + signal when one ended it.
+    pub status: i32,
+    /// What it wrote to standard output.
+    pub stdout: Vec<u8>,
+}
+
+/// What the caller wants while a verb runs.
+pub struct Wishes<'a> {
+    /// Whether it shall end.
+    pub stop: &'a dyn Fn() -> bool,
+    /// A line that it wrote to standard error, without control characters.
+    pub say: &'a mut dyn FnMut(&str),
+    /// What it measured so far, each time it was fetched.
+    pub measured: &'a mut dyn FnMut(Records),
+}
+
+impl<'a> Link<'a> {
+    /// Logs in, brings the program there and starts it. `stop` is asked several times a second whether to
+    /// give up, and told how much of the program is on its way.
+    ///
+    /// # Errors
+    /// [`SessionError`], with what can be done. Nothing is left there.
+    pub fn open(
+        session: &'a Session,
+        program: &mut Program,
+        version: &str,
+        silence: Duration,
+        stop: &mut dyn FnMut(Duration, f64) -> bool,
+    ) -> Result<Self, SessionError> {
+        check_name(&session.host)?;
+        let other = |error: io::Error| session.failed(Fault::Other, &format!("ssh: {error}"));
+        let mut link = Self::start(session, silence).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => session.failed(
+                Fault::NoSsh,
+                "there is no ssh here: install the OpenSSH client",
+            ),
+            _ => other(error),
+        })?;
+        let begun = Instant::now();
+        let size = program.size;
+        link.out
+            .put(boot::script(program, silence.as_secs().max(1)).into_bytes());
+        let mut lines = Lines::default();
+        let mut starts = None;
+        // Before the program is on its way nothing gives more time, whatever comes.
+        let mut clock = Clock::start(session.deadline);
+        let mut sending = 0;
+        loop {
+            let waits = link.out.waits();
+            if waits < sending {
+                clock.enter(sending - waits);
+                sending = waits;
+            }
+            let share = 1.0 - ((waits as u64).min(size) as f64 / size.max(1) as f64);
+            let passed = begun.elapsed();
+            if stop(passed, share) {
+                return Err(session.failed(Fault::Interrupted, "interrupted"));
+            }
+            let late = match starts {
+                Some(at) => Instant::elapsed(&at) > BEGIN,
+                None => clock.is_late(),
+            };
+            if late {
+                let reason = format!(
+                    "no answer after {} s: --deadline gives it more time",
+                    passed.as_secs()
+                );
+                return Err(session.failed(Fault::Deadline, &reason));
+            }
+            match link.line.heard.recv_timeout(LOOK) {
+                Ok(bytes) => lines.push(&bytes),
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(link.line.ended(session, &lines.rest()));
+                }
+            }
+            if lines.all() > MOST_BEFORE {
+                let reason = "it prints more than 1 MiB before it does what it is asked: look at what its login shell prints";
+                return Err(session.failed(Fault::TooMuch, reason));
+            }
+            while let Some(line) = lines.next() {
+                let Some(said) = boot::read(&line) else {
+                    continue;
+                };
+                let wrong = |reason: &str| Err(session.failed(Fault::Other, reason));
+                match said {
+                    Said::Place { machine, dir } if !boot::fits(program, &machine) => {
+                        let (ours, _) = (program.machine.unwrap_or("another"), dir);
+                        return wrong(&format!(
+                            "it is {machine} and {} is for {ours}: name a static assay for it with --remote-assay",
+                            program.path.display()
+                        ));
+                    }
+                    Said::Place { dir, .. } if link.dir.is_empty() => {
+                        link.dir = dir;
+                        link.send_program(program).map_err(other)?;
+                        sending = link.out.waits();
+                        clock.enter(0);
+                    }
+                    Said::NoPlace => {
+                        return wrong(&format!(
+                            "no directory there may execute programs and has {} MiB to spare: tried /tmp, /var/tmp, the home directory, $XDG_RUNTIME_DIR and /run",
+                            (size >> 20) + 64
+                        ));
+                    }
+                    Said::NoSum => {
+                        return wrong("it has no sha256sum, so what arrives cannot be compared");
+                    }
+                    Said::BadSum => return wrong("the program did not arrive as it was sent"),
+                    Said::Starts => starts = Some(Instant::now()),
+                    Said::Ready(there) if there == version => {
+                        link.decoder.push(&lines.rest());
+                        link.last_heard = Instant::now();
+                        return Ok(link);
+                    }
+                    Said::Ready(there) => {
+                        return wrong(&format!(
+                            "the program that was sent is assay {there}, and this is {version}: both have to be the same"
+                        ));
+                    }
+                    Said::Place { .. } => {}
+                }
+            }
+        }
+    }
+
+    fn start(session: &'a Session, silence: Duration) -> io::Result<Self> {
+        let (line, to) = Line::start(session)?;
+        Ok(Self {
+            session,
+            silence,
+            line,
+            out: Outbox::to(to),
+            decoder: Decoder::default(),
+            frames: VecDeque::new(),
+            last_heard: Instant::now(),
+            last_said: Instant::now(),
+            request: 0,
+            dir: String::new(),
+        })
+    }
+
+    fn send_program(&self, program: &mut Program) -> io::Result<()> {
+        let mut file = program.rewind()?;
+        loop {
+            let mut piece = Vec::with_capacity(1 << 20);
+            file.by_ref().take(1 << 20).read_to_end(&mut piece)?;
+            if piece.is_empty() {
+                return Ok(());
+            }
+            self.out.put(piece);
+        }
+    }
+
+    /// Where a file that is put under a name is found there.
+    #[must_use]
+    pub fn place(&self, name: &str) -> String {
+        let path = serve::file(std::path::Path::new(&self.dir), name);
+        path.to_string_lossy().into_owned()
+    }
+
+    /// Puts a file there, for as long as the link lasts.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub fn put(&mut self, name: &str, content: &[u8]) -> Result<(), SessionError> {
+        let request = self.next_request();
+        let path = name.as_bytes().to_vec();
+        self.send(request, &Request::Put { mode: 0o600, path });
+        for piece in content.chunks(CHUNK).chain([&[][..]]) {
+            self.send(request, &Request::Data(piece.to_vec()));
+        }
+        let mut progress = self.progress();
+        loop {
+            match self.answer(request, &mut progress)? {
+                Some(Reply::Done(_)) => return Ok(()),
+                Some(Reply::Failed { reason, .. }) => {
+                    let reason = String::from_utf8_lossy(&reason);
+                    let reason = format!("{name} cannot be put there: {reason}");
+                    return Err(self.session.failed(Fault::Other, &reason));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Brings records there that a verb is to go on with.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub fn put_records(&mut self, records: &Records) -> Result<(), SessionError> {
+        let bytes = records
+            .write()
+            .map_err(|error| self.session.failed(Fault::Other, &error.to_string()))?;
+        let name = String::from_utf8_lossy(serve::RECORDS).into_owned();
+        self.put(&name, &bytes)
+    }
+
+    /// Has a verb started there, with a standard input or without. The number of the request.
+    fn begin(&mut self, arguments: &[impl AsRef<OsStr>], input: bool) -> u64 {
+        let request = self.next_request();
+        let words = arguments.iter().map(|word| word.as_ref().as_bytes());
+        self.send(
+            request,
+            &Request::Run {
+                timeout_ms: 0,
+                input,
+                argv: words.map(<[u8]>::to_vec).collect(),
+            },
+        );
+        request
+    }
+
+    /// Runs a verb there to its end.
+    ///
+    /// # Errors
+    /// [`SessionError`]: the link is lost, or what comes is none of ours. The machine takes back what the
+    /// verb changed, by itself.
+    pub fn run(
+        &mut self,
+        arguments: &[impl AsRef<OsStr>],
+        wishes: &mut Wishes<'_>,
+    ) -> Result<Ran, SessionError> {
+        let request = self.begin(arguments, false);
+        let mut stdout = Vec::new();
+        let mut stderr = Lines::default();
+        let mut asked: Option<Instant> = None;
+        let mut fetch = Fetch::default();
+        let status = loop {
+            match asked {
+                None if (wishes.stop)() => {
+                    asked = Some(Instant::now());
+                    self.send(request, &Request::Interrupt);
+                }
+                Some(at) if at.elapsed() > TO_END => {
+                    let reason = format!(
+                        "it was told to end {} s ago, and goes on: when the link is cut it takes back what was changed",
+                        TO_END.as_secs()
+                    );
+                    return Err(self.session.failed(Fault::Deadline, &reason));
+                }
+                _ => {}
+            }
+            if fetch.is_due() {
+                fetch.request = self.next_request();
+                fetch.bytes.clear();
+                let look = Request::Look(Look::Get, serve::RECORDS.to_vec());
+                self.send(fetch.request, &look);
+            }
+            let Some((number, reply)) = self.any_reply()? else {
+                continue;
+            };
+            if number == fetch.request && number != 0 {
+                if let Some(records) = fetch.take(reply) {
+                    (wishes.measured)(records);
+                }
+                continue;
+            }
+            match reply {
+                _ if number != request => {}
+                Reply::Out(bytes) if stdout.len() + bytes.len() <= MOST_OUTPUT => {
+                    stdout.extend_from_slice(&bytes);
+                }
+                Reply::Out(_) => {
+                    let reason = "it prints more than 64 MiB: what it measures goes on to be measured no more";
+                    return Err(self.session.failed(Fault::TooMuch, reason));
+                }
+                Reply::Err(bytes) => {
+                    stderr.push(&bytes);
+                    while let Some(line) = stderr.next() {
+                        (wishes.say)(&clean(line.trim_end()));
+                    }
+                }
+                Reply::Exit(status) => break status,
+                Reply::Failed { reason, .. } => {
+                    let reason = String::from_utf8_lossy(&reason);
+                    return Err(self.session.failed(Fault::Other, &reason));
+                }
+                _ => {}
+            }
+        };
+        let rest = stderr.rest();
+        if !rest.is_empty() {
+            (wishes.say)(&clean(&String::from_utf8_lossy(&rest)));
+        }
+        Ok(Ran { status, stdout })
+    }
+
+    /// What was measured there.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub fn records(&mut self) -> Result<Records, SessionError> {
+        let request = self.next_request();
+        self.send(request, &Request::Look(Look::Get, serve::RECORDS.to_vec()));
+        let mut bytes = Vec::new();
+        let mut progress = self.progress();
+        loop {
+            match self.answer(request, &mut progress)? {
+                Some(Reply::Piece(piece)) if bytes.len() + piece.len() <= LONGEST => {
+                    bytes.extend(piece)
+                }
+                Some(Reply::Piece(_)) => {
+                    let reason = "it sends more than was ever measured";
+                    return Err(self.session.failed(Fault::TooMuch, reason));
+                }
+                Some(Reply::Done(_)) => break,
+                Some(Reply::Failed { reason, .. }) => {
+                    let reason = String::from_utf8_lossy(&reason);
+                    return Err(self.session.failed(Fault::Other, &reason));
+                }
+                _ => {}
+            }
+        }
+        Records::read(&bytes).map_err(|error| self.session.failed(Fault::Other, &error.to_string()))
+    }
+
+    /// Ends the program there, which removes itself.
+    pub fn close(mut self) {
+        self.out.close();
+        self.line.close(Duration::from_secs(10));
+    }
+
+    fn next_request(&mut self) -> u64 {
+        self.request += 1;
+        self.request
+    }
+
+    fn send(&mut self, number: u64, request: &Request) {
+        self.last_said = Instant::now();
+        self.out.put(request.frame(number).encode());
+    }
+
+    /// The clock of an exchange that begins, and how much has still to be sent.
+    fn progress(&self) -> (Clock, usize) {
+        (Clock::start(self.silence), self.out.waits())
+    }
+
+    /// A reply to what takes no longer than its bytes are on their way. That the machine says that it is there is no
+    /// answer: one that says nothing else is given up.
+    fn answer(
+        &mut self,
+        number: u64,
+        (clock, sending): &mut (Clock, usize),
+    ) -> Result<Option<Reply>, SessionError> {
+        let reply = self.reply(number)?;
+        let waits = self.out.waits();
+        if waits < *sending {
+            clock.enter(*sending - waits);
+        }
+        *sending = waits;
+        if let Some(Reply::Piece(piece)) = &reply {
+            clock.enter(piece.len());
+        }
+        let is_end = matches!(reply, Some(Reply::Done(_) | Reply::Failed { .. }));
+        if !is_end && clock.is_late() {
+            let reason = format!(
+                "it is there, and has not answered for {} s",
+                self.silence.as_secs()
+            );
+            return Err(self.session.failed(Fault::Deadline, &reason));
+        }
+        Ok(reply)
+    }
+
+    fn reply(&mut self, number: u64) -> Result<Option<Reply>, SessionError> {
+        let found = self.any_reply()?;
+        Ok(found
+            .filter(|(of, _)| *of == number)
+            .map(|(_, reply)| reply))
+    }
+
+    /// The next reply, when one comes soon.
+    fn any_reply(&mut self) -> Result<Option<(u64, Reply)>, SessionError> {
+        if self.last_said.elapsed() >= HEARTBEAT {
+            self.send(0, &Request::Alive);
+        }
+        if self.frames.is_empty() {
+            match self.line.heard.recv_timeout(LOOK) {
+                Ok(bytes) => self.decoder.push(&bytes),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(self.line.ended(self.session, b""));
+                }
+            }
+            // Only whole frames are heard: bytes of none may come for ever.
+            for frame in self.decoder.by_ref() {
+                self.last_heard = Instant::now();
+                self.frames.push_back(frame);
+            }
+        }
+        if self.last_heard.elapsed() > self.silence {
+            let reason = format!(
+                "nothing was heard from it for {} s: by itself it takes back what was changed",
+                self.silence.as_secs()
+            );
+            return Err(self.session.failed(Fault::Deadline, &reason));
+        }
+        let Some(frame) = self.frames.pop_front() else {
+            return Ok(None);
+        };
+        Ok(Reply::read(&frame).map(|reply| (frame.request, reply)))
+    }
+}

@@ -1,0 +1,120 @@
+//! A verb there that is spoken with while it runs.
+
+use super::{Link, SessionError};
+use crate::line::Lines;
+use crate::remote::outbox::Outbox;
+use crate::session::Fault;
+use assay_protocol::{Reply, Request};
+use assay_render::text::clean;
+use std::ffi::OsStr;
+use std::time::{Duration, Instant};
+
+/// The longest line of what it says; a step of a load has some hundred thousand bytes.
+const LONGEST: usize = 16 << 20;
+
+/// How long it may take to end when it shall: what it counted has to come by then.
+const TO_END: Duration = Duration::from_secs(20);
+
+/// Speaks to a verb that runs, from any thread and at once.
+#[derive(Clone)]
+pub struct Speaker {
+    out: Outbox,
+    request: u64,
+}
+
+impl Speaker {
+    /// Sends bytes to its standard input.
+    pub fn say(&self, bytes: &[u8]) {
+        let input = Request::Input(bytes.to_vec());
+        self.out.put(input.frame(self.request).encode());
+    }
+
+    /// Ends its standard input.
+    pub fn end(&self) {
+        self.say(&[]);
+    }
+}
+
+/// What the caller does meanwhile.
+pub struct Talk<'a> {
+    /// Whether it shall end.
+    pub stop: &'a dyn Fn() -> bool,
+    /// It began.
+    pub begun: &'a mut dyn FnMut(Speaker),
+    /// A line that it wrote to standard output, and when it came.
+    pub heard: &'a mut dyn FnMut(Instant, &str),
+    /// A line that it wrote to standard error, without control characters.
+    pub say: &'a mut dyn FnMut(&str),
+}
+
+impl Link<'_> {
+    /// Runs a verb there to its end and carries lines both ways. Its exit status; 128 + signal when one ended it.
+    ///
+    /// # Errors
+    /// [`SessionError`], as for [`Link::run`].
+    pub fn talk(
+        &mut self,
+        arguments: &[impl AsRef<OsStr>],
+        talk: &mut Talk<'_>,
+    ) -> Result<i32, SessionError> {
+        let request = self.begin(arguments, true);
+        (talk.begun)(Speaker {
+            out: self.out.clone(),
+            request,
+        });
+        let mut stdout = Vec::new();
+        let mut stderr = Lines::default();
+        let mut asked: Option<Instant> = None;
+        loop {
+            match asked {
+                None if (talk.stop)() => {
+                    asked = Some(Instant::now());
+                    self.send(request, &Request::Interrupt);
+                }
+                Some(at) if at.elapsed() > TO_END => {
+                    let reason = "it does not end, though it was told to";
+                    return Err(self.session.failed(Fault::Deadline, reason));
+                }
+                _ => {}
+            }
+            let Some(reply) = self.reply(request)? else {
+                continue;
+            };
+            match reply {
+                Reply::Out(bytes) => {
+                    let at = Instant::now();
+                    // A long line comes in many pieces: each is looked at once.
+                    let mut looked = stdout.len();
+                    stdout.extend_from_slice(&bytes);
+                    while let Some(end) = stdout[looked..].iter().position(|byte| *byte == b'\n') {
+                        let line: Vec<u8> = stdout.drain(..=looked + end).collect();
+                        looked = 0;
+                        (talk.heard)(at, String::from_utf8_lossy(&line).trim_end());
+                    }
+                    if stdout.len() > LONGEST {
+                        let reason = "it prints a line of more than 16 MiB";
+                        return Err(self.session.failed(Fault::TooMuch, reason));
+                    }
+                }
+                Reply::Err(bytes) => {
+                    stderr.push(&bytes);
+                    while let Some(line) = stderr.next() {
+                        (talk.say)(&clean(line.trim_end()));
+                    }
+                }
+                Reply::Exit(status) => {
+                    let rest = stderr.rest();
+                    if !rest.is_empty() {
+                        (talk.say)(&clean(&String::from_utf8_lossy(&rest)));
+                    }
+                    return Ok(status);
+                }
+                Reply::Failed { reason, .. } => {
+                    let reason = String::from_utf8_lossy(&reason);
+                    return Err(self.session.failed(Fault::Other, &reason));
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! The end on the other machine: takes files, runs the verb, sends what it prints and what it measured, and
+//! ends everything when nothing is heard any more.
+
+use crate::line::listen;
+use crate::remote::guard::Guard;
+use crate::remote::outbox::Outbox;
+use crate::remote::records::{LONGEST, Records};
+use crate::remote::{HEARTBEAT, boot};
+use assay_host::process::{Dies, Ended, Running};
+use assay_model::Machine;
+use assay_protocol::{CHUNK, Decoder, Frame, Look, Reply, Request};
+use assay_store::Store;
+use rustix::process::Signal;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// How long a verb may take to set everything back, before the journal does it. A service that is started
+/// again has minutes.
+const TO_END: Duration = Duration::from_secs(180);
+
+/// What the records are called when they are asked for, and when they are put.
+pub(crate) const RECORDS: &[u8] = b"records";
+
+/// Where the files are that were put.
+#[must_use]
+pub fn file(dir: &Path, name: &str) -> PathBuf {
+    dir.join("in").join(name)
+}
+
+/// What this end needs to know.
+pub struct Here<'a> {
+    /// A directory of its own, for this user alone: the store, and files that are put.
+    pub dir: &'a Path,
+    /// How long nothing may be heard.
+    pub silence: Duration,
+    /// Version of this assay.
+    pub version: &'a str,
+    /// This machine.
+    pub machine: Option<Machine>,
+    /// Says that a signal asks it to end.
+    pub stop: Arc<AtomicBool>,
+    /// Who takes everything back when this process cannot.
+    pub guard: Guard,
+    /// Takes back what a verb left that was killed.
+    pub take_back: &'a mut dyn FnMut(),
+}
+
+/// Serves until the line ends or is silent for too long.
+///
+/// # Errors
+/// The line cannot be written to, or the directory cannot be used. Everything is taken back by then.
+pub fn serve(
+    here: Here<'_>,
+    line: impl Read + Send + 'static,
+    mut out: impl Write + Send + 'static,
+) -> io::Result<()> {
+    fs::create_dir_all(here.dir.join("in"))?;
+    out.write_all(boot::ready(here.version).as_bytes())?;
+    out.flush()?;
+    let mut serving = Serving {
+        out: Outbox::to(out),
+        verb: None,
+        put: None,
+        heard: Instant::now(),
+        said: Instant::now(),
+        here,
+    };
+    let heard = listen(line);
+    let ended = serving.serve(&heard);
+    serving.end();
+    ended
+}
+
+/// A verb that runs.
+struct Verb {
+    running: Running,
+    request: u64,
+    /// Its standard input, where it has one.
+    input: Option<Outbox>,
+    /// Its two outputs, which end before it is told that it ended.
+    pumps: Vec<std::thread::JoinHandle<()>>,
+    /// How and when it ended.
+    ended: Option<(Ended, Instant)>,
+}
+
+impl Verb {
+    /// Tells it to end. One that was stopped (signal(7)) does not hear that until it is told to go on.
+    fn told_to_end(&self) {
+        self.running.signal(Signal::INT);
+        self.running.signal(Signal::CONT);
+    }
+}
+
+struct Serving<'a> {
+    here: Here<'a>,
+    out: Outbox,
+    verb: Option<Verb>,
+    put: Option<Put>,
+    heard: Instant,
+    said: Instant,
+}
+
+/// A file that is being put.
+struct Put {
+    file: File,
+    bytes: usize,
+    records: bool,
+}
+
+impl Serving<'_> {
+    fn serve(&mut self, heard: &Receiver<Vec<u8>>) -> io::Result<()> {
+        let mut decoder = Decoder::default();
+        loop {
+            let wait = match self.verb.is_some() {
+                true => Duration::from_millis(50),
+                false => Duration::from_millis(500),
+            };
+            match heard.recv_timeout(wait) {
+                Ok(bytes) => {
+                    self.heard = Instant::now();
+                    decoder.push(&bytes);
+                    for frame in decoder.by_ref() {
+                        self.handle(&frame);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            self.here.guard.goes_on();
+            self.look_after_the_verb()?;
+            if self.said.elapsed() >= HEARTBEAT && self.out.waits() == 0 {
+                self.said = Instant::now();
+                self.out.put(Reply::Alive.frame(0).encode());
+            }
+            let silent = self.heard.elapsed() > self.here.silence;
+            if silent || self.out.is_gone() || self.here.stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn send(&self, request: u64, reply: &Reply) {
+        self.out.put(reply.frame(request).encode());
+    }
+
+    fn handle(&mut self, frame: &Frame) {
+        let Some(request) = Request::read(frame) else {
+            return;
+        };
+        let number = frame.request;
+        let done = match request {
+            Request::Hello => {
+                self.send(number, &Reply::Hello);
+                return;
+            }
+            Request::Run { argv, input, .. } => match self.begin(argv, input, number) {
+                Ok(()) => return,
+                Err(error) => Err(error),
+            },
+            Request::Input(bytes) => {
+                let verb = self.verb.as_ref().filter(|verb| verb.request == number);
+                if let Some(input) = verb.and_then(|verb| verb.input.as_ref()) {
+                    match bytes.is_empty() {
+                        true => input.close(),
+                        false => input.put(bytes),
+                    }
+                }
+                return;
+            }
+            Request::Interrupt => {
+                if let Some(verb) = &self.verb {
+                    verb.told_to_end();
+                }
+                return;
+            }
+            Request::Kill => {
+                if let Some(verb) = &self.verb {
+                    verb.running.signal(Signal::KILL);
+                }
+                return;
+            }
+            Request::Put { path, .. } => match self.open(&path) {
+                Ok(put) => {
+                    self.put = Some(put);
+                    return;
+                }
+                Err(error) => Err(error),
+            },
+            Request::Data(bytes) => match self.data(&bytes) {
+                Ok(false) => return,
+                Ok(true) => Ok(()),
+                Err(error) => {
+                    self.put = None;
+                    Err(error)
+                }
+            },
+            Request::Look(Look::Get, name) if name == RECORDS => self.records(number),
+            Request::Alive => return,
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        };
+        self.send(
+            number,
+            &match done {
+                Ok(()) => Reply::Done(Vec::new()),
+                Err(error) => Reply::Failed {
+                    errno: error.raw_os_error().map_or(0, i32::unsigned_abs),
+                    reason: error.to_string().into_bytes(),
+                },
+            },
+        );
+    }
+
+    /// Starts a verb: this program, with the store of this directory.
+    fn begin(&mut self, argv: Vec<Vec<u8>>, input: bool, request: u64) -> io::Result<()> {
+        if self.verb.is_some() {
+            return Err(io::Error::other("something runs already"));
+        }
+        let (out, out_end) = io::pipe()?;
+        let (err, err_end) = io::pipe()?;
+        let mut command = Command::new("/proc/self/exe");
+        command
+            .args(argv.into_iter().map(OsString::from_vec))
+            .env("ASSAY_STORE", store_path(self.here.dir))
+            .stdout(Stdio::from(OwnedFd::from(out_end)))
+            .stderr(Stdio::from(OwnedFd::from(err_end)));
+        let (running, input) = match input {
+            false => (Running::start(command, Dies::WithAssay)?, None),
+            true => {
+                let (read, write) = io::pipe()?;
+                let read = File::from(OwnedFd::from(read));
+                let running = Running::start_with_input(command, read, Dies::WithAssay)?;
+                // A verb that does not read must not keep this end from hearing.
+                (running, Some(Outbox::to(write)))
+            }
+        };
+        let pumps = vec![
+            pump(out, Reply::Out, request, &self.out),
+            pump(err, Reply::Err, request, &self.out),
+        ];
+        self.verb = Some(Verb {
+            running,
+            request,
+            input,
+            pumps,
+            ended: None,
+        });
+        Ok(())
+    }
+
+    /// Tells how the verb ended, when it has.
+    fn look_after_the_verb(&mut self) -> io::Result<()> {
+        let Some(verb) = &mut self.verb else {
+            return Ok(());
+        };
+        if verb.ended.is_none() {
+            verb.ended = verb.running.ended()?.map(|ended| (ended, Instant::now()));
+        }
+        let Some((ended, at)) = verb.ended else {
+            return Ok(());
+        };
+        // What outlives it may hold its outputs for ever; what waits for room comes first.
+        let said = verb.pumps.iter().all(std::thread::JoinHandle::is_finished);
+        if !said && (at.elapsed() < Duration::from_secs(2) || self.out.waits() > 0) {
+            return Ok(());
+        }
+        let request = verb.request;
+        if let Some(input) = &verb.input {
+            input.close();
+        }
+        self.verb = None;
+        if ended.status.code().is_none() {
+            (self.here.take_back)();
+        }
+        self.send(request, &Reply::Exit(ended.code()));
+        Ok(())
+    }
+
+    fn open(&mut self, path: &[u8]) -> io::Result<Put> {
+        let name = std::str::from_utf8(path).unwrap_or_default();
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+        if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
+            return Err(io::ErrorKind::InvalidFilename.into());
+        }
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        Ok(Put {
+            file: options.open(file(self.here.dir, name))?,
+            bytes: 0,
+            records: path == RECORDS,
+        })
+    }
+
+    /// Takes a piece of the file that is put. Whether it was the last one.
+    fn data(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        let Some(put) = &mut self.put else {
+            return Err(io::Error::other("no file is put"));
+        };
+        put.bytes += bytes.len();
+        if put.bytes > LONGEST {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        put.file.write_all(bytes)?;
+        if !bytes.is_empty() {
+            return Ok(false);
+        }
+        let records = put.records;
+        self.put = None;
+        if records {
+            self.take_records()?;
+        }
+        Ok(true)
+    }
+
+    /// What is to be gone on with comes into the store here.
+    fn take_records(&self) -> io::Result<()> {
+        let name = std::str::from_utf8(RECORDS).unwrap_or_default();
+        let bytes = fs::read(file(self.here.dir, name))?;
+        let mut records = Records::read(&bytes).map_err(io::Error::other)?;
+        let store = Store::open(&store_path(self.here.dir)).map_err(io::Error::other)?;
+        let mut store = store.on(self.here.machine.clone());
+        records.keep(&mut store, &[]).map_err(io::Error::other)
+    }
+
+    /// Sends what was measured so far.
+    fn records(&self, request: u64) -> io::Result<()> {
+        let path = store_path(self.here.dir);
+        let store = Store::open_existing(&path).map_err(io::Error::other)?;
+        let machine = self.here.machine.clone();
+        let records = match store {
+            Some(store) => Records::of(&store, machine).map_err(io::Error::other)?,
+            None => Records {
+                machine,
+                ..Records::default()
+            },
+        };
+        let bytes = records.write().map_err(io::Error::other)?;
+        for piece in bytes.chunks(CHUNK) {
+            self.send(request, &Reply::Piece(piece.to_vec()));
+        }
+        Ok(())
+    }
+
+    /// Nobody is there any more, or everything is done.
+    fn end(mut self) {
+        if let Some(mut verb) = self.verb.take() {
+            self.out.give_up();
+            verb.told_to_end();
+            let begun = Instant::now();
+            while matches!(verb.running.wait(Duration::from_millis(200)), Ok(false))
+                && begun.elapsed() < TO_END
+            {
+                self.here.guard.goes_on();
+            }
+            let _ = verb.running.kill();
+        }
+        (self.here.take_back)();
+        self.out.flush(Duration::from_secs(1));
+        let _ = fs::remove_dir_all(self.here.dir);
+        self.here.guard.dismiss();
+    }
+}
+
+fn store_path(dir: &Path) -> PathBuf {
+    dir.join("store.db")
+}
+
+/// Sends what comes out of a pipe until its end.
+fn pump(
+    mut pipe: PipeReader,
+    reply: fn(Vec<u8>) -> Reply,
+    request: u64,
+    out: &Outbox,
+) -> std::thread::JoinHandle<()> {
+    let out = out.clone();
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; CHUNK];
+        while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+            let frame = reply(buffer[..count].to_vec()).frame(request);
+            out.put_when_there_is_room(frame.encode());
+        }
+    })
+}

@@ -1,0 +1,234 @@
+//! What encryption costs in a guest, per model of its processor, against the host.
+//!
+//! The same is asked of the host and of each guest: the processor's flags, the drivers that the
+//! kernel chose, and the rates of `openssl speed` and `cryptsetup benchmark`.
+
+mod judge;
+mod parse;
+
+pub use judge::{Finding, findings, ratio};
+
+use crate::Guest;
+use crate::Image;
+use crate::LabError;
+use crate::Options;
+use crate::State;
+use assay_host::{Host, HostError, Limits};
+use assay_loads::Cancel;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::time::Duration;
+
+/// Flags of the processor that this is about, as /proc/cpuinfo names them.
+pub const FLAGS: [&str; 6] = ["aes", "vaes", "pclmulqdq", "vpclmulqdq", "ssse3", "avx2"];
+/// What `openssl speed -evp` runs, on 16 KiB at a time, in one thread.
+const OPENSSL: [&str; 3] = ["aes-256-gcm", "aes-256-xts", "chacha20-poly1305"];
+/// What `cryptsetup benchmark` runs in the kernel: cipher and bits of its key. XTS splits the key in
+/// two, so 512 bits are AES-256.
+const CRYPTSETUP: [(&str, &str); 6] = [
+    ("aes-cbc", "128"),
+    ("aes-cbc", "256"),
+    ("aes-xts", "256"),
+    ("aes-xts", "512"),
+    ("serpent-xts", "512"),
+    ("twofish-xts", "512"),
+];
+/// Algorithms whose driver is of interest, as /proc/crypto names them.
+const ALGORITHMS: [&str; 2] = ["xts(aes)", "cbc(aes)"];
+
+/// One rate.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Rate {
+    /// `openssl` or `cryptsetup`.
+    pub tool: &'static str,
+    /// Cipher and bits of the key, as the tool names them.
+    pub cipher: String,
+    /// Bytes a second; with `openssl`, of processor time.
+    pub encrypt: f64,
+    /// Bytes a second, where the tool tells decryption apart.
+    pub decrypt: Option<f64>,
+}
+
+/// What was found on the host or in one guest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Side {
+    /// Those of [`FLAGS`] that the processor has; none where they could not be read.
+    pub flags: Option<Vec<String>>,
+    /// The driver that the kernel prefers, for each algorithm that it has set up.
+    pub drivers: BTreeMap<String, String>,
+    /// Rates.
+    pub rates: Vec<Rate>,
+    /// What could not be found out, and why.
+    pub unknown: Vec<String>,
+}
+
+impl Side {
+    /// Whether the processor has this flag, where that is known.
+    #[must_use]
+    pub fn has(&self, flag: &str) -> Option<bool> {
+        let flags = self.flags.as_ref()?;
+        Some(flags.iter().any(|have| have == flag))
+    }
+
+    /// A rate by tool and cipher.
+    #[must_use]
+    pub fn rate(&self, tool: &str, cipher: &str) -> Option<&Rate> {
+        let mut rates = self.rates.iter();
+        rates.find(|rate| rate.tool == tool && rate.cipher == cipher)
+    }
+}
+
+/// One guest's processor.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Model {
+    /// As `-cpu` takes it.
+    pub cpu: String,
+    /// `kvm` or `tcg`.
+    pub accel: String,
+    /// What was found in the guest.
+    pub side: Side,
+}
+
+/// Everything that was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Comparison {
+    /// The host.
+    pub host: Side,
+    /// The guests, in the order they were asked for.
+    pub models: Vec<Model>,
+}
+
+/// What is tried.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Models as `-cpu` takes them, one guest each.
+    pub models: Vec<String>,
+    /// Seconds for each cipher of `openssl speed`.
+    pub seconds: u32,
+}
+
+/// Measures the host, then boots one guest after the other. `comparison` gets what is found as it is
+/// found, also before an error; `told` hears of it.
+///
+/// # Errors
+/// As [`Guest::boot`]; QEMU refuses a model that it does not know.
+pub fn run(
+    image: &Image,
+    options: &Options,
+    trial: &Trial,
+    place: (&dyn Host, &State),
+    cancel: &Cancel,
+    comparison: &mut Comparison,
+    told: &mut dyn FnMut(),
+) -> Result<(), LabError> {
+    let (host, state) = place;
+    comparison.host = measure(host, trial.seconds, cancel)?;
+    for cpu in &trial.models {
+        let mut options = options.clone();
+        options.cpu_model = Some(cpu.clone());
+        let guest = Guest::boot(image, &options, state, cancel)?;
+        comparison.models.push(Model {
+            cpu: cpu.clone(),
+            accel: guest.accel().accel.name().to_owned(),
+            side: measure(&guest, trial.seconds, cancel)?,
+        });
+        guest.kill()?;
+        told();
+    }
+    Ok(())
+}
+
+/// Finds out all there is to find out on one machine.
+fn measure(host: &dyn Host, seconds: u32, cancel: &Cancel) -> Result<Side, LabError> {
+    let mut side = Side::default();
+    match host.read(Path::new("/proc/cpuinfo")) {
+        Ok(text) => {
+            side.flags = parse::flags(&String::from_utf8_lossy(&text));
+            if side.flags.is_none() {
+                let reason = "/proc/cpuinfo names no flags of the processor";
+                side.unknown.push(reason.to_owned());
+            }
+        }
+        Err(error) => side.unknown.push(error.to_string()),
+    }
+    for cipher in OPENSSL {
+        let seconds = seconds.to_string();
+        let argv = [
+            "openssl", "speed", "-mr", "-seconds", &seconds, "-bytes", "16384", "-evp", cipher,
+        ];
+        let found = ask(host, &argv, cancel, parse::openssl)?;
+        let rate = |bytes| Rate {
+            tool: "openssl",
+            cipher: cipher.to_owned(),
+            encrypt: bytes,
+            decrypt: None,
+        };
+        side.take(&format!("openssl {cipher}"), found.map(rate));
+    }
+    for (cipher, bits) in CRYPTSETUP {
+        let argv = [
+            "cryptsetup",
+            "benchmark",
+            "--cipher",
+            cipher,
+            "--key-size",
+            bits,
+        ];
+        let found = ask(host, &argv, cancel, parse::cryptsetup)?;
+        let rate = |(encrypt, decrypt)| Rate {
+            tool: "cryptsetup",
+            cipher: format!("{cipher} {bits}"),
+            encrypt,
+            decrypt: Some(decrypt),
+        };
+        let found = found.map(rate);
+        let absent = matches!(&found, Err(reason) if reason.ends_with("command not found"));
+        side.take(&format!("cryptsetup {cipher} {bits}"), found);
+        if absent {
+            break;
+        }
+    }
+    match host.read(Path::new("/proc/crypto")) {
+        Ok(text) => side.drivers = parse::drivers(&String::from_utf8_lossy(&text), &ALGORITHMS),
+        Err(error) => side.unknown.push(error.to_string()),
+    }
+    Ok(side)
+}
+
+impl Side {
+    fn take(&mut self, what: &str, found: Result<Rate, String>) {
+        match found {
+            Ok(rate) => self.rates.push(rate),
+            Err(reason) => self.unknown.push(format!("{what}: {reason}")),
+        }
+    }
+}
+
+/// Runs a tool and reads its output; what it cannot do is no error, an interruption is one.
+fn ask<T>(
+    host: &dyn Host,
+    argv: &[&str],
+    cancel: &Cancel,
+    read: fn(&str) -> Option<T>,
+) -> Result<Result<T, String>, LabError> {
+    if cancel.is_cancelled() {
+        return Err(LabError::Interrupted);
+    }
+    let words: Vec<_> = argv.iter().map(OsStr::new).collect();
+    let limits = Limits {
+        timeout: Duration::from_secs(180),
+    };
+    let output = match host.run(&words, limits) {
+        Ok(output) => output,
+        Err(_) if cancel.is_cancelled() => return Err(LabError::Interrupted),
+        Err(HostError::NoCommand { name }) => return Ok(Err(format!("{name}: command not found"))),
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    if !output.success() {
+        return Ok(Err(output.complaint()));
+    }
+    let text = output.text();
+    Ok(read(&text).ok_or_else(|| format!("no figure in what {} says: {text:?}", argv[0])))
+}

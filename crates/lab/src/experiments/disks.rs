@@ -1,0 +1,306 @@
+//! Virtual disks measured against each other: one boot, many disks, fio in the guest, the samples
+//! of all disks interleaved in random order.
+//!
+//! Both sides are counted: what fio did in the guest, what QEMU's device was asked for, and what
+//! the QEMU process moved to and from the host's storage.
+
+mod doubts;
+
+pub use doubts::doubts;
+
+use crate::{Disk, FIO_START_AND_END, Guest, LabError, counters};
+use assay_host::Host as _;
+use assay_loads::counters::Sources;
+use assay_loads::fio::Ended;
+use assay_measure::engine::{
+    Carried, EngineError, Environment, Kept, Meter, Place, Stopped, Tell, Tools, Turn,
+    carry_out_plan,
+};
+use assay_model::plan::{self, PlanError, PlanSpec, Settings, WorkloadSpec};
+use assay_model::sample::{Outcome, Sample};
+use assay_model::workload::{Durability, Engine, Workload};
+use assay_model::{Bytes, Doubt, Nanos, Plan};
+use serde::Serialize;
+use serde_json::json;
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What was counted on the host while a sample was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct HostSide {
+    /// Reads that the device was asked for.
+    pub reads: u64,
+    /// Writes that the device was asked for.
+    pub writes: u64,
+    /// Bytes that the device was asked to read.
+    pub read_bytes: u64,
+    /// Bytes that the device was asked to write.
+    pub written_bytes: u64,
+    /// Flushes that the device was asked for; QEMU 7.2 does not count those of NVMe.
+    pub flushes: u64,
+    /// Bytes that QEMU's process fetched from storage (proc_pid_io(5), `read_bytes`).
+    pub process_read: u64,
+    /// Bytes that QEMU's process sent to storage (`write_bytes`). Through the page cache the kernel
+    /// counts every folio that became dirty, whole: with large folios a hundred times too much.
+    pub process_written: u64,
+}
+
+impl HostSide {
+    fn since(self, before: Self) -> Self {
+        Self {
+            reads: self.reads.saturating_sub(before.reads),
+            writes: self.writes.saturating_sub(before.writes),
+            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+            written_bytes: self.written_bytes.saturating_sub(before.written_bytes),
+            flushes: self.flushes.saturating_sub(before.flushes),
+            process_read: self.process_read.saturating_sub(before.process_read),
+            process_written: self.process_written.saturating_sub(before.process_written),
+        }
+    }
+}
+
+/// What was counted in the guest while a sample was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct GuestSide {
+    /// Bytes that fio read.
+    pub fio_read: u64,
+    /// Bytes that fio wrote.
+    pub fio_written: u64,
+    /// How often fio asked for durability: calls of fsync and fdatasync, or writes with O_DSYNC.
+    pub syncs: u64,
+    /// Flushes that the guest's kernel finished on the device; it joins those that wait.
+    pub flushes: u64,
+    /// Whether the kernel can make a single write durable (forced unit access), without a flush.
+    pub fua: bool,
+}
+
+/// What was taken of one disk, beside the sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Taken {
+    /// The sample, as of any load.
+    pub sample: Sample,
+    /// fio's JSON+ document.
+    pub fio: Vec<u8>,
+    /// The guest's side of it.
+    pub guest: GuestSide,
+    /// The host's side of it.
+    pub host: HostSide,
+    /// Why it may not mean what it seems to.
+    pub doubts: Vec<Doubt>,
+}
+
+/// Why it did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum DisksError {
+    /// The guest, or fio in it, failed.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// A load could not begin.
+    #[error(transparent)]
+    Slot(#[from] EngineError),
+    /// Several samples in a row failed.
+    #[error(transparent)]
+    Failing(#[from] Stopped),
+    /// The plan cannot be carried out.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+}
+
+/// Every workload on every disk in every round; `seed` chooses order, offsets and data.
+///
+/// # Errors
+/// A workload that cannot be carried out.
+pub fn plan(
+    disks: &[Disk],
+    workloads: Vec<WorkloadSpec>,
+    rounds: u32,
+    seed: u64,
+) -> Result<Plan, PlanError> {
+    let spec = PlanSpec {
+        name: "disks".to_owned(),
+        rounds: Some(rounds),
+        seed: Some(seed),
+        ramp: Some(Nanos(0)),
+        workloads,
+        ..PlanSpec::default()
+    };
+    spec.resolve(&Settings {
+        targets: disks.iter().map(|disk| disk.name.clone()).collect(),
+        engine: Engine::Libaio,
+        seed,
+    })
+}
+
+/// Takes all samples and hands each over as it comes. Disks are filled first, so that no read meets
+/// a hole.
+///
+/// # Errors
+/// fio fails in the guest, or the guest is gone.
+pub fn run(
+    guest: &Guest,
+    disks: &[Disk],
+    plan: &Plan,
+    env: &Environment<'_>,
+    taken: &mut dyn FnMut(Taken),
+    tell: &mut Tell<'_>,
+) -> Result<Carried, DisksError> {
+    let names: Vec<_> = disks.iter().map(|disk| disk.name.as_str()).collect();
+    let devices = guest.devices(&names)?;
+    for (disk, device) in disks.iter().zip(&devices) {
+        let job = assay_fio::job::layout_job(device, Bytes(disk.size), plan.seed);
+        let job = job.map_err(|error| refuse(disk, error))?;
+        let output = guest.load(&job, LAYOUT_LIMIT)?;
+        if output.ended != Ended::Exited(0) {
+            return Err(refuse(disk, format!("fio: {}", output.stderr)).into());
+        }
+    }
+    let places = devices.iter().cloned().map(|path| Place::Guest { path });
+    let todo: Vec<_> = (0u32..).zip(plan.order.iter().copied()).collect();
+    let tools = Tools::default();
+    let mut by = Keeper {
+        guest,
+        plan,
+        disks,
+        places: places.collect(),
+        devices: &devices,
+        meter: env.meter(guest.dir(), &tools),
+        sources: Sources::find(env.host, &[]),
+        beside: None,
+        taken,
+    };
+    carry_out_plan(plan, &todo, env.cancel, &mut by, tell)
+}
+
+/// Filling an emulated guest's disk takes its time.
+const LAYOUT_LIMIT: Duration = Duration::from_secs(600);
+/// What fio's start, its end and the counters around it take in an emulated guest.
+const AROUND: Nanos = Nanos(3_000_000_000);
+
+/// Measures the slots in the guest and hands them over.
+struct Keeper<'a> {
+    guest: &'a Guest,
+    plan: &'a Plan,
+    disks: &'a [Disk],
+    places: Vec<Place>,
+    devices: &'a [PathBuf],
+    meter: Meter<'a>,
+    sources: Sources,
+    /// What was counted beside the sample that is taken now: fio's document, and both sides.
+    beside: Option<(Vec<u8>, GuestSide, HostSide)>,
+    taken: &'a mut dyn FnMut(Taken),
+}
+
+impl Kept<DisksError> for Keeper<'_> {
+    fn take(&mut self, turn: Turn<'_>) -> Result<Sample, DisksError> {
+        let (guest, index) = (self.guest, turn.slot.target);
+        let (disk, device) = (&self.disks[index], &self.devices[index]);
+        let slot = turn.measured(&self.places[index], &self.sources, Bytes(disk.size));
+        let flushed = flushes(guest, device)?;
+        let before = host_side(guest, disk)?;
+        let mut json = Vec::new();
+        let sample = self.meter.take_in(&slot, &mut |job, planned| {
+            let output = guest.load(job, Duration::from(planned) + FIO_START_AND_END)?;
+            json.clone_from(&output.json);
+            Ok::<_, DisksError>(output)
+        })?;
+        let host = host_side(guest, disk)?.since(before);
+        match &sample.outcome {
+            Outcome::Completed | Outcome::Interrupted => {}
+            Outcome::Failed { error } => return Err(refuse(disk, format!("fio: {error}")).into()),
+            Outcome::TimedOut { after } => {
+                return Err(refuse(disk, format!("fio did not end within {after}")).into());
+            }
+        }
+        let mut inside = turn
+            .workload
+            .fio()
+            .map_or_else(GuestSide::default, |workload| fio_side(&sample, workload));
+        inside.flushes = flushes(guest, device)?.saturating_sub(flushed);
+        inside.fua = queue(guest, device, "queue/fua")?.trim() == "1";
+        self.beside = Some((json, inside, host));
+        Ok(sample)
+    }
+
+    fn keep(&mut self, turn: Turn<'_>, sample: &Sample) -> Result<(), DisksError> {
+        let Some((fio, guest, host)) = self.beside.take() else {
+            return Ok(());
+        };
+        let disk = &self.disks[turn.slot.target];
+        let workload = turn.workload.fio();
+        (self.taken)(Taken {
+            doubts: workload.map_or_else(Vec::new, |load| doubts(disk, load, &guest, &host)),
+            sample: sample.clone(),
+            fio,
+            guest,
+            host,
+        });
+        Ok(())
+    }
+
+    fn left(&self, todo: &[(u32, plan::Slot)]) -> Nanos {
+        let time = |slot: &plan::Slot| self.plan.workloads[slot.workload].time().0 + AROUND.0;
+        Nanos(todo.iter().map(|(_, slot)| time(slot)).sum())
+    }
+}
+
+fn refuse(disk: &Disk, source: impl Into<Box<dyn Error + Send + Sync>>) -> LabError {
+    LabError::Disk {
+        name: disk.name.clone(),
+        source: source.into(),
+    }
+}
+
+/// What fio says that it did.
+fn fio_side(sample: &Sample, workload: &Workload) -> GuestSide {
+    let mut side = GuestSide::default();
+    for job in &sample.workers {
+        let (read, write) = (job.read(), job.write());
+        side.fio_read += read.map_or(0, |stats| stats.bytes.0);
+        side.fio_written += write.map_or(0, |stats| stats.bytes.0);
+        side.syncs += match workload.durability {
+            Durability::None => 0,
+            Durability::Dsync => write.map_or(0, |stats| stats.count),
+            Durability::Fdatasync | Durability::Fsync => {
+                job.flush().map_or(0, |flushes| flushes.count)
+            }
+        };
+    }
+    side
+}
+
+/// A file of a disk in the guest's /sys/block.
+fn queue(guest: &Guest, device: &Path, file: &str) -> Result<String, LabError> {
+    let name = device.file_name().unwrap_or_default();
+    let path = Path::new("/sys/block").join(name).join(file);
+    let bytes = guest.read(&path)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Flushes that the guest's kernel finished on a disk so far.
+fn flushes(guest: &Guest, device: &Path) -> Result<u64, LabError> {
+    Ok(counters::flushes(&queue(guest, device, "stat")?).unwrap_or(0))
+}
+
+fn host_side(guest: &Guest, disk: &Disk) -> Result<HostSide, LabError> {
+    let answer = guest.qmp("query-blockstats", json!({}))?;
+    let ours = counters::of_disk(&answer, &disk.name)
+        .ok_or_else(|| refuse(disk, "QEMU has no counters for it"))?;
+    let count = |name: &str| ours[name].as_u64().unwrap_or(0);
+    let process = fs::read_to_string(format!("/proc/{}/io", guest.entry().pid)).unwrap_or_default();
+    let moved = |name: &str| {
+        let line = process.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|value| value.trim().parse().ok())
+            .unwrap_or(0)
+    };
+    Ok(HostSide {
+        reads: count("rd_operations"),
+        writes: count("wr_operations"),
+        read_bytes: count("rd_bytes"),
+        written_bytes: count("wr_bytes"),
+        flushes: count("flush_operations"),
+        process_read: moved("read_bytes:"),
+        process_written: moved("write_bytes:"),
+    })
+}

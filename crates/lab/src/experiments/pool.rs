@@ -1,0 +1,88 @@
+//! ZFS in a guest: commands that have to succeed, device nodes that take their time, and records
+//! brought out.
+
+use crate::Guest;
+use crate::LabError;
+use crate::Output;
+use crate::record::SIZE;
+use assay_host::{Host as _, Limits};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What an emulated guest may take for one command of ZFS.
+const ZFS_COMMAND_LIMIT: Duration = Duration::from_secs(180);
+
+/// Copies so many records out of a file or device of the guest into `found`.
+pub(crate) fn copy_out(
+    guest: &Guest,
+    path: &Path,
+    records: u64,
+    found: &Path,
+) -> Result<(), LabError> {
+    wait_for(guest, path)?;
+    let mut file = File::create(found).map_err(LabError::io(found))?;
+    let bytes = format!("--bytes={}", records * SIZE as u64);
+    let argv = [OsStr::new("head"), OsStr::new(&bytes), path.as_os_str()];
+    let (mut failed, mut said) = (None, Vec::new());
+    let status = guest.stream(
+        &argv,
+        Some(ZFS_COMMAND_LIMIT),
+        None,
+        &mut |output| match output {
+            Output::Out(bytes) => {
+                if let Err(error) = file.write_all(bytes) {
+                    failed.get_or_insert(error);
+                }
+            }
+            Output::Err(bytes) => said.extend_from_slice(bytes),
+        },
+    )?;
+    match (failed, status) {
+        (Some(error), _) => Err(LabError::io(found)(error)),
+        (None, 0) => Ok(()),
+        (None, _) => Err(refused(path, String::from_utf8_lossy(&said).trim())),
+    }
+}
+
+/// ZFS makes device nodes of volumes when it gets to it.
+pub(crate) fn wait_for(guest: &Guest, path: &Path) -> Result<(), LabError> {
+    let deadline = Instant::now() + ZFS_COMMAND_LIMIT;
+    while let Err(error) = guest.stat(path) {
+        guest.watch()?;
+        if Instant::now() > deadline {
+            let waited = ZFS_COMMAND_LIMIT.as_secs();
+            return Err(refused(
+                path,
+                &format!("not there after {waited} s: {error}"),
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
+/// Runs a command that has to succeed, and returns what it says.
+pub(crate) fn command(guest: &Guest, argv: &[&str]) -> Result<String, LabError> {
+    let words: Vec<_> = argv.iter().map(OsStr::new).collect();
+    let output = guest.run(
+        &words,
+        Limits {
+            timeout: ZFS_COMMAND_LIMIT,
+        },
+    )?;
+    match output.success() {
+        true => Ok(output.text()),
+        false => Err(refused(Path::new(argv[0]), &output.complaint())),
+    }
+}
+
+pub(crate) fn refused(path: &Path, reason: &str) -> LabError {
+    LabError::Refused {
+        path: path.to_owned(),
+        errno: 0,
+        reason: reason.to_owned(),
+    }
+}

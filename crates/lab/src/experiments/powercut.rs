@@ -1,0 +1,273 @@
+//! Is what was called durable still there after a power cut?
+//!
+//! Killing QEMU alone loses nothing: what it wrote is in the host's page cache. So every disk
+//! stands on a log of the writes and flushes that QEMU sends to the host (`blklogwrites`), and the
+//! disk is built again as a power cut would leave it: what was flushed is there, all else is lost.
+//! That is done for many moments, each that of an acknowledgement, the last one that of the kill.
+
+mod zfs;
+
+pub use zfs::run as run_zfs;
+
+use crate::Guest;
+use crate::Image;
+use crate::LabError;
+use crate::Options;
+use crate::State;
+use crate::Sync;
+use crate::disk::{CacheMode, Disk, Format, SECRET};
+use crate::experiments::writelog::{self, Unflushed};
+use crate::qemu_img;
+use crate::record::{SIZE, record};
+use assay_loads::Cancel;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+/// What is tried.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The disks, each written to in turn.
+    pub disks: Vec<Disk>,
+    /// How the guest asks for durability.
+    pub sync: Sync,
+    /// Acknowledgements to wait for on each disk.
+    pub records: u64,
+    /// Moments, evenly spread over the acknowledgements, at which the power is cut.
+    pub cuts: u64,
+    /// What is left of writes that were not flushed.
+    pub unflushed: Unflushed,
+    /// Chooses the records' content, and what is left of writes.
+    pub seed: u64,
+}
+
+/// What became of one disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its name.
+    pub disk: String,
+    /// What it is: format, bus, cache mode, aio.
+    pub what: String,
+    /// Whether its cache mode claims durability; `unsafe` does not.
+    pub claims: bool,
+    /// Records that the guest's kernel called durable.
+    pub acknowledged: u64,
+    /// Flushes that QEMU sent to the host until the kill.
+    pub flushes: u64,
+    /// Power cuts.
+    pub cuts: u64,
+    /// Power cuts after which an acknowledged record was missing.
+    pub lossy: u64,
+    /// Most acknowledged records that were missing after a cut.
+    pub lost: u64,
+    /// What was in the way of looking for records, if anything was.
+    pub note: Option<String>,
+}
+
+impl Outcome {
+    /// Whether the disk did as its cache mode says: nothing lost, or no promise.
+    #[must_use]
+    pub fn as_promised(&self) -> bool {
+        self.lost == 0 || !self.claims
+    }
+
+    /// One more cut, after which so many acknowledged records were missing.
+    fn cut(&mut self, lost: u64) {
+        self.cuts += 1;
+        self.lossy += u64::from(lost > 0);
+        self.lost = self.lost.max(lost);
+    }
+}
+
+/// Boots a guest with the disks, writes, cuts the power, and counts. `told` hears how many disks are
+/// written and then judged, and of how many.
+///
+/// # Errors
+/// As [`Guest::boot`]; or the files cannot be read. Nothing is left behind.
+pub fn run(
+    image: &Image,
+    options: &Options,
+    trial: &Trial,
+    state: &State,
+    cancel: &Cancel,
+    told: &mut dyn FnMut(u64, u64),
+) -> Result<Vec<Outcome>, LabError> {
+    let all = 2 * trial.disks.len() as u64;
+    let mut done = 0;
+    let mut one_more = || {
+        done += 1;
+        told(done, all);
+    };
+    let mut options = options.clone();
+    options.disks.clone_from(&trial.disks);
+    for disk in &mut options.disks {
+        disk.logged = true;
+        let room = disk.size / SIZE as u64;
+        if room < 2 * trial.records {
+            return Err(LabError::Disk {
+                name: disk.name.clone(),
+                source: format!("too small for twice {} records of 4 KiB", trial.records).into(),
+            });
+        }
+    }
+    let mut guest = Guest::boot(image, &options, state, cancel)?;
+    let names: Vec<_> = options
+        .disks
+        .iter()
+        .map(|disk| disk.name.as_str())
+        .collect();
+    let devices = guest.devices(&names)?;
+    let mut moments = Vec::new();
+    for (disk, device) in options.disks.iter().zip(&devices) {
+        moments.push(write(&guest, disk, device, trial)?);
+        one_more();
+    }
+    // The last writer was not waited for: the cut comes in the middle of its work.
+    guest.cut_power();
+    let judged = options.disks.iter().zip(&moments);
+    judged
+        .map(|(disk, moments)| {
+            let outcome = judge(&guest, disk, moments, trial);
+            one_more();
+            outcome
+        })
+        .collect()
+}
+
+/// Writes to one disk; how long its log was at each acknowledgement.
+fn write(guest: &Guest, disk: &Disk, device: &Path, trial: &Trial) -> Result<Vec<u64>, LabError> {
+    let (_, log) = guest.disk_log(disk).ok_or_else(|| no_log(disk))?;
+    let mut moments = Vec::new();
+    let mut failed = None;
+    guest.log(device, trial.sync, trial.seed, &mut |_| {
+        match fs::metadata(&log) {
+            Ok(found) => moments.push(found.len()),
+            Err(error) => failed = Some(error),
+        }
+        failed.is_none() && (moments.len() as u64) < trial.records
+    })?;
+    match failed {
+        Some(error) => Err(LabError::io(&log)(error)),
+        None => Ok(moments),
+    }
+}
+
+fn no_log(disk: &Disk) -> LabError {
+    LabError::Disk {
+        name: disk.name.clone(),
+        source: "it has no log of its writes".into(),
+    }
+}
+
+fn judge(guest: &Guest, disk: &Disk, moments: &[u64], trial: &Trial) -> Result<Outcome, LabError> {
+    let (first, log) = guest.disk_log(disk).ok_or_else(|| no_log(disk))?;
+    let entries = writelog::read(&log)?;
+    let (image, plain) = (guest.dir().join("cut"), guest.dir().join("cut.raw"));
+    let mut outcome = Outcome {
+        disk: disk.name.clone(),
+        what: disk.describe(),
+        claims: disk.cache != CacheMode::Unsafe,
+        acknowledged: moments.len() as u64,
+        flushes: 0,
+        cuts: 0,
+        lossy: 0,
+        lost: 0,
+        note: None,
+    };
+    outcome.flushes = writelog::flushes(&entries, 0..u64::MAX);
+    for (count, moment) in cuts(moments, trial.cuts) {
+        fs::copy(&first, &image).map_err(LabError::io(&image))?;
+        let left = (trial.unflushed, trial.seed);
+        writelog::replay(&log, &entries, moment, left, &image)?;
+        let content = match disk.format {
+            Format::Raw => &image,
+            Format::Qcow2 { .. } | Format::Luks => match convert(disk, &image, &plain) {
+                Ok(()) => &plain,
+                // An image that cannot be opened any more has lost all of them.
+                Err(error @ LabError::Disk { .. }) => {
+                    outcome.note = Some(error.to_string());
+                    outcome.cut(count);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        outcome.cut(missing(content, trial.seed, count).map_err(LabError::io(content))?);
+    }
+    Ok(outcome)
+}
+
+/// Moments for cuts, evenly spread: how many records were acknowledged, and how long the log was.
+/// The last acknowledgement is always among them.
+fn cuts(moments: &[u64], wanted: u64) -> Vec<(u64, u64)> {
+    let count = moments.len() as u64;
+    let wanted = wanted.clamp(1, count.max(1));
+    let pick = |index: u64| {
+        let records = (count * (index + 1)).div_ceil(wanted);
+        let moment = moments.get(usize::try_from(records).ok()?.checked_sub(1)?)?;
+        Some((records, *moment))
+    };
+    (0..wanted).filter_map(pick).collect()
+}
+
+/// Makes a plain copy of what a guest would read after the cut.
+pub(crate) fn convert(disk: &Disk, image: &Path, plain: &Path) -> Result<(), LabError> {
+    let mut source = OsString::from(format!("driver={}", disk.format.name()));
+    if disk.format == Format::Luks {
+        source.push(",key-secret=secret");
+    }
+    source.push(",file.driver=file,file.filename=");
+    source.push(assay_qemu::escape_path(image));
+    let secret = format!("secret,id=secret,data={SECRET}");
+    let mut arguments =
+        Vec::from(["convert", "--object", &secret, "--image-opts"].map(OsString::from));
+    arguments.extend([source, "-O".into(), "raw".into(), plain.into()]);
+    qemu_img(&arguments, &disk.name)
+}
+
+/// How many of the first `count` records are not there as they were written.
+pub(crate) fn missing(path: &Path, seed: u64, count: u64) -> io::Result<u64> {
+    let file = File::open(path)?;
+    let mut found = vec![0; SIZE];
+    let mut missing = 0;
+    for number in 0..count {
+        let there = match file.read_exact_at(&mut found, number * SIZE as u64) {
+            Ok(()) => found == record(seed, number),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
+            Err(error) => return Err(error),
+        };
+        missing += u64::from(!there);
+    }
+    Ok(missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_are_spread_and_end_with_the_last_acknowledgement() {
+        let moments: Vec<u64> = (1..=10).map(|count| count * 100).collect();
+        assert_eq!(cuts(&moments, 2), [(5, 500), (10, 1000)]);
+        assert_eq!(cuts(&moments, 99).len(), 10);
+        assert_eq!(cuts(&moments, 0), [(10, 1000)]);
+        assert_eq!(cuts(&[], 3), []);
+    }
+
+    #[test]
+    fn a_missing_a_torn_and_a_misplaced_record_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("image");
+        let mut bytes: Vec<u8> = (0..4).flat_map(|number| record(1, number)).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(missing(&path, 1, 4).unwrap(), 0);
+        assert_eq!(missing(&path, 2, 4).unwrap(), 4);
+        assert_eq!(missing(&path, 1, 6).unwrap(), 2);
+        bytes[SIZE + 4000] ^= 1;
+        bytes[2 * SIZE..3 * SIZE].copy_from_slice(&record(1, 0));
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(missing(&path, 1, 4).unwrap(), 2);
+    }
+}

@@ -1,0 +1,290 @@
+//! The same for what stands on ZFS in the guest: zvols and files, per `sync` property.
+//!
+//! The pool's disk is built again as a power cut would leave it, many times, each for another
+//! moment. A second guest has all of these disks, imports the pool from one after the other, which
+//! replays its intent log, and reads the records.
+
+use super::{Outcome, Trial, cuts, missing, write};
+use crate::Guest;
+use crate::Image;
+use crate::LabError;
+use crate::Options;
+use crate::State;
+use crate::disk::{Bus, CacheMode, Disk, Format};
+use crate::experiments::pool::{command, copy_out, wait_for};
+use crate::experiments::writelog::{self, Unflushed};
+use crate::record::SIZE;
+use assay_loads::Cancel;
+use std::path::{Path, PathBuf};
+
+/// Where the second guest mounts.
+const ALTROOT: &str = "/cut";
+/// Most disks of the second guest: each takes its time to be found.
+const MOST: usize = 128;
+
+/// What is written to, one after the other, on each pool.
+const TARGETS: [Target; 4] = [
+    Target {
+        volume: true,
+        sync: "standard",
+    },
+    Target {
+        volume: true,
+        sync: "always",
+    },
+    Target {
+        volume: true,
+        sync: "disabled",
+    },
+    Target {
+        volume: false,
+        sync: "standard",
+    },
+];
+
+/// A zvol, or a file on a dataset.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    volume: bool,
+    sync: &'static str,
+}
+
+impl Target {
+    fn dataset(self, pool: &str) -> String {
+        let kind = if self.volume { "volume" } else { "files" };
+        format!("{pool}/{kind}-{}", self.sync)
+    }
+
+    fn path(self, pool: &str, root: &str) -> PathBuf {
+        let dataset = self.dataset(pool);
+        match self.volume {
+            true => Path::new("/dev/zvol").join(dataset),
+            false => PathBuf::from(format!("{root}/{dataset}/file")),
+        }
+    }
+
+    fn describe(self, disk: &Disk) -> String {
+        let kind = if self.volume { "zvol" } else { "file on ZFS" };
+        format!("{kind} sync={} on {}", self.sync, disk.describe())
+    }
+}
+
+/// What was written to one target.
+struct Written {
+    disk: usize,
+    target: Target,
+    /// How long the log was when it began, and at each acknowledgement.
+    begin: u64,
+    moments: Vec<u64>,
+}
+
+/// One power cut: the disk as it was left, and how many records were acknowledged.
+struct Cut {
+    written: usize,
+    acknowledged: u64,
+    disk: Disk,
+}
+
+/// As [`super::run`], for zvols and files on pools, each on one of the trial's disks. `told` gets
+/// how many cuts were looked at, of how many.
+///
+/// # Errors
+/// As [`Guest::boot`]; ZFS in the guest refuses. Nothing is left behind.
+pub fn run(
+    image: &Image,
+    options: &Options,
+    trial: &Trial,
+    state: &State,
+    cancel: &Cancel,
+    told: &mut dyn FnMut(u64, u64),
+) -> Result<Vec<Outcome>, LabError> {
+    let most = (MOST / TARGETS.len() / trial.disks.len().max(1)) as u64;
+    let trial = Trial {
+        cuts: trial.cuts.min(most),
+        ..trial.clone()
+    };
+    let mut options = options.clone();
+    options.disks.clone_from(&trial.disks);
+    for disk in &mut options.disks {
+        disk.logged = true;
+    }
+    let mut guest = Guest::boot(image, &options, state, cancel)?;
+    let written = write_all(&guest, &options.disks, &trial)?;
+    guest.cut_power();
+
+    let mut outcomes = Vec::new();
+    let mut images = Vec::new();
+    for (index, one) in written.iter().enumerate() {
+        let disk = &options.disks[one.disk];
+        let (_, log) = guest.disk_log(disk).ok_or_else(|| super::no_log(disk))?;
+        let entries = writelog::read(&log)?;
+        let last = one.moments.last().copied().unwrap_or(one.begin);
+        outcomes.push(Outcome {
+            disk: disk.name.clone(),
+            what: one.target.describe(disk),
+            claims: one.target.sync != "disabled" && disk.cache != CacheMode::Unsafe,
+            acknowledged: one.moments.len() as u64,
+            flushes: writelog::flushes(&entries, one.begin + 1..last + 1),
+            cuts: 0,
+            lossy: 0,
+            lost: 0,
+            note: None,
+        });
+        for (acknowledged, moment) in cuts(&one.moments, trial.cuts) {
+            let left = (trial.unflushed, trial.seed);
+            let path = match rebuild(&guest, disk, (&entries, moment, left), images.len()) {
+                Ok(path) => path,
+                // An image that cannot be opened any more has lost all of them.
+                Err(error @ LabError::Disk { .. }) => {
+                    if let Some(outcome) = outcomes.last_mut() {
+                        outcome.note = Some(error.to_string());
+                        outcome.cut(acknowledged);
+                    }
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            images.push(Cut {
+                written: index,
+                acknowledged,
+                disk: Disk {
+                    bus: Bus::VirtioScsi,
+                    content: Some(path),
+                    ..Disk::scratch(&format!("cut{}", images.len()), disk.size)
+                },
+            });
+        }
+    }
+    options.name = format!("{}-again", options.name);
+    options.disks = images.iter().map(|cut| cut.disk.clone()).collect();
+    let again = Guest::boot(image, &options, state, cancel)?;
+    let names: Vec<_> = options
+        .disks
+        .iter()
+        .map(|disk| disk.name.as_str())
+        .collect();
+    let devices = again.devices(&names)?;
+    for (index, (cut, device)) in images.iter().zip(&devices).enumerate() {
+        told(index as u64, images.len() as u64);
+        let one = &written[cut.written];
+        let pool = pool(&trial.disks[one.disk]);
+        let outcome = &mut outcomes[cut.written];
+        let found = guest.dir().join("found");
+        match look(&again, device, &pool, one.target, cut.acknowledged, &found) {
+            Ok(()) => {
+                let lost = missing(&found, trial.seed, cut.acknowledged);
+                outcome.cut(lost.map_err(LabError::io(&found))?);
+            }
+            // Nothing can be read where there is no pool any more.
+            Err(LabError::Refused { reason, .. }) => {
+                outcome.note = Some(reason);
+                outcome.cut(cut.acknowledged);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(outcomes)
+}
+
+fn pool(disk: &Disk) -> String {
+    format!("lab-{}", disk.name)
+}
+
+/// Makes the pools and writes to each target in turn. The last writer is not waited for.
+fn write_all(guest: &Guest, disks: &[Disk], trial: &Trial) -> Result<Vec<Written>, LabError> {
+    let names: Vec<_> = disks.iter().map(|disk| disk.name.as_str()).collect();
+    let devices = guest.devices(&names)?;
+    // Volumes are thin; a multiple of every volblocksize up to 1 MiB.
+    let size = (2 * trial.records * SIZE as u64).next_multiple_of(1 << 20);
+    let size = size.to_string();
+    let mut written = Vec::new();
+    for (index, (disk, device)) in disks.iter().zip(&devices).enumerate() {
+        let pool = pool(disk);
+        let device = device.to_string_lossy();
+        command(guest, &["zpool", "create", "-f", &pool, &device])?;
+        for target in TARGETS {
+            make(guest, target, &pool, &size)?;
+        }
+        for target in TARGETS {
+            let path = target.path(&pool, "");
+            if target.volume {
+                wait_for(guest, &path)?;
+            }
+            let (_, log) = guest.disk_log(disk).ok_or_else(|| super::no_log(disk))?;
+            let begin = log.metadata().map_err(LabError::io(&log))?.len();
+            let moments = write(guest, disk, &path, trial)?;
+            written.push(Written {
+                disk: index,
+                target,
+                begin,
+                moments,
+            });
+        }
+    }
+    Ok(written)
+}
+
+/// A thin volume or a dataset with an empty file.
+fn make(guest: &Guest, target: Target, pool: &str, size: &str) -> Result<(), LabError> {
+    let (dataset, sync) = (target.dataset(pool), format!("sync={}", target.sync));
+    let mut argv = vec!["zfs", "create", "-o", &sync];
+    if target.volume {
+        argv.extend(["-s", "-V", size]);
+    }
+    argv.push(&dataset);
+    command(guest, &argv)?;
+    match target.volume {
+        true => Ok(()),
+        false => guest.push_bytes(&[], &target.path(pool, ""), 0o600),
+    }
+}
+
+/// The disk as a cut at this moment would leave it.
+fn rebuild(
+    guest: &Guest,
+    disk: &Disk,
+    (entries, moment, left): (&[writelog::Entry], u64, (Unflushed, u64)),
+    number: usize,
+) -> Result<PathBuf, LabError> {
+    let (first, log) = guest.disk_log(disk).ok_or_else(|| super::no_log(disk))?;
+    let image = guest.dir().join(format!("cut{number}"));
+    crate::sparse::copy(&first, &image)?;
+    writelog::replay(&log, entries, moment, left, &image)?;
+    if disk.format == Format::Raw {
+        return Ok(image);
+    }
+    let plain = guest.dir().join(format!("cut{number}.raw"));
+    super::convert(disk, &image, &plain)?;
+    Ok(plain)
+}
+
+/// Imports the pool from this disk alone and copies the records out, then lets go of the pool.
+fn look(
+    guest: &Guest,
+    device: &Path,
+    pool: &str,
+    target: Target,
+    records: u64,
+    found: &Path,
+) -> Result<(), LabError> {
+    // ZFS put a partition table on the disk; its own part is the first one.
+    let part = format!("{}1", device.display());
+    command(
+        guest,
+        &[
+            "zpool",
+            "import",
+            "-f",
+            "-R",
+            ALTROOT,
+            "-o",
+            "cachefile=none",
+            "-d",
+            &part,
+            pool,
+        ],
+    )?;
+    let copied = copy_out(guest, &target.path(pool, ALTROOT), records, found);
+    command(guest, &["zpool", "export", "-f", pool])?;
+    copied
+}

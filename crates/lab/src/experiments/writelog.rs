@@ -1,0 +1,287 @@
+//! Logs of writes and flushes as QEMU's `blklogwrites` keeps them, and what a power cut leaves.
+//!
+//! The format is that of dm-log-writes (Linux Documentation/admin-guide/device-mapper/log-writes.rst;
+//! QEMU block/blklogwrites.c): a superblock, then for each request a header of one sector and, for
+//! a write, its data. QEMU adds an entry when the request is complete. A killed QEMU leaves the
+//! superblock behind the truth, or none at all: the entries are read without it.
+
+use crate::LabError;
+use crate::sparse::copy_range;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha12Rng;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+/// QEMU's default for `log-sector-size`, which assay does not change.
+const SECTOR: u64 = 512;
+const FLUSH: u64 = 1;
+const FUA: u64 = 2;
+const DISCARD: u64 = 4;
+
+/// One request, complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What it was.
+    pub request: Request,
+    /// Where the entry ends in the log: a log of this length holds it.
+    pub end: u64,
+}
+
+/// What a power cut leaves of writes that were in a cache: any part of them may have reached the disk,
+/// in any order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unflushed {
+    /// Nothing: the worst for what was acknowledged.
+    #[default]
+    Lost,
+    /// Each write, or not, by a coin: the worst for what relies on an order without asking for it.
+    Some,
+    /// Each sector of 512 bytes, or not, by a coin: writes are torn, too.
+    Torn,
+}
+
+/// What was asked of the layer below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// All that was written before is durable now.
+    Flush,
+    /// Bytes were written.
+    Write {
+        /// Where on the disk.
+        offset: u64,
+        /// How many.
+        length: u64,
+        /// Where they are in the log.
+        data: u64,
+        /// Durable without a flush (forced unit access).
+        durable: bool,
+    },
+    /// Bytes were given up; what they read as afterwards is not defined.
+    Discard,
+}
+
+/// Reads all complete entries.
+///
+/// # Errors
+/// When the log cannot be read.
+pub fn read(path: &Path) -> Result<Vec<Entry>, LabError> {
+    let file = File::open(path).map_err(LabError::io(path))?;
+    let length = file.metadata().map_err(LabError::io(path))?.len();
+    let mut found = Vec::new();
+    let mut at = SECTOR;
+    while at + SECTOR <= length {
+        let mut head = [0; 24];
+        file.read_exact_at(&mut head, at)
+            .map_err(LabError::io(path))?;
+        let field = |index: usize| {
+            let mut eight = [0; 8];
+            eight.copy_from_slice(&head[index * 8..index * 8 + 8]);
+            u64::from_le_bytes(eight)
+        };
+        let (sector, sectors, flags) = (field(0), field(1), field(2));
+        let data = at + SECTOR;
+        let bytes = sectors.checked_mul(SECTOR);
+        let request = match (flags, bytes) {
+            (flags, _) if flags & FLUSH != 0 => Request::Flush,
+            (flags, _) if flags & DISCARD != 0 => Request::Discard,
+            (_, Some(length)) if length > 0 => Request::Write {
+                offset: sector.saturating_mul(SECTOR),
+                length,
+                data,
+                durable: flags & FUA != 0,
+            },
+            // Nothing was written here yet.
+            _ => break,
+        };
+        let end = match request {
+            Request::Write { length, .. } => data.saturating_add(length),
+            _ => data,
+        };
+        if end > length {
+            break;
+        }
+        found.push(Entry { request, end });
+        at = end;
+    }
+    Ok(found)
+}
+
+/// How many flushes were complete while the log grew from the start of `span` to its end, in bytes.
+#[must_use]
+pub fn flushes(entries: &[Entry], span: Range<u64>) -> u64 {
+    let inside = entries.iter().filter(|entry| span.contains(&entry.end));
+    inside
+        .filter(|entry| entry.request == Request::Flush)
+        .count() as u64
+}
+
+/// Does to `image`, which holds what the disk held at first, what a power cut leaves at the moment the
+/// log was `moment` bytes long: all up to the last flush, what was written durably since, and of the
+/// rest as much as is said. The coins are those of `seed` and the moment.
+///
+/// # Errors
+/// When the log cannot be read or the image not be written.
+pub fn replay(
+    log: &Path,
+    entries: &[Entry],
+    moment: u64,
+    (unflushed, seed): (Unflushed, u64),
+    image: &Path,
+) -> Result<(), LabError> {
+    let source = File::open(log).map_err(LabError::io(log))?;
+    let target = File::options()
+        .write(true)
+        .open(image)
+        .map_err(LabError::io(image))?;
+    let mut coins = ChaCha12Rng::seed_from_u64(seed ^ moment);
+    let past = entries.partition_point(|entry| entry.end <= moment);
+    let flushed = entries[..past]
+        .iter()
+        .rposition(|entry| entry.request == Request::Flush)
+        .map_or(0, |last| last + 1);
+    for (index, entry) in entries[..past].iter().enumerate() {
+        let Request::Write {
+            offset,
+            length,
+            data,
+            durable,
+        } = entry.request
+        else {
+            continue;
+        };
+        let durable = index < flushed || durable;
+        let piece = match unflushed {
+            Unflushed::Torn if !durable => SECTOR,
+            _ => length,
+        };
+        let mut stays = || durable || (unflushed != Unflushed::Lost && coins.random());
+        for at in (0..length).step_by(usize::try_from(piece).unwrap_or(usize::MAX)) {
+            if stays() {
+                copy_range(&source, data + at, &target, offset + at, piece)
+                    .map_err(LabError::io(image))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// qemu-io 7.2.22: write -P 0x11 4k 4k; flush; write -P 0x22 8k 512; write -z 16k 4k;
+    /// discard 32k 4k; write -f -P 0x33 64k 1k; close, which flushes.
+    const LOG: &[u8] = include_bytes!("../../fixtures/qemu-7.2.22-blklogwrites.log");
+
+    fn log(dir: &tempfile::TempDir, bytes: &[u8]) -> std::path::PathBuf {
+        let path = dir.path().join("log");
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_real_log_is_understood() {
+        let dir = tempfile::tempdir().unwrap();
+        let found = read(&log(&dir, LOG)).unwrap();
+        let writes: Vec<_> = found
+            .iter()
+            .map(|entry| match entry.request {
+                Request::Write {
+                    offset,
+                    length,
+                    durable,
+                    ..
+                } => (offset, length, durable),
+                Request::Flush => (0, 0, true),
+                Request::Discard => (0, 0, false),
+            })
+            .collect();
+        let flush = (0, 0, true);
+        let discard = (0, 0, false);
+        assert_eq!(
+            writes,
+            [
+                (4096, 4096, false),
+                flush,
+                (8192, 512, false),
+                (16384, 4096, false),
+                discard,
+                // file-posix has no forced unit access: QEMU flushes after the write instead.
+                (65536, 1024, false),
+                flush,
+                flush
+            ]
+        );
+    }
+
+    #[test]
+    fn flushes_are_counted_where_they_were_sent() {
+        let dir = tempfile::tempdir().unwrap();
+        let entries = read(&log(&dir, LOG)).unwrap();
+        assert_eq!(flushes(&entries, 0..u64::MAX), 3);
+        assert_eq!(flushes(&entries, 0..entries[1].end), 0);
+        assert_eq!(flushes(&entries, 0..entries[1].end + 1), 1);
+        assert_eq!(flushes(&entries, entries[6].end..u64::MAX), 2);
+    }
+
+    #[test]
+    fn a_cut_leaves_what_was_flushed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = log(&dir, LOG);
+        let entries = read(&path).unwrap();
+        let after = |count: usize| {
+            let image = dir.path().join("image");
+            std::fs::write(&image, vec![0; 1 << 20]).unwrap();
+            let moment = entries[..count].last().map_or(0, |entry| entry.end);
+            replay(&path, &entries, moment, (Unflushed::Lost, 0), &image).unwrap();
+            let bytes = std::fs::read(&image).unwrap();
+            [bytes[4096], bytes[8192], bytes[65536]]
+        };
+        assert_eq!(after(1), [0, 0, 0], "written, not flushed");
+        assert_eq!(after(2), [0x11, 0, 0], "flushed");
+        assert_eq!(after(6), [0x11, 0, 0], "the rest is still in a cache");
+        assert_eq!(after(7), [0x11, 0x22, 0x33]);
+    }
+
+    #[test]
+    fn what_was_flushed_stays_and_the_rest_is_there_in_parts() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = log(&dir, LOG);
+        let entries = read(&path).unwrap();
+        let image = dir.path().join("image");
+        // Before the second flush: 512 bytes of 0x22 and 1 KiB of 0x33 are in a cache.
+        let moment = entries[5].end;
+        let after = |unflushed, seed| {
+            std::fs::write(&image, vec![0; 1 << 20]).unwrap();
+            replay(&path, &entries, moment, (unflushed, seed), &image).unwrap();
+            let bytes = std::fs::read(&image).unwrap();
+            assert_eq!(bytes[4096], 0x11, "flushed");
+            [8192, 65536, 65536 + 512].map(|at| bytes[at] != 0)
+        };
+        let all = |unflushed| -> std::collections::BTreeSet<_> {
+            (0..200).map(|seed| after(unflushed, seed)).collect()
+        };
+        assert_eq!(all(Unflushed::Lost).len(), 1);
+        let some = all(Unflushed::Some);
+        assert_eq!(some.len(), 4);
+        assert!(some.iter().all(|[_, first, second]| first == second));
+        assert_eq!(all(Unflushed::Torn).len(), 8);
+        assert_eq!(after(Unflushed::Torn, 7), after(Unflushed::Torn, 7));
+    }
+
+    #[test]
+    fn logs_cut_anywhere_are_read_as_far_as_they_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let whole = read(&log(&dir, LOG)).unwrap();
+        for length in (0..LOG.len()).step_by(97) {
+            let found = read(&log(&dir, &LOG[..length])).unwrap();
+            assert_eq!(found[..], whole[..found.len()], "cut at {length}");
+        }
+        // No superblock: nothing was ever flushed.
+        let mut bytes = LOG.to_vec();
+        bytes[..512].fill(0);
+        assert_eq!(read(&log(&dir, &bytes)).unwrap(), whole);
+    }
+}

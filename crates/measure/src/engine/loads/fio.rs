@@ -1,0 +1,296 @@
+//! fio: its job for each place, and from what it left to a sample.
+
+use super::Taken;
+use crate::engine::{EngineError, Meter, Place, Slot};
+use assay_fio::job;
+use assay_fio::json::Document;
+use assay_loads::Cancel;
+use assay_loads::fio::{Ended, Fio, FioError, Output, Request, complaint};
+use assay_model::sample::{Outcome, Worker};
+use assay_model::workload::Engine;
+use assay_model::{Bytes, Nanos, Workload};
+use std::path::Path;
+use std::time::Duration;
+
+/// Points of the rate over time in a sample: enough to see a slope or a stall, little to store.
+const POINTS: u64 = 15;
+/// Shortest and longest time between two of them, in nanoseconds.
+const POINT: (u64, u64) = (20_000_000, 10_000_000_000);
+/// What fio's own start and end may take, in nanoseconds.
+const START_AND_END: u64 = 30_000_000_000;
+
+/// The same for a job file whose times nobody knows, in nanoseconds.
+const LOG_EVERY: Nanos = Nanos(500_000_000);
+
+/// The times of a workload's sample.
+struct Times {
+    /// How long it loads.
+    planned: Nanos,
+    log_every: Nanos,
+    /// When fio hangs.
+    limit: Nanos,
+}
+
+impl Times {
+    fn of(workload: &Workload) -> Self {
+        let [runtime, ramp] = [workload.runtime, workload.ramp].map(Option::unwrap_or_default);
+        let planned = Nanos(runtime.0 + ramp.0);
+        Self {
+            planned,
+            log_every: Nanos((runtime.0 / POINTS).clamp(POINT.0, POINT.1)),
+            limit: Nanos(planned.0 + runtime.0 + START_AND_END),
+        }
+    }
+}
+
+pub(crate) fn run<E: From<EngineError>>(
+    meter: &Meter<'_>,
+    slot: &Slot<'_>,
+    workload: &Workload,
+    guest: &mut dyn FnMut(&str, Nanos) -> Result<Output, E>,
+) -> Result<Taken, E> {
+    let workload = &Workload {
+        runtime: Some(slot.runtime),
+        ramp: Some(slot.ramp),
+        ..workload.clone()
+    };
+    let place = slot.place;
+    let job = render(place, workload, slot.size, slot.seed)?;
+    let times = Times::of(workload);
+    let (output, tool) = if let Place::Guest { .. } = place {
+        (guest(&job, times.planned)?, "fio in the guest".to_owned())
+    } else {
+        let fio = meter.tools.fio.as_ref().ok_or(EngineError::Unfit("fio"))?;
+        let request = Request {
+            job: &job,
+            work_dir: meter.work,
+            log_every: times.log_every,
+            block: workload.block_size,
+            limit: times.limit,
+        };
+        let output = fio.run(&request, meter.cancel).map_err(EngineError::Fio)?;
+        (output, fio.version.clone())
+    };
+    let (outcome, workers) = read(&output);
+    Ok(Taken {
+        outcome,
+        workers,
+        // The clock of a guest is not ours.
+        wall: (!matches!(place, Place::Guest { .. })).then_some(output.wall),
+        cpu: output.cpu,
+        tool,
+        series: output.series,
+    })
+}
+
+/// The job file of a workload on a place.
+fn render(
+    place: &Place,
+    workload: &Workload,
+    size: Bytes,
+    seed: u64,
+) -> Result<String, EngineError> {
+    match place {
+        Place::File { link, .. } => job::render(workload, Path::new(link), size, seed),
+        Place::Guest { path } => job::render(workload, path, size, seed),
+        Place::Nbd { link, export } => {
+            let workload = Workload {
+                engine: Engine::Nbd,
+                ..workload.clone()
+            };
+            job::render_nbd(&workload, Path::new(link), export, size, seed)
+        }
+        Place::Itself | Place::Address { .. } | Place::Named { .. } => {
+            return Err(EngineError::Unfit("a file or an export for fio"));
+        }
+    }
+    .map_err(|source| EngineError::Job {
+        workload: workload.name.clone(),
+        source,
+    })
+}
+
+/// Runs a job file as it stands, in a work directory: for jobs that are not a workload. How it ended,
+/// and all that fio says.
+///
+/// # Errors
+/// fio cannot be started, or its output cannot be kept.
+pub fn document(
+    fio: &Fio,
+    work: &Path,
+    job: &str,
+    limit: Duration,
+    cancel: &Cancel,
+) -> Result<(Outcome, Document), FioError> {
+    let request = Request {
+        job,
+        work_dir: work,
+        log_every: LOG_EVERY,
+        block: Bytes(4096),
+        limit: limit.into(),
+    };
+    Ok(ended(&fio.run(&request, cancel)?))
+}
+
+/// Reads fio's result and says how the sample ended.
+#[must_use]
+pub fn read(output: &Output) -> (Outcome, Vec<Worker>) {
+    let (outcome, document) = ended(output);
+    (outcome, document.jobs)
+}
+
+fn ended(output: &Output) -> (Outcome, Document) {
+    let failed = |error: String| Outcome::Failed { error };
+    let said = complaint(&output.stderr)
+        .map(|line| format!(": {line}"))
+        .unwrap_or_default();
+    let document = match assay_fio::json::parse(&output.json) {
+        Ok(documents) => documents.into_iter().next_back().unwrap_or_default(),
+        Err(_) if output.ended == Ended::Cancelled => {
+            return (Outcome::Interrupted, Document::default());
+        }
+        Err(error) => {
+            let outcome = match output.ended {
+                Ended::TimedOut => Outcome::TimedOut { after: output.wall },
+                Ended::Exited(0) => failed(format!("fio printed no usable result: {error}{said}")),
+                Ended::Exited(code) => failed(format!("fio ended with status {code}{said}")),
+                Ended::Cancelled => Outcome::Interrupted,
+            };
+            return (outcome, Document::default());
+        }
+    };
+    let outcome = match output.ended {
+        Ended::Cancelled => Outcome::Interrupted,
+        Ended::TimedOut => Outcome::TimedOut { after: output.wall },
+        Ended::Exited(code) => {
+            let mut errnos = document.jobs.iter().map(|job| job.fio.error);
+            match errnos.find(|errno| *errno != 0) {
+                Some(errno) => {
+                    let reason = std::io::Error::from_raw_os_error(errno);
+                    failed(format!("I/O error: {reason}{said}"))
+                }
+                None if code != 0 => failed(format!("fio ended with status {code}{said}")),
+                None if document.jobs.is_empty() => failed(format!("fio reported no job{said}")),
+                None => Outcome::Completed,
+            }
+        }
+    };
+    (outcome, document)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_model::workload::{Durability, Pattern};
+
+    fn output(json: &str, stderr: &str, ended: Ended) -> Output {
+        Output {
+            json: json.as_bytes().to_vec(),
+            stderr: stderr.to_owned(),
+            ended,
+            wall: Nanos(1),
+            cpu: None,
+            series: Vec::new(),
+        }
+    }
+
+    fn error(output: &Output) -> String {
+        match read(output).0 {
+            Outcome::Failed { error } => error,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn workload(runtime: u64, ramp: u64) -> Workload {
+        Workload {
+            name: "w".to_owned(),
+            pattern: Pattern::RandRead,
+            block_size: Bytes(4096),
+            queue_depth: 1,
+            jobs: 1,
+            read_percent: None,
+            engine: Engine::Psync,
+            direct: true,
+            durability: Durability::None,
+            runtime: Some(Nanos(runtime)),
+            ramp: Some(Nanos(ramp)),
+        }
+    }
+
+    #[test]
+    fn a_short_sample_has_few_points_and_a_long_one_no_gaps() {
+        let second = 1_000_000_000;
+        let seen: Vec<_> = [
+            (second / 10, 0),
+            (15 * second, 2 * second),
+            (3600 * second, 0),
+        ]
+        .map(|(runtime, ramp)| Times::of(&workload(runtime, ramp)))
+        .iter()
+        .map(|times| (times.planned.0, times.log_every.0, times.limit.0))
+        .collect();
+        assert_eq!(
+            seen,
+            [
+                (second / 10, second / 50, second / 5 + 30 * second),
+                (17 * second, second, 62 * second),
+                (3600 * second, 10 * second, 7230 * second),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_export_is_loaded_over_nbd_whatever_the_workload_says() {
+        let place = Place::Nbd {
+            link: "image".to_owned(),
+            export: "it".to_owned(),
+        };
+        let job = render(&place, &workload(1, 0), Bytes(1 << 20), 1).unwrap();
+        assert!(
+            job.contains("ioengine=nbd") && job.contains("socket=image"),
+            "{job}"
+        );
+    }
+
+    #[test]
+    fn fio_has_no_job_for_an_address() {
+        let place = Place::Address {
+            host: "localhost".to_owned(),
+            port: 80,
+        };
+        let refused = render(&place, &workload(1, 0), Bytes(1 << 20), 1);
+        assert!(matches!(refused, Err(EngineError::Unfit(_))));
+    }
+
+    #[test]
+    fn garbage_truncation_and_silence_are_failures_with_a_reason() {
+        let said = error(&output(
+            "",
+            "fio: engine libaio not loadable\n",
+            Ended::Exited(1),
+        ));
+        insta::assert_snapshot!(said, @"fio ended with status 1: fio: engine libaio not loadable");
+        insta::assert_snapshot!(error(&output("not json", "", Ended::Exited(0))), @r#"fio printed no usable result: no fio result in it: expected `{ "fio version": … }`; run fio with --output-format=json+"#);
+        let said = error(&output(
+            "{\"fio version\": \"fio-3.33\", \"jobs\": [",
+            "",
+            Ended::Exited(0),
+        ));
+        insta::assert_snapshot!(said, @"fio printed no usable result: cut off at line 1 (byte 37): the end of the JSON is missing; no complete document and no complete job of the cut one could still be read; run fio again, or copy the whole file");
+    }
+
+    #[test]
+    fn a_timeout_is_a_timeout_whatever_was_printed() {
+        let (outcome, _) = read(&output("", "", Ended::TimedOut));
+        assert!(matches!(outcome, Outcome::TimedOut { .. }));
+        let (outcome, _) = read(&output("", "", Ended::Cancelled));
+        assert_eq!(outcome, Outcome::Interrupted);
+    }
+
+    #[test]
+    fn an_io_error_names_itself() {
+        let json = r#"{"fio version":"fio-3.33","jobs":[{"jobname":"a","error":28}]}"#;
+        let said = error(&output(json, "", Ended::Exited(1)));
+        insta::assert_snapshot!(said, @"I/O error: No space left on device (os error 28)");
+    }
+}

@@ -1,0 +1,94 @@
+//! One file for each load: its request to the instrument that does it.
+
+mod attributes;
+mod command;
+pub mod fio;
+mod http;
+mod imap;
+mod null;
+
+use crate::engine::{EngineError, Meter, Slot};
+use assay_loads::fio::Output;
+use assay_loads::{LoadError, Measured, Timing};
+use assay_model::sample::{Outcome, RatePoint, Worker};
+use assay_model::{Load, Nanos};
+
+/// Longest that one request, login or command may take where nobody says more.
+pub const OPERATION_LIMIT: Nanos = Nanos(60_000_000_000);
+
+/// What a load gave.
+pub(crate) struct Taken {
+    pub outcome: Outcome,
+    pub workers: Vec<Worker>,
+    /// From start to end. None: as long as it was between the two readings of the counters.
+    pub wall: Option<Nanos>,
+    pub cpu: Option<Nanos>,
+    pub tool: String,
+    pub series: Vec<RatePoint>,
+}
+
+/// Does the load of a slot.
+pub(crate) fn run<E: From<EngineError>>(
+    meter: &Meter<'_>,
+    slot: &Slot<'_>,
+    guest: &mut dyn FnMut(&str, Nanos) -> Result<Output, E>,
+) -> Result<Taken, E> {
+    let timing = Timing {
+        washout: slot.ramp,
+        runtime: slot.runtime,
+        limit: slot.limit,
+    };
+    let measured = match slot.load {
+        Load::Fio { workload, .. } => return fio::run(meter, slot, workload, guest),
+        Load::Http(load) => return Ok(http::run(meter, slot, load)?),
+        Load::Imap {
+            address,
+            user,
+            password_file,
+            sessions,
+        } => imap::run(address, user, password_file, *sessions, timing, meter)?,
+        Load::Attributes { files, size } => {
+            attributes::run(*files, *size, slot.place, timing, meter)?
+        }
+        Load::Command { argv } => command::run(argv, slot.place, timing, meter),
+        Load::Null => null::run(timing, meter),
+    };
+    Ok(taken(slot.load.name(), measured))
+}
+
+fn taken(name: &str, measured: Result<Measured, LoadError>) -> Taken {
+    let (outcome, measured) = match measured {
+        Ok(measured) => (outcome(&measured), Some(measured)),
+        Err(error) => {
+            let error = error.to_string();
+            (Outcome::Failed { error }, None)
+        }
+    };
+    Taken {
+        outcome,
+        wall: Some(measured.as_ref().map_or(Nanos(0), |measured| measured.wall)),
+        cpu: measured.as_ref().map(|measured| measured.cpu),
+        workers: measured
+            .into_iter()
+            .map(|measured| measured.worker)
+            .collect(),
+        tool: format!("assay-{name}"),
+        series: Vec::new(),
+    }
+}
+
+/// Operations that failed make the figure of those that did not one of other work.
+fn outcome(measured: &Measured) -> Outcome {
+    match (measured.cancelled, measured.errors.first()) {
+        (true, _) => Outcome::Interrupted,
+        (false, None) => Outcome::Completed,
+        (false, Some(failures)) => Outcome::Failed {
+            error: format!(
+                "{} of {} failed: {}",
+                failures.count,
+                failures.count + measured.succeeded(),
+                failures.first
+            ),
+        },
+    }
+}

@@ -1,0 +1,8 @@
+//! Nothing, which shows what measuring costs by itself.
+
+use crate::engine::Meter;
+use assay_loads::{LoadError, Measured, Timing, null};
+
+pub(super) fn run(timing: Timing, meter: &Meter<'_>) -> Result<Measured, LoadError> {
+    null::run(&timing, meter.cancel)
+}

@@ -1,0 +1,59 @@
+//! One slot: counters before, load, counters after, a sample.
+
+use crate::engine::EngineError;
+use crate::engine::loads::{self, Taken};
+use crate::engine::meter::{Meter, Slot};
+use assay_loads::counters::Snapshot;
+use assay_loads::fio::Output;
+use assay_model::Nanos;
+use assay_model::sample::{Counters, Sample};
+use jiff::Timestamp;
+
+impl Meter<'_> {
+    /// Measures a slot on this machine.
+    ///
+    /// # Errors
+    /// The load cannot begin. One that fails is a sample that says so.
+    pub fn take(&self, slot: &Slot<'_>) -> Result<Sample, EngineError> {
+        self.take_in(slot, &mut |_, _| {
+            Err(EngineError::Unfit("a guest that is running"))
+        })
+    }
+
+    /// As [`Meter::take`]; a place in a guest is loaded by `guest`, which gets fio's job and how long
+    /// it loads.
+    ///
+    /// # Errors
+    /// The load cannot begin, or what `guest` says.
+    pub fn take_in<E: From<EngineError>>(
+        &self,
+        slot: &Slot<'_>,
+        guest: &mut dyn FnMut(&str, Nanos) -> Result<Output, E>,
+    ) -> Result<Sample, E> {
+        let started = (self.now)();
+        let before = Snapshot::take(self.host, slot.sources);
+        let taken = loads::run(self, slot, guest)?;
+        let counters = before.until(&Snapshot::take(self.host, slot.sources));
+        Ok(sample(slot, started, taken, counters))
+    }
+}
+
+fn sample(slot: &Slot<'_>, started: Timestamp, taken: Taken, counters: Counters) -> Sample {
+    Sample {
+        workload: slot.name.to_owned(),
+        target: slot.target.to_owned(),
+        round: slot.round,
+        slot: slot.number,
+        started,
+        wall: taken.wall.unwrap_or(counters.elapsed),
+        outcome: taken.outcome,
+        tool: taken.tool,
+        workers: taken.workers,
+        counters: Counters {
+            tool_cpu: taken.cpu,
+            ..counters
+        },
+        file: slot.place.state().cloned(),
+        series: taken.series,
+    }
+}

@@ -1,0 +1,8 @@
+//! Measures: one slot of load with the counters around it ([`engine`]), the slots of a plan ([`runner`]), and
+//! trials of a change ([`trials`]).
+//!
+//! The load generators are in `assay-loads` and `assay-http`. What samples mean is in `assay-judge`.
+
+pub mod engine;
+pub mod runner;
+pub mod trials;

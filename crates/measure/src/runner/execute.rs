@@ -1,0 +1,241 @@
+//! Layout, then the slots in order. Every sample is durable in the store before the next begins.
+
+use crate::engine::{Carried, Environment, Event, Kept, Meter, Tell, Turn};
+use crate::runner::RunError;
+use crate::runner::estimate::{self, Pace};
+use crate::runner::prepare::{Prepared, lays_out};
+use crate::runner::targets;
+use assay_host::held::Held;
+use assay_loads::counters::Sources;
+use assay_loads::layout::{self, LayoutError};
+use assay_loads::scratch::{Astray, Scratch};
+use assay_model::plan::Slot;
+use assay_model::run::{Run, RunState};
+use assay_model::{Bytes, Nanos, Sample};
+use assay_store::Store;
+use std::path::{Path, PathBuf};
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// The run as stored.
+    pub run: Run,
+    /// Samples taken now.
+    pub taken: u32,
+    /// Why it ended early, when it did.
+    pub stopped: Option<RunError>,
+    /// Scratch files that somebody moved meanwhile.
+    pub astray: Vec<Astray>,
+}
+
+/// A target that is ready for load.
+struct Ready {
+    sources: Sources,
+    /// For loads on a file.
+    place: crate::engine::Place,
+    /// For loads that know their place: the target by its name.
+    named: crate::engine::Place,
+}
+
+/// Carries out what was prepared.
+///
+/// # Errors
+/// Only when the store refuses; how far the run got otherwise is in the result, and what was
+/// measured until then is stored.
+pub fn execute(
+    prepared: Prepared,
+    env: &Environment<'_>,
+    store: &mut Store,
+    tell: &mut Tell<'_>,
+) -> Result<Finished, RunError> {
+    let mut prepared = prepared;
+    if prepared.run.id.0 == 0 {
+        store.create_run(&mut prepared.run)?;
+    } else {
+        store.update_run(&prepared.run)?;
+    }
+    let mut taken = 0;
+    let mut made = Vec::new();
+    let outcome = carry_out(&mut prepared, env, store, tell, &mut taken, &mut made);
+    let astray = made.into_iter().filter_map(Scratch::remove).collect();
+    let state = match &outcome {
+        Ok(state) => *state,
+        Err(_) => RunState::Failed,
+    };
+    let ended = (env.now)();
+    store.finish(prepared.run.id, state, ended)?;
+    prepared.run.state = state;
+    prepared.run.ended = Some(ended);
+    Ok(Finished {
+        run: prepared.run,
+        taken,
+        stopped: outcome.err(),
+        astray,
+    })
+}
+
+fn carry_out(
+    prepared: &mut Prepared,
+    env: &Environment<'_>,
+    store: &mut Store,
+    tell: &mut Tell<'_>,
+    taken: &mut u32,
+    made: &mut Vec<Scratch>,
+) -> Result<RunState, RunError> {
+    let Prepared {
+        run,
+        todo,
+        tools,
+        session,
+        targets,
+        pace,
+        ..
+    } = prepared;
+    let load = |pace: &Pace| estimate::slots(&run.plan, todo.iter().map(|(_, slot)| slot), pace);
+    let mut ready = Vec::new();
+    for (index, info) in run.targets.iter().enumerate() {
+        let named = crate::engine::Place::Named {
+            path: PathBuf::from(&info.name),
+        };
+        if !run.plan.needs_file() {
+            ready.push(Ready {
+                sources: Sources::find(env.host, &info.devices),
+                place: named.clone(),
+                named,
+            });
+            continue;
+        }
+        let later: u64 = run.targets[index + 1..]
+            .iter()
+            .filter(|target| lays_out(&run.plan, target))
+            .map(|target| target.size.0)
+            .sum();
+        let held = match &targets[index] {
+            Some(targets::Place::File(held)) => held,
+            Some(targets::Place::Directory(directory)) => {
+                let new = made.len();
+                made.push(session.scratch(directory)?);
+                made[new].held()
+            }
+            // Refused before: the plan needs a file, and a server is none.
+            None => continue,
+        };
+        let place = Place {
+            index,
+            info,
+            held,
+            work: session.dir(),
+        };
+        let laid = lay_out(&place, run, env, &mut |written, elapsed| {
+            if elapsed.0 > 0 {
+                pace.layout = Some(written.0 as f64 / elapsed.as_secs_f64());
+            }
+            tell(Event::Layout {
+                target: &info.name,
+                written,
+                size: info.size,
+            });
+            let rest = Bytes(info.size.0.saturating_sub(written.0) + later);
+            tell(Event::Left(Nanos(
+                load(pace).0 + estimate::layout(rest, pace).0,
+            )));
+        });
+        match laid {
+            Ok(()) => {}
+            Err(RunError::Layout {
+                source: LayoutError::Cancelled,
+                ..
+            }) => {
+                return Ok(RunState::Interrupted);
+            }
+            Err(error) => return Err(error),
+        }
+        ready.push(place.ready(named, env)?);
+    }
+    let mut by = Keeper {
+        meter: env.meter(session.dir(), tools),
+        run,
+        ready: &ready,
+        pace,
+        store,
+        taken,
+    };
+    Ok(
+        match crate::engine::carry_out_plan(&run.plan, todo, env.cancel, &mut by, tell)? {
+            Carried::Complete => RunState::Complete,
+            Carried::Interrupted => RunState::Interrupted,
+        },
+    )
+}
+
+/// Measures the slots of a run and stores them.
+struct Keeper<'a> {
+    meter: Meter<'a>,
+    run: &'a Run,
+    ready: &'a [Ready],
+    pace: &'a mut Pace,
+    store: &'a mut Store,
+    taken: &'a mut u32,
+}
+
+impl Kept<RunError> for Keeper<'_> {
+    fn take(&mut self, turn: Turn<'_>) -> Result<Sample, RunError> {
+        let ready = &self.ready[turn.slot.target];
+        let place = match turn.workload.fio() {
+            Some(_) => &ready.place,
+            None => &ready.named,
+        };
+        let size = self.run.targets[turn.slot.target].size;
+        let slot = turn.measured(place, &ready.sources, size);
+        Ok(self.meter.take(&slot)?)
+    }
+
+    fn keep(&mut self, turn: Turn<'_>, sample: &Sample) -> Result<(), RunError> {
+        self.pace.learn(sample.wall, turn.workload.time());
+        self.store.add_sample(self.run.id, sample)?;
+        *self.taken += 1;
+        Ok(())
+    }
+
+    fn left(&self, todo: &[(u32, Slot)]) -> Nanos {
+        estimate::slots(&self.run.plan, todo.iter().map(|(_, slot)| slot), self.pace)
+    }
+}
+
+/// One target on its way to being ready.
+struct Place<'a> {
+    index: usize,
+    info: &'a assay_model::TargetInfo,
+    held: &'a Held,
+    work: &'a Path,
+}
+
+fn lay_out(
+    place: &Place<'_>,
+    run: &Run,
+    env: &Environment<'_>,
+    progress: &mut dyn FnMut(Bytes, Nanos),
+) -> Result<(), RunError> {
+    if !lays_out(&run.plan, place.info) {
+        return Ok(());
+    }
+    let fail = |source| RunError::Layout {
+        target: place.info.name.clone(),
+        source,
+    };
+    let seed = run.plan.seed ^ place.index as u64;
+    layout::fill(place.held, place.info.size, seed, env.cancel, progress).map_err(fail)
+}
+
+impl Place<'_> {
+    fn ready(&self, named: crate::engine::Place, env: &Environment<'_>) -> Result<Ready, RunError> {
+        // fio gets a plain name: it splits file names at ':' and has its own escapes. The name leads
+        // to the descriptor, so that fio opens what was checked and laid out, and nothing else.
+        let link = format!("target{}", self.index);
+        Ok(Ready {
+            named,
+            sources: Sources::find(env.host, &self.info.devices),
+            place: crate::engine::Place::held(self.work, &link, self.held)?,
+        })
+    }
+}

@@ -1,0 +1,269 @@
+//! Everything that is settled before the first byte is written.
+
+use crate::engine::{Environment, Tools};
+use crate::runner::RunError;
+use crate::runner::claim::Claim;
+use crate::runner::estimate::{self, Pace};
+use crate::runner::remarks::{part_of, remarks};
+use crate::runner::targets::{Checked, Permission, Place, check};
+use assay_loads::scratch::{Session, Swept, sweep_directory};
+use assay_model::load::{Http, Load};
+use assay_model::plan::{Plan, PlanSpec, Settings, Slot};
+use assay_model::run::{Origin, Run, RunId, RunState};
+use assay_model::target::{TargetKind, is_url};
+use assay_model::workload::Engine;
+use assay_model::{Nanos, Planned, Sample};
+use std::path::PathBuf;
+
+/// What a run is made of besides its plan.
+#[derive(Clone, Debug)]
+pub struct Begin {
+    /// 128 random bits in hex: names the run.
+    pub uid: String,
+    /// Seed for a plan that has none.
+    pub seed: u64,
+    /// What the user allowed.
+    pub permission: Permission,
+}
+
+/// What a load without fio takes to start and to end.
+const START_AND_END: Nanos = Nanos(10_000_000);
+
+/// A run that can begin.
+pub struct Prepared {
+    /// The run as it will be stored.
+    pub run: Run,
+    /// Slots that are still to do, with their position in the plan's order.
+    pub todo: Vec<(u32, Slot)>,
+    /// Scratch files that were found abandoned in the targets and removed now.
+    pub swept: Vec<Swept>,
+    /// Estimate of the whole, from what is known before anything is written.
+    pub estimate: Nanos,
+    pub(crate) tools: Tools,
+    pub(crate) session: Session,
+    pub(crate) targets: Vec<Option<Place>>,
+    pub(crate) _measuring: Vec<Claim>,
+    pub(crate) pace: Pace,
+}
+
+/// Checks a plan against this machine and settles what it left open.
+///
+/// # Errors
+/// Nothing has been touched when it fails.
+pub fn prepare(
+    spec: &PlanSpec,
+    targets: Vec<String>,
+    begin: &Begin,
+    env: &Environment<'_>,
+) -> Result<Prepared, RunError> {
+    let settled = |engine| {
+        spec.resolve(&Settings {
+            targets: targets.clone(),
+            engine,
+            seed: begin.seed,
+        })
+    };
+    let tools = tools(&settled(Engine::Auto)?, env)?;
+    let session = env.state.begin(&begin.uid)?;
+    let fio = tools.fio.as_ref();
+    let plan = settled(fio.map_or(Engine::Auto, |fio| {
+        fio.best_engine(session.dir(), env.cancel)
+    }))?;
+    let checked = check(env.host, &plan, begin.permission)?;
+    let swept = sweep_targets(&checked);
+    let infos: Vec<_> = checked.iter().map(|target| target.info.clone()).collect();
+    let paths: Vec<PathBuf> = checked
+        .iter()
+        .filter(|target| target.place.is_some())
+        .map(|target| target.path.clone())
+        .collect();
+    let mut facts = assay_facts::survey(env.host, &paths).about(&infos);
+    env.enter_open_changes(&mut facts);
+    let mut remarks = remarks(&plan, &infos, &facts);
+    remarks.extend(tools.remarks());
+    remarks.extend(checked.iter().filter_map(part_of));
+    remarks.extend(measured_by_others(&checked));
+    remarks.extend(fio.and_then(|fio| fio.remark.clone()));
+    let run = Run {
+        id: RunId(0),
+        uid: begin.uid.clone(),
+        assay_version: env.version.to_owned(),
+        started: (env.now)(),
+        ended: None,
+        state: RunState::Running,
+        origin: Origin::Measured,
+        plan: plan.kept(),
+        targets: infos,
+        facts,
+        remarks,
+        ladder: None,
+    };
+    let todo = (0u32..).zip(run.plan.order.iter().copied()).collect();
+    finish(run, todo, swept, tools, session, checked, env)
+}
+
+/// Checks whether an interrupted run can go on where it stopped.
+///
+/// # Errors
+/// It is complete, imported, going on elsewhere, or its targets are no longer what they were.
+pub fn prepare_resume(
+    mut run: Run,
+    samples: &[Sample],
+    permission: Permission,
+    env: &Environment<'_>,
+) -> Result<Prepared, RunError> {
+    let refuse = |run: &Run, message: String| {
+        Err(RunError::Resume {
+            run: run.id,
+            message,
+        })
+    };
+    if run.origin != Origin::Measured {
+        return refuse(
+            &run,
+            "it was imported, so there is nothing to go on with".to_owned(),
+        );
+    }
+    if run.ladder.is_some() {
+        return refuse(
+            &run,
+            "its rungs are gone; `assay stack TARGET --measure` makes new ones".to_owned(),
+        );
+    }
+    let done: Vec<u32> = samples.iter().map(|sample| sample.slot).collect();
+    let todo: Vec<(u32, Slot)> = (0u32..)
+        .zip(run.plan.order.iter().copied())
+        .filter(|(slot, _)| !done.contains(slot))
+        .collect();
+    if todo.is_empty() {
+        return refuse(
+            &run,
+            "all of its samples are there; `assay run` starts a new one".to_owned(),
+        );
+    }
+    env.enter_open_changes(&mut run.facts);
+    let tools = tools(&run.plan, env)?;
+    let session = env.state.begin(&run.uid)?;
+    let checked = check(env.host, &run.plan, permission)?;
+    for (then, now) in run.targets.iter().zip(&checked) {
+        if then.mount_source != now.info.mount_source || then.fs_type != now.info.fs_type {
+            let message = format!(
+                "{} was on {} and is on {} now: start a new run",
+                then.name,
+                then.mount_source.as_deref().unwrap_or("something unknown"),
+                now.info
+                    .mount_source
+                    .as_deref()
+                    .unwrap_or("something unknown"),
+            );
+            return refuse(&run, message);
+        }
+    }
+    let swept = sweep_targets(&checked);
+    run.remarks.push(format!(
+        "resumed at {:.0} after {} of {} samples: the rest was measured later, on a new test file",
+        (env.now)(),
+        done.len(),
+        run.plan.order.len()
+    ));
+    run.remarks.extend(measured_by_others(&checked));
+    run.state = RunState::Running;
+    run.ended = None;
+    finish(run, todo, swept, tools, session, checked, env)
+}
+
+fn measured_by_others(targets: &[Checked]) -> impl Iterator<Item = String> {
+    let remarks = targets.iter().map(|target| target.measuring.remark());
+    remarks.flatten().map(str::to_owned)
+}
+
+fn sweep_targets(targets: &[Checked]) -> Vec<Swept> {
+    let directories = targets.iter().filter_map(|target| match &target.place {
+        Some(Place::Directory(directory)) => Some(directory),
+        Some(Place::File(_)) | None => None,
+    });
+    directories
+        .flat_map(|directory| sweep_directory(directory))
+        .collect()
+}
+
+fn finish(
+    run: Run,
+    todo: Vec<(u32, Slot)>,
+    swept: Vec<Swept>,
+    tools: Tools,
+    session: Session,
+    checked: Vec<Checked>,
+    env: &Environment<'_>,
+) -> Result<Prepared, RunError> {
+    debug_assert!(
+        run.plan
+            .workloads
+            .iter()
+            .filter_map(Planned::fio)
+            .all(|workload| workload.engine != Engine::Auto)
+    );
+    let pace = Pace {
+        layout: None,
+        overhead: match &tools.fio {
+            Some(fio) => fio.overhead(session.dir(), env.cancel)?,
+            None => START_AND_END,
+        },
+    };
+    let layouts: u64 = run
+        .targets
+        .iter()
+        .filter(|t| lays_out(&run.plan, t))
+        .map(|t| t.size.0)
+        .sum();
+    let estimate = estimate::slots(&run.plan, todo.iter().map(|(_, slot)| slot), &pace)
+        .and(estimate::layout(assay_model::Bytes(layouts), &pace));
+    let (targets, measuring) = checked
+        .into_iter()
+        .map(|target| (target.place, target.measuring))
+        .unzip();
+    Ok(Prepared {
+        run,
+        todo,
+        swept,
+        estimate,
+        tools,
+        session,
+        targets,
+        _measuring: measuring,
+        pace,
+    })
+}
+
+/// What the loads of a plan need.
+fn tools(plan: &Plan, env: &Environment<'_>) -> Result<Tools, RunError> {
+    let loads: Vec<Load> = plan
+        .workloads
+        .iter()
+        .flat_map(|planned| pointed(&planned.load, &plan.targets))
+        .collect();
+    Ok(Tools::find(env, plan.seed, &loads)?)
+}
+
+/// The load on each target: one that names no server loads those that are URLs.
+fn pointed(load: &Load, targets: &[String]) -> Vec<Load> {
+    match load.http() {
+        Some(http) if http.url.is_empty() => targets
+            .iter()
+            .filter(|target| is_url(target))
+            .map(|url| {
+                Load::Http(Box::new(Http {
+                    url: url.clone(),
+                    ..http.clone()
+                }))
+            })
+            .collect(),
+        _ => vec![load.clone()],
+    }
+}
+
+/// Whether the file or device is filled before it is measured: always our own scratch file, and
+/// what the user gave up with `--destroy-data`; never something that is only read.
+pub(crate) fn lays_out(plan: &Plan, target: &assay_model::TargetInfo) -> bool {
+    plan.needs_file() && (target.kind == TargetKind::Directory || plan.writes())
+}

@@ -1,0 +1,35 @@
+//! Carries a trial out: both sides of a piece of advice in interleaved pairs, judged as they come;
+//! then the machine is set back, unless the change may be kept and the user asked for that.
+//!
+//! Nothing is printed: whoever calls is told by [`Event`]s.
+
+mod bench;
+mod budget;
+mod candidate;
+mod error;
+mod execute;
+mod machine;
+mod noise;
+mod pairs;
+mod plan;
+mod stopped;
+
+pub use crate::engine::{Environment, Event};
+pub use budget::too_small;
+pub use candidate::Candidate;
+pub use error::TrialError;
+pub use execute::{Finished, Wish, clearly_worse, execute, new_trial, refuses_to_keep};
+pub use pairs::Stop;
+pub use plan::{Options, again, coins};
+
+use assay_model::{Doubt, doubt::Severity};
+
+/// A doubt that takes a pair out of the trial.
+fn doubt(code: &str, evidence: String, remedy: &str) -> Doubt {
+    Doubt {
+        code: code.to_owned(),
+        severity: Severity::Void,
+        evidence,
+        remedy: remedy.to_owned(),
+    }
+}

@@ -1,0 +1,99 @@
+//! One piece of advice and what it is tried on, settled before anything is touched.
+
+use crate::runner::Ground;
+use crate::trials::plan::{Options, settle};
+use crate::trials::{Environment, TrialError, new_trial};
+use assay_advice::Applicability;
+use assay_host::Host;
+use assay_model::advice::TargetKind;
+use assay_model::trial::{Trial, TrialPlan};
+use assay_model::{Advice, Facts, TargetInfo};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// One piece of advice and what it is tried on.
+pub struct Candidate {
+    /// What will be done.
+    pub plan: TrialPlan,
+    /// The target, held from here on: what is shown is what is measured.
+    pub ground: Option<Ground>,
+    /// What is known of machine and target.
+    pub facts: Facts,
+    /// Whether the advice applies here.
+    pub applies: Applicability,
+}
+
+impl Candidate {
+    /// Settles advice with the values that the user gave its parameters; the target is the advice's own
+    /// where none is named. Storage is opened, and nothing else is touched.
+    ///
+    /// # Errors
+    /// A value or a target that does not fit the advice, or a target that cannot be opened.
+    pub fn new(
+        advice: &Advice,
+        given: &BTreeMap<String, String>,
+        target: Option<&str>,
+        options: &Options,
+        env: &Environment<'_>,
+    ) -> Result<Self, TrialError> {
+        let host: &dyn Host = env.host;
+        let aim = assay_advice::aim(advice, given, target)?;
+        let storage = matches!(
+            aim.kind,
+            TargetKind::Directory | TargetKind::Mount | TargetKind::Device
+        );
+        let (target, ground) = match storage {
+            true => {
+                let name = absolute(&aim.target)?;
+                let ground = Ground::open(host, &name)?;
+                (name, Some(ground))
+            }
+            false => (aim.target, None),
+        };
+        let info = ground.as_ref().map(Ground::info);
+        let spec = assay_advice::resolve(advice, given, Some(&target), info)?;
+        let parameters = assay_advice::parameters(advice, given)?;
+        let paths: Vec<PathBuf> = info.iter().map(|info| PathBuf::from(&info.name)).collect();
+        let infos: Vec<TargetInfo> = info.into_iter().cloned().collect();
+        let survey = assay_facts::survey(host, &paths);
+        let facts = &survey.facts;
+        let applies = assay_advice::applies(advice, facts, info, &parameters, options.size);
+        Ok(Self {
+            plan: settle(advice, &spec, parameters, &target, options),
+            facts: survey.about(&infos),
+            ground,
+            applies,
+        })
+    }
+
+    /// The trial, not begun yet, with its target. `campaign` names the trials beside it.
+    #[must_use]
+    pub fn begin(
+        self,
+        uid: String,
+        campaign: Vec<String>,
+        env: &Environment<'_>,
+    ) -> (Trial, Option<Ground>) {
+        let target = self.ground.as_ref().map(|ground| ground.info().clone());
+        let mut facts = self.facts;
+        env.enter_open_changes(&mut facts);
+        let mut trial = new_trial(self.plan, uid, target, facts, env);
+        if let Applicability::Unknown { missing, .. } = &self.applies {
+            let keys: Vec<&str> = missing.iter().map(|one| one.key.as_str()).collect();
+            trial.remarks.push(format!(
+                "whether it applies here is not known: {}",
+                keys.join(", ")
+            ));
+        }
+        trial.campaign = campaign;
+        (trial, self.ground)
+    }
+}
+
+/// `.` means nothing in a stored trial: a target is named by where it is.
+fn absolute(target: &str) -> Result<String, TrialError> {
+    let refuse = |why: &str| TrialError::Name(format!("{}: {why}", target.escape_debug()));
+    let path = std::path::absolute(target).map_err(|_| refuse("not a path"))?;
+    let name = path.into_os_string().into_string();
+    name.map_err(|_| refuse("the whole name is not UTF-8: give a link to it whose name is"))
+}

@@ -1,0 +1,281 @@
+//! One trial from its first file to its last: made, measured, judged, set back.
+
+use crate::engine::{Environment, Event, Tell};
+use crate::runner::Ground;
+use crate::trials::TrialError;
+use crate::trials::budget::affords_noise;
+use crate::trials::machine::{Machine, On, monotonic};
+use crate::trials::noise::noise;
+use crate::trials::pairs::{Stop, measure};
+use assay_changes::{Outcome, Recovered, Switch, never_kept};
+use assay_host::Host;
+use assay_loads::scratch::Scratch;
+use assay_model::advice::RiskLevel;
+use assay_model::trial::{
+    FigureJudgement, Judgement, Kept, Slot, Trial, TrialId, TrialPlan, TrialState, Verdict,
+};
+use assay_model::{Change, Facts, Nanos, TargetInfo};
+use assay_store::Store;
+use std::path::Path;
+
+/// How a trial ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// As stored.
+    pub trial: Trial,
+    /// All its slots.
+    pub slots: Vec<Slot>,
+    /// The answer.
+    pub judgement: Judgement,
+    /// Why it ended.
+    pub stop: Stop,
+}
+
+/// What the user wants beyond the measurement.
+pub struct Wish<'a> {
+    /// Keep the change when it is better.
+    pub keep: bool,
+    /// Keep it although a figure beside the deciding one got clearly worse.
+    pub despite_worse: bool,
+    /// Measure the noise of the machine first.
+    pub noise: bool,
+    /// Asked after a change that could lock the user out was put into effect; without a yes it is
+    /// taken back.
+    pub confirm: &'a mut dyn FnMut() -> bool,
+}
+
+/// A new trial that was not begun.
+#[must_use]
+pub fn new_trial(
+    plan: TrialPlan,
+    uid: String,
+    target: Option<TargetInfo>,
+    facts: Facts,
+    env: &Environment<'_>,
+) -> Trial {
+    Trial {
+        id: TrialId(0),
+        uid,
+        assay_version: env.version.to_owned(),
+        started: (env.now)(),
+        ended: None,
+        state: TrialState::Running,
+        plan,
+        target,
+        facts,
+        durability: Vec::new(),
+        kept: None,
+        remarks: Vec::new(),
+        campaign: Vec::new(),
+    }
+}
+
+/// Why a change would never be kept, whatever it gains.
+#[must_use]
+pub fn refuses_to_keep(plan: &TrialPlan) -> Option<String> {
+    if plan.aa {
+        return Some("in a trial of A against A there is no change to keep".to_owned());
+    }
+    match &plan.keep {
+        _ if plan.safety.is_some() || plan.risk == RiskLevel::DataLoss => Some(
+            "it puts data at risk that was acknowledged as safe; no gain makes up for that"
+                .to_owned(),
+        ),
+        None => Some(format!(
+            "it is tried on things that assay makes, and doing it to yours is described under \
+             \"Undo\" in `assay advice {}`",
+            plan.advice
+        )),
+        Some(Change::Set { setting, value }) => {
+            never_kept(setting, value.as_deref()).map(str::to_owned)
+        }
+        Some(Change::SideBySide { .. }) => {
+            Some("its page says to keep something that cannot be kept".to_owned())
+        }
+    }
+}
+
+/// Figures that got clearly worse, whatever the verdict says: no change that has any is kept without
+/// a second word.
+pub fn clearly_worse(judgement: &Judgement) -> impl Iterator<Item = &FigureJudgement> {
+    judgement.figures.iter().filter(|figure| figure.worse)
+}
+
+/// Carries a trial out, or goes on with one that holds `slots` already. A trial with a target has it
+/// open as `ground` since it was looked at.
+///
+/// # Errors
+/// What could not be made, changed, started, stored or set back. What was measured until then is
+/// stored, and the machine is as it was, unless the error says otherwise.
+pub fn execute(
+    mut trial: Trial,
+    mut slots: Vec<Slot>,
+    ground: Option<&Ground>,
+    wish: &mut Wish<'_>,
+    env: &Environment<'_>,
+    store: &mut Store,
+    tell: &mut Tell<'_>,
+) -> Result<Finished, TrialError> {
+    if trial.target.is_some() && ground.is_none() {
+        return Err(TrialError::Unfit("its target, opened"));
+    }
+    // Taken before anything is stored: another assay on the same target is refused here. Services and
+    // commands have no file to measure; the journal tells two trials of them apart.
+    let _claim = ground.map(Ground::claim).transpose()?;
+    let session = env.journal.begin(&label(&trial), &key(&trial))?;
+    let scratch = env.state.begin(&trial.uid)?;
+    trial.state = TrialState::Running;
+    trial.ended = None;
+    // Of a trial that goes on: not known again until its end.
+    trial.kept = trial.kept.filter(|kept| *kept == Kept::Kept);
+    match trial.id.0 {
+        0 => store.create_trial(&mut trial)?,
+        _ => store.update_trial(&trial)?,
+    }
+    let mut made = None;
+    let on = On {
+        ground,
+        scratch: &scratch,
+        made: &mut made,
+    };
+    let done = on_machine(&mut trial, &mut slots, wish, env, store, &session, on, tell);
+    if let Some(astray) = made.and_then(Scratch::remove) {
+        tell(Event::Astray(&astray));
+    }
+    tell(Event::SettingBack);
+    let set_back = session.close(env.host);
+    trial.ended = Some((env.now)());
+    trial.state = match &done {
+        Ok((_, Stop::Verdict)) => TrialState::Complete,
+        _ => TrialState::Stopped,
+    };
+    let set_back = set_back.map_err(TrialError::from).and_then(all_set_back);
+    if trial.kept.is_none() && set_back.is_ok() {
+        trial.kept = Some(Kept::Reverted);
+    }
+    store.update_trial(&trial)?;
+    set_back?;
+    let (judgement, stop) = done?;
+    Ok(Finished {
+        trial,
+        slots,
+        judgement,
+        stop,
+    })
+}
+
+fn all_set_back(taken_back: Vec<Recovered>) -> Result<(), TrialError> {
+    for left in taken_back {
+        if let Outcome::Failed(error) = left.outcome {
+            return Err(TrialError::NotSetBack {
+                what: left.what,
+                error,
+            });
+        }
+    }
+    Ok(())
+}
+
+#[allow(clippy::too_many_arguments, reason = "what `execute` has, once")]
+fn on_machine(
+    trial: &mut Trial,
+    slots: &mut Vec<Slot>,
+    wish: &mut Wish<'_>,
+    env: &Environment<'_>,
+    store: &mut Store,
+    session: &assay_changes::Session,
+    on: On<'_>,
+    tell: &mut Tell<'_>,
+) -> Result<(Judgement, Stop), TrialError> {
+    let as_settled = trial.clone();
+    let began = monotonic();
+    let host: &dyn Host = env.host;
+    let watch = Some(host);
+    let mut machine = Machine::new(&as_settled, env, session, on, tell)?;
+    if wish.noise
+        && affords_noise(&as_settled.plan)
+        && slots.is_empty()
+        && let Some(seen) = noise(&as_settled, &mut machine, watch, env.cancel, tell)?
+    {
+        let percent = (seen.pair_sd.exp() - 1.0) * 100.0;
+        trial.remarks.push(match seen.slot {
+            Some(slot) => format!(
+                "slots of {slot} were chosen from the noise before the change: of that length, neighbours differ by about {percent:.1} %"
+            ),
+            None => format!("noise before the change: neighbouring slots differed by about {percent:.1} %"),
+        });
+        if let Some(slot) = seen.slot {
+            // Before any coin was looked at, so that the coins are still coins.
+            crate::trials::plan::with_slots(
+                &mut trial.plan,
+                slot,
+                Nanos::from(monotonic().saturating_sub(began)),
+            );
+            store.update_trial(trial)?;
+        }
+    }
+    if trial.durability.is_empty() && !trial.plan.aa {
+        trial.durability = machine.durability()?;
+        trial
+            .durability
+            .iter()
+            .for_each(|proof| tell(Event::Durability(proof)));
+        store.update_trial(trial)?;
+    }
+    let id = trial.id;
+    let mut keep = |slot: &Slot| Ok(store.add_slot(id, slot)?);
+    // What was made and measured before the first pair is part of the time that was given.
+    let mut timed = trial.clone();
+    let spent = Nanos::from(monotonic().saturating_sub(began));
+    timed.plan.budget = (timed.plan.budget).map(|budget| Nanos(budget.0.saturating_sub(spent.0)));
+    let (judgement, stop) = measure(
+        &timed,
+        slots,
+        &mut machine,
+        watch,
+        env.cancel,
+        &mut keep,
+        tell,
+    )?;
+    machine.set_back()?;
+    let allowed = judgement.verdict == Verdict::Better && refuses_to_keep(&trial.plan).is_none();
+    let harmless = wish.despite_worse || clearly_worse(&judgement).next().is_none();
+    if wish.keep && allowed && harmless && stop == Stop::Verdict {
+        trial.kept = Some(make_for_good(&trial.plan, wish, env, session)?);
+    }
+    Ok((judgement, stop))
+}
+
+fn make_for_good(
+    plan: &TrialPlan,
+    wish: &mut Wish<'_>,
+    env: &Environment<'_>,
+    session: &assay_changes::Session,
+) -> Result<Kept, TrialError> {
+    let Some(Change::Set { setting, value }) = &plan.keep else {
+        return Ok(Kept::Reverted);
+    };
+    let switch = Switch::open(session, env.host, setting)?;
+    if plan.risk >= RiskLevel::Lockout {
+        switch.set(value.as_deref())?;
+        if !(wish.confirm)() {
+            switch.restore()?;
+            return Ok(Kept::Reverted);
+        }
+    }
+    switch.keep(value.as_deref())?;
+    Ok(Kept::Kept)
+}
+
+fn label(trial: &Trial) -> String {
+    format!("trial of {}", trial.plan.advice)
+}
+
+/// Two trials on one target would measure each other.
+fn key(trial: &Trial) -> String {
+    let path = Path::new(&trial.plan.target).canonicalize();
+    match path {
+        Ok(path) => path.to_string_lossy().into_owned(),
+        Err(_) => trial.plan.target.clone(),
+    }
+}

@@ -1,0 +1,236 @@
+//! The pairs: a coin's order, both sides, judged, again; until the judge, the budget or the user
+//! says stop. What is measured is stored before the next slot begins.
+
+use crate::engine::{Carried, Event, Steps, Tell, carry_out};
+use crate::trials::bench::{Bench, Clocks, Disagreement};
+use crate::trials::{TrialError, doubt, stopped};
+use assay_host::Host;
+use assay_judge::trial::{fruitless, judge_trial, shown};
+use assay_loads::Cancel;
+use assay_model::trial::{Judgement, Side, Slot, Trial};
+use assay_model::{Doubt, Nanos};
+use std::time::Duration;
+
+/// Why the pairs ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The judge has its answer, or all pairs are measured.
+    Verdict,
+    /// The user interrupted.
+    Cancelled,
+    /// The time the user gave is over.
+    Budget,
+    /// No pair gave a figure.
+    Fruitless(String),
+}
+
+/// Where slots are kept.
+pub type Keep<'a> = dyn FnMut(&Slot) -> Result<(), TrialError> + 'a;
+
+/// Measures the pairs that `slots` does not hold yet and adds them to it. On a `host` it looks
+/// whether anything was stopped meanwhile.
+///
+/// # Errors
+/// A change that cannot be made, a load generator that cannot be started, a store that refuses.
+/// What was measured until then is stored.
+pub fn measure(
+    trial: &Trial,
+    slots: &mut Vec<Slot>,
+    bench: &mut dyn Bench,
+    host: Option<&dyn Host>,
+    cancel: &Cancel,
+    keep: &mut Keep<'_>,
+    tell: &mut Tell<'_>,
+) -> Result<(Judgement, Stop), TrialError> {
+    drop_halves(slots);
+    let now = bench.clocks();
+    // Before any was seen, a pair takes what its slots take.
+    let slot = Duration::from(trial.plan.slot.and(trial.plan.washout));
+    let mut pairs = Pairs {
+        trial,
+        judgement: judge_trial(trial, slots).1,
+        slots,
+        bench,
+        host,
+        cancel,
+        keep,
+        began: now.monotonic,
+        pair_began: now,
+        longest: slot.saturating_mul(2),
+        stop: Stop::Verdict,
+    };
+    let ended = carry_out(&mut pairs, cancel, tell)?;
+    let (judgement, stop) = (pairs.judgement, pairs.stop);
+    drop_halves(slots);
+    Ok(match ended {
+        Carried::Complete => (judgement, stop),
+        Carried::Interrupted => (judgement, Stop::Cancelled),
+    })
+}
+
+/// The sides of the pairs, one after the other.
+struct Pairs<'a> {
+    trial: &'a Trial,
+    slots: &'a mut Vec<Slot>,
+    bench: &'a mut dyn Bench,
+    host: Option<&'a dyn Host>,
+    cancel: &'a Cancel,
+    keep: &'a mut Keep<'a>,
+    judgement: Judgement,
+    /// By the monotonic clock.
+    began: Duration,
+    /// What the clocks do between the two slots of a pair matters too.
+    pair_began: Clocks,
+    /// The longest pair so far.
+    longest: Duration,
+    /// Why nothing comes next.
+    stop: Stop,
+}
+
+impl Pairs<'_> {
+    /// Whether all is known, or the time is over.
+    fn is_over(&mut self) -> bool {
+        let plan = &self.trial.plan;
+        let measured = self.slots.last().map_or(0, |slot| slot.pair);
+        let judged = !self.slots.is_empty() && self.judgement.done;
+        if self.stop != Stop::Verdict || measured >= plan.max_pairs || judged {
+            return true;
+        }
+        let spent = self.pair_began.monotonic - self.began;
+        let over = |budget: Nanos| spent + self.longest > Duration::from(budget);
+        if plan.budget.is_some_and(over) {
+            self.stop = Stop::Budget;
+            return true;
+        }
+        false
+    }
+
+    /// Judges the pair that is complete now.
+    fn judge(&mut self, tell: &mut Tell<'_>) {
+        let (outcomes, judgement) = judge_trial(self.trial, self.slots);
+        self.judgement = judgement;
+        let pair = &self.slots[self.slots.len() - 2..];
+        if let Some(outcome) = outcomes.last() {
+            tell(Event::Judged {
+                pair: pair[0].pair,
+                first: pair[0].side,
+                figures: deciding(self.trial, pair),
+                outcome,
+                judgement: &self.judgement,
+            });
+        }
+        if let Some(why) = fruitless(&outcomes) {
+            self.stop = Stop::Fruitless(why);
+        }
+        let took = self.bench.clocks().monotonic - self.pair_began.monotonic;
+        self.longest = self.longest.max(took);
+    }
+}
+
+impl Steps<TrialError> for Pairs<'_> {
+    /// Pair, side, and position among all slots.
+    type Step = (u32, Side, u32);
+    type Taken = Slot;
+
+    fn next(&mut self, tell: &mut Tell<'_>) -> Result<Option<Self::Step>, TrialError> {
+        let (pair, side, number) = match self.slots.last() {
+            Some(half) if self.slots.len() % 2 == 1 => {
+                (half.pair, half.side.other(), 2 * half.pair - 1)
+            }
+            last => {
+                let pair = last.map_or(1, |slot| slot.pair + 1);
+                self.pair_began = self.bench.clocks();
+                if self.is_over() {
+                    return Ok(None);
+                }
+                (
+                    pair,
+                    self.trial.plan.first[pair as usize - 1],
+                    2 * (pair - 1),
+                )
+            }
+        };
+        tell(Event::Side { pair, side });
+        Ok(Some((pair, side, number)))
+    }
+
+    fn take(&mut self, (pair, side, number): &Self::Step) -> Result<Option<Slot>, TrialError> {
+        let read_back = self.bench.enter(*side)?;
+        let of = (*pair, *side, *side, *number);
+        let slot = one_slot(of, read_back, self.pair_began, self.bench, self.host)?;
+        // Interrupted in the middle: the slot says nothing.
+        Ok((!self.cancel.is_cancelled()).then_some(slot))
+    }
+
+    fn keep(&mut self, _: Self::Step, slot: Slot, tell: &mut Tell<'_>) -> Result<(), TrialError> {
+        (self.keep)(&slot)?;
+        tell(Event::Stored(&slot.sample));
+        self.slots.push(slot);
+        if self.slots.len().is_multiple_of(2) {
+            self.judge(tell);
+        }
+        Ok(())
+    }
+}
+
+/// The deciding figure of A and of B.
+fn deciding(trial: &Trial, pair: &[Slot]) -> [Option<f64>; 2] {
+    let judged = shown(trial, pair, &[]).samples;
+    [Side::Now, Side::Changed].map(|side| {
+        let at = pair.iter().position(|slot| slot.side == side)?;
+        judged[at].figures.get(&trial.plan.metric).copied()
+    })
+}
+
+/// A pair of which only one side was measured is measured again as a whole: its two sides must be
+/// neighbours.
+fn drop_halves(slots: &mut Vec<Slot>) {
+    let whole: Vec<u32> = slots
+        .windows(2)
+        .filter(|two| two[0].pair == two[1].pair && two[0].side != two[1].side)
+        .map(|two| two[0].pair)
+        .collect();
+    slots.retain(|slot| whole.contains(&slot.pair));
+}
+
+/// A slot of a pair: `real` is the side that is in effect, `side` what it counts as. `since` is when the
+/// pair began.
+pub(crate) fn one_slot(
+    (pair, real, side, number): (u32, Side, Side, u32),
+    read_back: String,
+    since: Clocks,
+    bench: &mut dyn Bench,
+    host: Option<&dyn Host>,
+) -> Result<Slot, TrialError> {
+    let (sample, stop) = stopped::watching(host, || bench.load(real, pair, number));
+    let sample = sample?;
+    let clocks = since.disagree(&bench.clocks()).map(clock_doubt);
+    Ok(Slot {
+        pair,
+        side,
+        read_back,
+        sample,
+        doubts: clocks.into_iter().chain(stop).collect(),
+    })
+}
+
+fn clock_doubt(what: Disagreement) -> Doubt {
+    match what {
+        Disagreement::Suspended(slept) => doubt(
+            "machine-suspended",
+            format!(
+                "the machine was suspended for {} during the pair",
+                Nanos::from(slept)
+            ),
+            "the pair is left out; keep the machine awake while a trial runs",
+        ),
+        Disagreement::Jumped(jump) => doubt(
+            "clock-jumped",
+            format!("the clock was set by {jump:#} during the pair"),
+            "the pair is left out; let the clock settle (NTP) before a trial",
+        ),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

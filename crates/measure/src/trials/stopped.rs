@@ -1,0 +1,192 @@
+//! Was assay, or a program of its load, stopped while a slot was measured?
+//!
+//! Whoever stops a process (SIGSTOP, Ctrl-Z, a frozen container) stops its work and not its clock:
+//! a slot of 5 s that was stopped for 20 s counts as one 42 times slower. Its length alone does not
+//! tell, because a device that stalls looks the same, and that is what a trial is there to see. So
+//! a thread looks meanwhile: at the state of every process below this one, and at its own sleep. A
+//! sleep that lasted far too long, while the thread was not waiting for a processor, was a stop.
+
+use crate::trials::doubt;
+use assay_host::Host;
+use assay_model::{Doubt, Nanos};
+use rustix::time::{ClockId, clock_gettime};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Name of the doubt.
+pub const CODE: &str = "load-stopped";
+/// How often it looks.
+const TICK: Duration = Duration::from_millis(100);
+/// A sleep that is longer than asked for by this much, with a processor to be had, was a stop.
+const LATE: Duration = Duration::from_secs(1);
+
+/// What was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Stop {
+    /// assay did not run for this long.
+    Assay(Duration),
+    /// This process below assay was stopped by a signal.
+    Load { pid: String, name: String },
+}
+
+/// Does the work and looks meanwhile. Without a host nobody looks.
+pub(crate) fn watching<T>(host: Option<&dyn Host>, work: impl FnOnce() -> T) -> (T, Option<Doubt>) {
+    let Some(host) = host else {
+        return (work(), None);
+    };
+    std::thread::scope(|scope| {
+        let (done, ended) = channel::<()>();
+        let watch = std::thread::Builder::new()
+            .name("assay-watch".to_owned())
+            .spawn_scoped(scope, move || watch(host, &ended));
+        let worked = work();
+        drop(done);
+        // A thread that could not be started saw nothing, as one that panicked.
+        let seen = watch.ok().and_then(|watch| watch.join().ok()).flatten();
+        (worked, seen.map(|stop| told(&stop)))
+    })
+}
+
+/// Until the work is done; the first stop that was seen.
+fn watch(host: &dyn Host, ended: &Receiver<()>) -> Option<Stop> {
+    let mut seen = None;
+    let mut waited = waited_for_processor(host);
+    loop {
+        let before = monotonic();
+        let over = ended.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout);
+        let slept = monotonic().saturating_sub(before);
+        let waits = waited_for_processor(host);
+        let late = slept
+            .saturating_sub(TICK)
+            .saturating_sub(waits.saturating_sub(waited));
+        waited = waits;
+        if late > LATE {
+            // It says more than what stopped with it.
+            seen = Some(Stop::Assay(late));
+        }
+        seen = seen.or_else(|| stopped_below(host));
+        if over {
+            return seen;
+        }
+    }
+}
+
+fn told(stop: &Stop) -> Doubt {
+    let evidence = match stop {
+        Stop::Assay(late) => format!(
+            "assay itself did not run for {} during the slot, though there was a processor for it",
+            Nanos::from(*late)
+        ),
+        Stop::Load { pid, name } => {
+            format!("`{name}` (process {pid}) was stopped by a signal during the slot")
+        }
+    };
+    doubt(
+        CODE,
+        evidence,
+        "the pair is left out; let assay and its load run (no Ctrl-Z, SIGSTOP or paused container)",
+    )
+}
+
+fn monotonic() -> Duration {
+    let time = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Time that this thread was ready to run and had no processor (proc(5), `schedstat`); none where
+/// the kernel does not count it.
+fn waited_for_processor(host: &dyn Host) -> Duration {
+    let text = read(host, "/proc/thread-self/schedstat").unwrap_or_default();
+    let waited = text.split_whitespace().nth(1);
+    Duration::from_nanos(waited.and_then(|ns| ns.parse().ok()).unwrap_or(0))
+}
+
+/// A process below this one that is stopped.
+fn stopped_below(host: &dyn Host) -> Option<Stop> {
+    let mut next = children(host, "self");
+    // What is started meanwhile comes to the next look; a tree is finite, a race might not be.
+    let mut left = 10_000;
+    while let Some(pid) = next.pop() {
+        left -= 1;
+        if left == 0 {
+            return None;
+        }
+        if let Some(name) = read(host, &format!("/proc/{pid}/stat")).and_then(|stat| stopped(&stat))
+        {
+            return Some(Stop::Load { pid, name });
+        }
+        next.extend(children(host, &pid));
+    }
+    None
+}
+
+/// The name in a line of `stat` whose process is stopped. The name may hold brackets and blanks.
+fn stopped(stat: &str) -> Option<String> {
+    let (before, after) = stat.rsplit_once(')')?;
+    let (_, name) = before.split_once('(')?;
+    (after.split_whitespace().next() == Some("T")).then(|| name.escape_debug().to_string())
+}
+
+/// What all threads of a process have started.
+fn children(host: &dyn Host, pid: &str) -> Vec<String> {
+    let tasks = format!("/proc/{pid}/task");
+    let threads = host.list(Path::new(&tasks)).unwrap_or_default();
+    let of =
+        |thread: &std::ffi::OsString| read(host, &format!("{tasks}/{}/children", thread.to_str()?));
+    let lists: Vec<String> = threads.iter().filter_map(of).collect();
+    let pids = lists.iter().flat_map(|list| list.split_whitespace());
+    pids.map(str::to_owned).collect()
+}
+
+fn read(host: &dyn Host, path: &str) -> Option<String> {
+    String::from_utf8(host.read(Path::new(path)).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Live;
+    use assay_host::process::{Dies, Running};
+    use rustix::process::{Pid, Signal, kill_process};
+
+    #[test]
+    fn a_state_is_read_behind_whatever_name() {
+        assert_eq!(stopped("7 (a) T 1) T 1 7").as_deref(), Some("a) T 1"));
+        for runs in ["7 (T) S 1", "7 (x) t 1", "7 (x", "", "7 (T)"] {
+            assert_eq!(stopped(runs), None, "{runs}");
+        }
+    }
+
+    /// One test: what one thread starts, a watch in another would see as well.
+    #[test]
+    fn a_stopped_program_is_seen_and_a_slow_one_is_not() {
+        let ((), doubt) = watching(Some(&Live), || {
+            Running::start(sleeping("0.4"), Dies::WithThread)
+                .unwrap()
+                .reap()
+                .map(drop)
+                .unwrap();
+        });
+        assert_eq!(doubt, None);
+        let ((), doubt) = watching(Some(&Live), || {
+            let mut running = Running::start(sleeping("0.2"), Dies::WithThread).unwrap();
+            let pid = Pid::from_raw(i32::try_from(running.pid()).unwrap()).unwrap();
+            kill_process(pid, Signal::STOP).unwrap();
+            std::thread::sleep(Duration::from_millis(500));
+            kill_process(pid, Signal::CONT).unwrap();
+            running.reap().map(drop).unwrap();
+        });
+        let doubt = doubt.unwrap();
+        assert_eq!(doubt.code, CODE);
+        assert!(doubt.evidence.contains("`sleep`"), "{}", doubt.evidence);
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "a real load")]
+    fn sleeping(seconds: &str) -> std::process::Command {
+        let mut command = std::process::Command::new("sleep");
+        command.arg(seconds);
+        command
+    }
+}

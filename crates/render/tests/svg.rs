@@ -1,0 +1,99 @@
+//! Each chart by itself, as it is drawn.
+
+use assay_model::doubt::Validity;
+use assay_render::svg::{curves, heat, intervals, rates};
+
+/// One element a line, so that a difference can be read.
+fn lines(svg: &str) -> String {
+    svg.replace("><", ">\n<")
+}
+
+#[test]
+fn heat_map() {
+    let cell = |value: f64, validity| {
+        Some(heat::Cell {
+            value: Some(value),
+            text: format!("{value}"),
+            validity,
+        })
+    };
+    let map = heat::Map {
+        id: "h".to_owned(),
+        title: "IOPS".to_owned(),
+        description: "by size and depth".to_owned(),
+        rows: vec!["4k".to_owned(), "1m".to_owned()],
+        columns: vec!["qd 1".to_owned(), "qd 16".to_owned()],
+        cells: vec![
+            cell(100.0, Validity::Valid),
+            cell(1000.0, Validity::Suspect),
+            cell(5.0, Validity::Void),
+            None,
+        ],
+    };
+    insta::assert_snapshot!(lines(&heat::draw(
+        &map,
+        &heat::scale([100.0, 1000.0].into_iter())
+    )));
+}
+
+#[test]
+fn dot_plot() {
+    let row = |label: &str, value: f64, shape| intervals::Row {
+        label: label.to_owned(),
+        value,
+        interval: Some((value * 0.9, value * 1.1)),
+        rounds: vec![value * 0.95, value * 1.02],
+        shape,
+        text: format!("{value}"),
+    };
+    let plot = intervals::Plot {
+        id: "d".to_owned(),
+        title: "ratio".to_owned(),
+        description: "of B to A".to_owned(),
+        rows: vec![
+            row("better", 1.2, intervals::Shape::Better),
+            row("worse", 0.8, intervals::Shape::Worse),
+            row("unclear", 1.0, intervals::Shape::Doubtful),
+            row("plain", 1.1, intervals::Shape::Plain),
+            row("void", f64::NAN, intervals::Shape::Void),
+        ],
+        axis: intervals::Axis::Log,
+        reference: Some(1.0),
+        tick: &|v| format!("{v:.1}"),
+    };
+    insta::assert_snapshot!(lines(&intervals::draw(&plot)));
+}
+
+#[test]
+fn percentile_curves() {
+    let histogram = [(100_000, 900), (200_000, 90), (3_000_000, 10)]
+        .into_iter()
+        .collect();
+    let curves = vec![curves::Curve {
+        label: "qd 1".to_owned(),
+        points: curves::points(&histogram, 40),
+    }];
+    let scale = curves::scale(curves.iter(), false);
+    let panel = curves::Panel {
+        id: "c".to_owned(),
+        title: "latency".to_owned(),
+        description: "percentiles".to_owned(),
+        curves,
+        large: false,
+    };
+    insta::assert_snapshot!(lines(&curves::draw(&panel, &scale, 3.0)));
+}
+
+#[test]
+fn rate_over_time() {
+    let panel = rates::Panel {
+        id: "r".to_owned(),
+        title: "rate".to_owned(),
+        description: "two rounds".to_owned(),
+        rounds: vec![
+            (1, vec![(100.0, 900.0), (200.0, 950.0), (300.0, 100.0)]),
+            (2, vec![(100.0, 910.0)]),
+        ],
+    };
+    insta::assert_snapshot!(lines(&rates::draw(&panel, &|v| format!("{v:.0}"))));
+}

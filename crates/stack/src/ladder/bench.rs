@@ -1,0 +1,79 @@
+//! The rungs, made and ready for load. Dropping them takes everything away.
+
+mod make;
+
+use super::MeasureError;
+use super::guest;
+use super::settle::Settle;
+use super::volume::Held;
+use assay_changes::side_by_side::Built;
+use assay_lab::{Accel, Guest};
+use assay_loads::counters::Sources;
+use assay_measure::engine::{Environment, Place, Tools, Turn};
+use assay_model::TargetInfo;
+use assay_model::run::Run;
+use assay_model::sample::Sample;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// All rungs of a ladder.
+pub(super) struct Bench<'a> {
+    env: Environment<'a>,
+    tools: Tools,
+    work: PathBuf,
+    /// Where files and images are made.
+    home: PathBuf,
+    places: Vec<Place>,
+    /// Of each rung.
+    sources: Vec<Sources>,
+    /// What became known of a rung only when it was made.
+    pub(super) learnt: Vec<(usize, TargetInfo)>,
+    settle: Settle,
+    // What the places are, in the order in which it goes.
+    guest: Option<Guest>,
+    images: Vec<Built<'a>>,
+    volumes: Vec<Held<'a>>,
+}
+
+impl<'a> Bench<'a> {
+    fn guest(&self) -> Result<&Guest, MeasureError> {
+        self.guest.as_ref().ok_or(MeasureError::Interrupted)
+    }
+
+    /// Whether the guest is emulated, and why.
+    pub(super) fn accel(&self) -> Option<(Accel, Option<String>)> {
+        let guest = self.guest.as_ref()?;
+        Some((guest.accel().accel, guest.accel().why.clone()))
+    }
+
+    /// Takes one sample.
+    pub(super) fn load(&self, run: &Run, turn: Turn<'_>) -> Result<Sample, MeasureError> {
+        let place = &self.places[turn.slot.target];
+        self.settle.host(self.env.host, &self.home);
+        let meter = self.env.meter(&self.work, &self.tools);
+        let sources = &self.sources[turn.slot.target];
+        let slot = turn.measured(place, sources, run.plan.file_size);
+        let mut sample = meter.take_in(&slot, &mut |job, planned| {
+            let limit = Duration::from(planned) + assay_lab::FIO_START_AND_END;
+            let output = self.guest()?.load(job, limit);
+            output.map_err(MeasureError::guest(turn.target))
+        })?;
+        let leaves_dirty = turn.workload.fio().is_some_and(Settle::leaves_dirty);
+        if leaves_dirty && let Place::Guest { .. } = place {
+            guest::sync(self.guest()?, turn.target)?;
+        }
+        // Around the guest and the server it is the host's counters that say what happened; whose
+        // CPU time it was they do not.
+        if !matches!(place, Place::File { .. }) {
+            sample.counters.tool_cpu = None;
+        }
+        Ok(sample)
+    }
+}
+
+fn unfit(workload: &str, reason: &dyn std::fmt::Display) -> MeasureError {
+    MeasureError::Job {
+        workload: workload.to_owned(),
+        reason: reason.to_string(),
+    }
+}

@@ -1,0 +1,219 @@
+//! The rungs are made, one after the other, and written from end to end.
+
+use super::{Bench, Place, unfit};
+use crate::ladder::ground::Volume;
+use crate::ladder::rungs::Recipe;
+use crate::ladder::settle::Settle;
+use crate::ladder::{Environment, Event, Lab, MeasureError, Prepared, Tell, guest, volume};
+use assay_changes::Session;
+use assay_changes::side_by_side::{Built, Endpoint};
+use assay_lab::{Disk, Guest, Options};
+use assay_loads::counters::Sources;
+use assay_loads::layout;
+use assay_loads::scratch::{self, Scratch};
+use assay_measure::engine::{Tools, link};
+use assay_model::change::Arm;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+impl<'a> Bench<'a> {
+    /// Makes all rungs and writes their files from end to end. Scratch files go to `files`, which
+    /// outlives the bench.
+    pub(crate) fn new(
+        prepared: &Prepared<'_>,
+        env: &Environment<'a>,
+        session: &'a Session,
+        scratch: &scratch::Session,
+        files: &mut Vec<Scratch>,
+        tell: &mut Tell<'_>,
+    ) -> Result<Self, MeasureError> {
+        let run = &prepared.run;
+        let mut bench = Self {
+            env: *env,
+            tools: Tools::fio(prepared.fio.clone()),
+            work: scratch.dir().to_owned(),
+            home: prepared.on.through(),
+            places: Vec::new(),
+            sources: Vec::new(),
+            learnt: Vec::new(),
+            settle: Settle::new(prepared),
+            guest: None,
+            images: Vec::new(),
+            volumes: Vec::new(),
+        };
+        for (index, recipe) in prepared.recipes.iter().enumerate() {
+            if env.cancel.is_cancelled() {
+                return Err(MeasureError::Interrupted);
+            }
+            if matches!(recipe, Recipe::Disk { .. }) && bench.guest.is_none() {
+                tell(Event::Making("guest"));
+                bench.guest = boot(prepared, env, &bench.home)?;
+            }
+            let rung = &run.targets[index].name;
+            if !matches!(recipe, Recipe::Again(_)) {
+                tell(Event::Making(rung));
+            }
+            let seed = run.plan.seed ^ index as u64;
+            let size = run.plan.file_size;
+            let place = |dir: &Path| assay_changes::side_by_side::Place {
+                dir: dir.to_owned(),
+                name: rung.clone(),
+                size,
+            };
+            let made = match recipe {
+                Recipe::File => bench.file(prepared, scratch, files, seed, tell)?,
+                Recipe::Home(volume) => {
+                    let place = place(&prepared.on.through());
+                    let (made, dir) = bench.volume(env, session, volume, &place, index)?;
+                    bench.home = dir;
+                    made
+                }
+                Recipe::Volume(volume) => {
+                    let place = place(&prepared.on.through());
+                    bench.volume(env, session, volume, &place, index)?.0
+                }
+                Recipe::Image(arm) => {
+                    let arm = Arm::Image(arm.clone());
+                    let place = place(&bench.home);
+                    let built = assay_changes::side_by_side::build(
+                        env.host, session, &arm, &place, env.cancel,
+                    );
+                    bench.image(rung, built)?
+                }
+                Recipe::Disk { disk, on } => {
+                    let guest = bench.guest()?;
+                    let device = guest.devices(&[&disk.name]);
+                    let device = device.map_err(MeasureError::guest(rung))?.remove(0);
+                    let path = guest::pile(guest, rung, &device, on)?;
+                    let job = assay_fio::job::layout_job(&path, size, seed);
+                    guest::lay_out(guest, rung, &job.map_err(|error| unfit("layout", &error))?)?;
+                    Place::Guest { path }
+                }
+                Recipe::Again(of) => {
+                    let known = bench.learnt.iter().find(|(rung, _)| rung == of).cloned();
+                    bench.learnt.extend(known.map(|(_, found)| (index, found)));
+                    bench.places[*of].clone()
+                }
+            };
+            bench.places.push(made);
+            let learnt = bench.learnt.iter().find(|(rung, _)| *rung == index);
+            let info = learnt.map_or(&run.targets[index], |(_, found)| found);
+            let sources = Sources::find(env.host, &info.devices);
+            bench.sources.push(sources);
+        }
+        Ok(bench)
+    }
+
+    /// A volume, and the directory that a file of it lies in.
+    fn volume(
+        &mut self,
+        env: &Environment<'a>,
+        session: &'a Session,
+        volume: &Volume,
+        place: &assay_changes::side_by_side::Place,
+        index: usize,
+    ) -> Result<(Place, PathBuf), MeasureError> {
+        let held = volume::build(env, session, volume, place)?;
+        let path = held.path().to_owned();
+        self.volumes.push(held);
+        // Its counters tell what reached it; those of a zvol do not tell the disks from the ARC.
+        if !volume.is_zfs() {
+            let found = assay_facts::target(env.host, &path)?;
+            self.learnt.push((index, found));
+        }
+        let made = Place::at(&self.work, &place.name, &path)?;
+        let dir = path.parent().unwrap_or(Path::new("/")).to_owned();
+        Ok((made, dir))
+    }
+
+    fn file(
+        &mut self,
+        prepared: &Prepared<'_>,
+        session: &scratch::Session,
+        files: &mut Vec<Scratch>,
+        seed: u64,
+        tell: &mut Tell<'_>,
+    ) -> Result<Place, MeasureError> {
+        let directory = prepared.on.directory();
+        let directory = directory.ok_or_else(|| unfit("file", &"it needs a directory"))?;
+        let scratch = session.scratch(directory)?;
+        let size = prepared.run.plan.file_size;
+        layout::fill(
+            scratch.held(),
+            size,
+            seed,
+            self.env.cancel,
+            &mut |written, _| {
+                tell(Event::Layout {
+                    target: "file",
+                    written,
+                    size,
+                });
+            },
+        )
+        .map_err(|source| match source {
+            layout::LayoutError::Cancelled => MeasureError::Interrupted,
+            source => MeasureError::Layout {
+                rung: "file".to_owned(),
+                source,
+            },
+        })?;
+        let made = Place::held(&self.work, "file", scratch.held())?;
+        files.push(scratch);
+        Ok(made)
+    }
+
+    fn image(
+        &mut self,
+        rung: &str,
+        built: Result<Built<'a>, assay_changes::side_by_side::ArmError>,
+    ) -> Result<Place, MeasureError> {
+        let built = built.map_err(|source| match source {
+            assay_changes::side_by_side::ArmError::Cancelled => MeasureError::Interrupted,
+            source => MeasureError::Image {
+                rung: rung.to_owned(),
+                source,
+            },
+        })?;
+        let endpoint = built.endpoint();
+        self.images.push(built);
+        match endpoint {
+            Endpoint::Nbd { socket, export } => Ok(Place::Nbd {
+                link: link(&self.work, rung, &socket)?,
+                export,
+            }),
+            Endpoint::Path(path) => Ok(Place::at(&self.work, rung, &path)?),
+            Endpoint::Address { .. } => Err(unfit(rung, &"an image is no address")),
+        }
+    }
+}
+
+/// Until the guest answers.
+const BOOT_LIMIT: Duration = Duration::from_secs(600);
+
+/// One guest with a disk for each rung that needs one.
+fn boot(
+    prepared: &Prepared<'_>,
+    env: &Environment<'_>,
+    dir: &Path,
+) -> Result<Option<Guest>, MeasureError> {
+    let disk = |recipe: &Recipe| match recipe {
+        Recipe::Disk { disk, .. } => Some(Disk {
+            dir: Some(dir.to_owned()),
+            ..disk.clone()
+        }),
+        _ => None,
+    };
+    let disks: Vec<Disk> = prepared.recipes.iter().filter_map(disk).collect();
+    let (false, Some(Lab { image, state })) = (disks.is_empty(), &prepared.lab) else {
+        return Ok(None);
+    };
+    let mut options = Options::new(&format!("stack-{}", std::process::id()));
+    options.disks = disks;
+    options.memory_mib = prepared.wanted.memory_mib;
+    options.accel = prepared.wanted.accel;
+    // One disk for each rung: an emulated guest takes its time with them.
+    options.boot_limit = BOOT_LIMIT;
+    let booted = Guest::boot(image, &options, state, env.cancel);
+    booted.map(Some).map_err(MeasureError::guest("the guest"))
+}

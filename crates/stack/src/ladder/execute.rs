@@ -1,0 +1,143 @@
+//! The rungs are made, measured in the plan's order, and taken away.
+
+use super::bench::Bench;
+use super::pace::Paces;
+use super::{Environment, Event, MeasureError, Prepared, Tell};
+use assay_lab::Accel;
+use assay_loads::scratch::{Astray, Scratch};
+use assay_measure::engine::{Carried, Kept, Turn};
+use assay_model::plan::Slot;
+use assay_model::run::{Run, RunState};
+use assay_model::{Nanos, Sample};
+use assay_store::Store;
+
+/// How a measurement ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// The run as stored.
+    pub run: Run,
+    /// Why it ended early, when it did.
+    pub stopped: Option<MeasureError>,
+    /// What could not be taken away, in words; the next start tries again.
+    pub left: Vec<String>,
+    /// Scratch files that somebody moved meanwhile.
+    pub astray: Vec<Astray>,
+}
+
+/// Carries out what was prepared. Everything that was made is gone afterwards.
+///
+/// # Errors
+/// Only when nothing could be begun: the store or the journal refuses. How far it got otherwise is
+/// in the result, and what was measured until then is stored.
+pub fn execute(
+    prepared: Prepared<'_>,
+    env: &Environment<'_>,
+    store: &mut Store,
+    tell: &mut Tell<'_>,
+) -> Result<Finished, MeasureError> {
+    let mut prepared = prepared;
+    let target = prepared.wanted.target.display().to_string();
+    let session = env.journal.begin(super::LABEL, &target)?;
+    store.create_run(&mut prepared.run)?;
+    let mut made = Vec::new();
+    let outcome = carry_out(&mut prepared, env, &session, store, &mut made, tell);
+    let astray = made.into_iter().filter_map(Scratch::remove).collect();
+    let (state, stopped) = match outcome {
+        Ok(()) => (RunState::Complete, None),
+        Err(MeasureError::Interrupted) => (RunState::Interrupted, None),
+        Err(error) => (RunState::Failed, Some(error)),
+    };
+    let ended = (env.now)();
+    let run = &mut prepared.run;
+    (run.state, run.ended) = (state, Some(ended));
+    store.update_run(run)?;
+    let left = session.close(env.host)?;
+    let stays =
+        |one: &assay_changes::Recovered| matches!(one.outcome, assay_changes::Outcome::Failed(_));
+    Ok(Finished {
+        run: prepared.run,
+        stopped,
+        astray,
+        left: left.into_iter().filter(stays).map(|one| one.what).collect(),
+    })
+}
+
+fn carry_out(
+    prepared: &mut Prepared<'_>,
+    env: &Environment<'_>,
+    session: &assay_changes::Session,
+    store: &mut Store,
+    made: &mut Vec<Scratch>,
+    tell: &mut Tell<'_>,
+) -> Result<(), MeasureError> {
+    let scratch = env.state.begin(&prepared.run.uid)?;
+    tell(Event::Left(prepared.estimate));
+    let bench = Bench::new(prepared, env, session, &scratch, made, tell)?;
+    let Prepared { run, paces, .. } = prepared;
+    for (rung, found) in &bench.learnt {
+        let target = &mut run.targets[*rung];
+        *target = assay_model::TargetInfo {
+            name: target.name.clone(),
+            size: target.size,
+            ..found.clone()
+        };
+    }
+    if let Some((accel, why)) = bench.accel() {
+        if let Some(ladder) = &mut run.ladder {
+            ladder.accel = Some(accel.name().to_owned());
+        }
+        if accel == Accel::Tcg {
+            run.remarks.push(emulated(why.as_deref()));
+            tell(Event::Remark(&emulated(why.as_deref())));
+        }
+        store.update_run(run)?;
+    }
+    let todo: Vec<_> = (0u32..).zip(run.plan.order.iter().copied()).collect();
+    let mut by = Keeper {
+        bench: &bench,
+        run,
+        paces,
+        store,
+    };
+    match assay_measure::engine::carry_out_plan(&run.plan, &todo, env.cancel, &mut by, tell)? {
+        Carried::Complete => Ok(()),
+        Carried::Interrupted => Err(MeasureError::Interrupted),
+    }
+}
+
+/// Measures the slots on their rungs and stores them.
+struct Keeper<'a, 'b> {
+    bench: &'a Bench<'b>,
+    run: &'a Run,
+    paces: &'a mut Paces,
+    store: &'a mut Store,
+}
+
+impl Kept<MeasureError> for Keeper<'_, '_> {
+    fn take(&mut self, turn: Turn<'_>) -> Result<Sample, MeasureError> {
+        self.bench.load(self.run, turn)
+    }
+
+    fn keep(&mut self, turn: Turn<'_>, sample: &Sample) -> Result<(), MeasureError> {
+        let ladder = self.run.ladder.as_ref();
+        if let Some(rung) = ladder.and_then(|ladder| ladder.rungs.get(turn.slot.target)) {
+            let pace = self.paces.of(rung.place);
+            pace.learn(sample.wall, turn.workload.time());
+        }
+        Ok(self.store.add_sample(self.run.id, sample)?)
+    }
+
+    fn left(&self, todo: &[(u32, Slot)]) -> Nanos {
+        self.paces
+            .left(self.run, self.run.plan.order.len() - todo.len())
+    }
+}
+
+fn emulated(why: Option<&str>) -> String {
+    let why = why.unwrap_or("KVM was not asked for");
+    format!(
+        "the guest is emulated ({why}): every rung in it carries the emulator's CPU time, and the step \
+         into the guest says little of one under KVM; steps between two rungs in the guest are \
+         inflated by their CPU work, LUKS most"
+    )
+}

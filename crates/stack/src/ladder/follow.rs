@@ -1,0 +1,266 @@
+//! The settings of a virtual disk that is there, for a scratch disk that is to be like it.
+
+use crate::{RUNS, StackError, Target, discover, users};
+use assay_host::{FileKind, Host};
+use assay_lab::disk::{Aio, Bus, CacheMode};
+use assay_model::stack::{Layer, LayerKind, Stack};
+use std::path::{Path, PathBuf};
+
+/// A setting, in the words of [`assay_lab::Disk::parse`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// `cache`, `bus`, `cluster`, ….
+    pub key: &'static str,
+    /// Its value.
+    pub value: String,
+    /// Where it was read: `the command line of its QEMU`.
+    pub from: String,
+}
+
+/// A virtual disk and what can be taken from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Followed {
+    /// In words: `disk hd0 of web`, `image /srv/x.qcow2`.
+    pub name: String,
+    /// Directory of its image; none when it lies on a device.
+    pub dir: Option<PathBuf>,
+    /// What is taken, in the order in which it is understood.
+    pub taken: Vec<Taken>,
+    /// What it has and a scratch disk will not have, in words.
+    pub not: Vec<String>,
+}
+
+/// Why there is nothing to follow.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// The machine cannot be read, or there is no such guest.
+    #[error(transparent)]
+    Stack(#[from] StackError),
+    /// A guest without a disk that can be written.
+    #[error("{0} has no disk that can be written")]
+    NoDisk(String),
+    /// No disk of that name.
+    #[error("{guest} has no disk {asked:?}; there are {}", known.join(", "))]
+    NoSuchDisk {
+        /// The guest.
+        guest: String,
+        /// What was asked for.
+        asked: String,
+        /// Those that are there.
+        known: Vec<String>,
+    },
+    /// A file that nothing says is an image.
+    #[error(
+        "{0} is no image that is known by its header, and no virtual machine here uses it: name a directory on the storage that is to be measured, or a virtual machine"
+    )]
+    NoImage(String),
+}
+
+/// Settings that no scratch disk takes over.
+const NOT: [&str; 9] = [
+    "throttled",
+    "snapshot",
+    "detect_zeroes",
+    "queues",
+    "queue_size",
+    "logical_block_size",
+    "physical_block_size",
+    "werror",
+    "iothread_asked",
+];
+
+/// Looks at a guest, or at an image and the guest that uses it. `disk` names one of several disks;
+/// without it that is the first that can be written.
+///
+/// # Errors
+/// No such guest or disk, or a file that is no image.
+pub fn follow(
+    host: &dyn Host,
+    target: &Target,
+    disk: Option<&str>,
+) -> Result<Followed, FollowError> {
+    match target {
+        Target::Guest(name) => of_guest(&discover(host, target)?, host, name, disk, None),
+        Target::Path(path) => of_image(host, path, disk),
+    }
+}
+
+fn of_image(host: &dyn Host, path: &Path, disk: Option<&str>) -> Result<Followed, FollowError> {
+    let target = Target::Path(path.to_owned());
+    let stack = discover(host, &target)?;
+    let found = users(host, path).map_err(StackError::Unreadable)?;
+    if let [pid] = found[..] {
+        let name = pid.to_string();
+        let guest = discover(host, &Target::Guest(name.clone()))?;
+        return of_guest(&guest, host, &name, disk, Some(path));
+    }
+    let top = &stack.layers[0];
+    if top.kind != LayerKind::Image {
+        let name = path.display().to_string().escape_debug().to_string();
+        return Err(FollowError::NoImage(name));
+    }
+    let mut followed = Followed {
+        name: format!("image {}", path.display()),
+        dir: path.parent().map(Path::to_owned),
+        taken: Vec::new(),
+        not: Vec::new(),
+    };
+    followed.format(top);
+    let whose = match found.len() {
+        0 => "no virtual machine here uses it, so nothing tells its bus, cache and aio".to_owned(),
+        many => format!("{many} virtual machines use it: name one of them for bus, cache and aio"),
+    };
+    followed.not.push(whose);
+    Ok(followed)
+}
+
+fn of_guest(
+    stack: &Stack,
+    host: &dyn Host,
+    name: &str,
+    asked: Option<&str>,
+    image: Option<&Path>,
+) -> Result<Followed, FollowError> {
+    let guest = &stack.layers[0];
+    let disks = guest.below.iter().filter_map(|at| {
+        let layer = stack.layers.get(*at)?;
+        let writable = layer.kind == LayerKind::VirtualDisk && layer.get("read_only").is_none();
+        (writable && !layer.below.is_empty()).then_some((*at, layer))
+    });
+    let disks: Vec<(usize, &Layer)> = disks.collect();
+    let real = image.and_then(|image| host.realpath(image).ok());
+    let wanted = |(at, layer): &&(usize, &Layer)| match (asked, &real) {
+        (Some(asked), _) => layer.name == asked,
+        (None, Some(real)) => {
+            let mut under = stack.under(*at).into_iter();
+            under.any(|at| stack.layers[at].place.as_ref() == Some(real))
+        }
+        (None, None) => true,
+    };
+    let Some(&(at, disk)) = disks.iter().find(wanted) else {
+        return Err(match (asked, &disks[..]) {
+            (Some(asked), [_, ..]) => FollowError::NoSuchDisk {
+                guest: guest.name.clone(),
+                asked: asked.to_owned(),
+                known: disks.iter().map(|(_, disk)| disk.name.clone()).collect(),
+            },
+            _ => FollowError::NoDisk(guest.name.clone()),
+        });
+    };
+    let runs = guest.get(RUNS) != Some("no");
+    let from = match runs {
+        true => format!("the command line of its QEMU ({name})"),
+        false => "its configuration; it does not run".to_owned(),
+    };
+    let under = stack.under(at).into_iter();
+    let under: Vec<&Layer> = under.filter_map(|at| stack.layers.get(at)).collect();
+    let image = under
+        .iter()
+        .find(|layer| layer.kind == LayerKind::Image && layer.place.is_some())
+        .or(under.first())
+        .copied();
+    let file = image.and_then(|image| image.place.as_deref());
+    let regular = |path: &&Path| {
+        host.stat(path)
+            .is_ok_and(|stat| stat.kind == FileKind::Regular)
+    };
+    let mut followed = Followed {
+        name: format!("disk {} of {}", disk.name, guest.name),
+        dir: file
+            .filter(regular)
+            .and_then(Path::parent)
+            .map(Path::to_owned),
+        taken: Vec::new(),
+        not: Vec::new(),
+    };
+    if let Some(image) = image {
+        followed.format(image);
+    }
+    followed.opened(disk, &from);
+    let others = disks.iter().filter(|(other, _)| *other != at);
+    let others: Vec<&str> = others.map(|(_, disk)| disk.name.as_str()).collect();
+    if !others.is_empty() && asked.is_none() && real.is_none() {
+        followed.not.push(format!(
+            "its other disks: {} (--vm-disk names another one)",
+            others.join(", ")
+        ));
+    }
+    Ok(followed)
+}
+
+impl Followed {
+    /// What kind of image it is.
+    fn format(&mut self, image: &Layer) {
+        let from = match &image.place {
+            Some(place) => format!("the header of {}", place.display()),
+            None => "the image".to_owned(),
+        };
+        let mut take = |key: &'static str, value: &str| {
+            self.taken.push(Taken {
+                key,
+                value: value.to_owned(),
+                from: from.clone(),
+            });
+        };
+        match image.name.as_str() {
+            "qcow2" => {
+                take("format", "qcow2");
+                if let Some(size) = image.get("cluster_size") {
+                    take("cluster", size);
+                }
+                for key in ["extended_l2", "lazy_refcounts"] {
+                    if image.get(key) == Some("on") {
+                        take(key, "on");
+                    }
+                }
+            }
+            known @ ("raw" | "luks") => take("format", known),
+            // A device without a format.
+            _ if image.kind != LayerKind::Image => take("format", "raw"),
+            other => {
+                take("format", "raw");
+                self.not.push(format!(
+                    "its format {other}: assay makes raw, qcow2 and luks"
+                ));
+            }
+        }
+        if image.get("backing_file").is_some() {
+            self.not.push("the image that it is based on".to_owned());
+        }
+    }
+
+    /// How QEMU opens it and shows it to the guest.
+    fn opened(&mut self, disk: &Layer, from: &str) {
+        let mut take = |key: &'static str, value: &str, fits: bool| match fits {
+            true => self.taken.push(Taken {
+                key,
+                value: value.to_owned(),
+                from: from.to_owned(),
+            }),
+            false => self
+                .not
+                .push(format!("{key}={value}, which assay has no disks with")),
+        };
+        if let Some(bus) = disk.get("bus") {
+            take("bus", bus, bus.parse::<Bus>().is_ok());
+        }
+        if let Some(cache) = disk.get("cache") {
+            take("cache", cache, cache.parse::<CacheMode>().is_ok());
+        }
+        if let Some(aio) = disk.get("aio") {
+            take("aio", aio, aio.parse::<Aio>().is_ok());
+        }
+        let on = |on: bool| if on { "on" } else { "off" };
+        if let Some(thread) = disk.get("iothread") {
+            take("iothread", on(thread == "yes"), true);
+        }
+        if let Some(discard) = disk.get("discard") {
+            take("discard", on(discard == "unmap"), true);
+        }
+        for key in NOT {
+            if let Some(value) = disk.get(key) {
+                self.not.push(format!("{key} {value}"));
+            }
+        }
+    }
+}

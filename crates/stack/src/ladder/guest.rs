@@ -1,0 +1,118 @@
+//! The rungs in a guest: one disk for each, layers on it, fio in the guest.
+
+use super::MeasureError;
+use super::part::FileSystem;
+use super::rungs::On;
+use assay_host::Limits;
+use assay_lab::Guest;
+use assay_loads::fio::Ended;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A tool in an emulated guest on a busy machine.
+const TOOL: Duration = Duration::from_secs(300);
+/// Filling an emulated guest's disk.
+const LAYOUT: Duration = Duration::from_secs(1200);
+
+/// A scratch disk needs no secret: what protects it is that it goes.
+const KEY: &[u8] = b"assay scratch key\n";
+const KEY_FILE: &str = "/run/assay-key";
+
+/// Puts the layers on a device and returns what a load is pointed at.
+pub(super) fn pile(
+    guest: &Guest,
+    rung: &str,
+    device: &Path,
+    on: &[On],
+) -> Result<PathBuf, MeasureError> {
+    let mut top = device.to_owned();
+    let tool = |argv: &[&str]| run(guest, rung, argv);
+    for layer in on {
+        let under = top.to_string_lossy().into_owned();
+        top = match layer {
+            On::Luks => {
+                let path = Path::new(KEY_FILE);
+                let pushed = guest.push_bytes(KEY, path, 0o600);
+                pushed.map_err(MeasureError::guest(rung))?;
+                // A short key derivation: this is about reading and writing, not about unlocking.
+                tool(&[
+                    "cryptsetup",
+                    "luksFormat",
+                    "--batch-mode",
+                    "--type=luks2",
+                    "--cipher=aes-xts-plain64",
+                    "--key-size=512",
+                    "--pbkdf=pbkdf2",
+                    "--pbkdf-force-iterations=1000",
+                    "--key-file",
+                    KEY_FILE,
+                    &under,
+                ])?;
+                let name = format!("{rung}-luks");
+                tool(&["cryptsetup", "open", "--key-file", KEY_FILE, &under, &name])?;
+                Path::new("/dev/mapper").join(name)
+            }
+            On::Lvm => {
+                let group = format!("{rung}-vg");
+                tool(&["pvcreate", "--quiet", "--yes", &under])?;
+                tool(&["vgcreate", "--quiet", &group, &under])?;
+                let all = ["--extents=100%FREE", "--name=scratch", &group];
+                let quiet = ["lvcreate", "--quiet", "--yes", "--wipesignatures=n"];
+                tool(&[&quiet[..], &all[..]].concat())?;
+                Path::new("/dev").join(group).join("scratch")
+            }
+            On::FileSystem(system) => {
+                let name = system.name();
+                // Nothing is to be done later: neither inode tables written in the background while
+                // others are measured, nor blocks that were discarded allocated at a first write.
+                let options = match system {
+                    FileSystem::Ext4 => {
+                        ["-F", "-Elazy_itable_init=0,lazy_journal_init=0,nodiscard"]
+                    }
+                    FileSystem::Xfs | FileSystem::Btrfs => ["-f", "-K"],
+                };
+                let mkfs = format!("mkfs.{name}");
+                tool(&[&[mkfs.as_str(), "-q"][..], &options, &[&under]].concat())?;
+                let dir = format!("/mnt/{rung}");
+                tool(&["mkdir", "-p", &dir])?;
+                tool(&["mount", "-t", name, &under, &dir])?;
+                Path::new(&dir).join("file")
+            }
+        };
+    }
+    Ok(top)
+}
+
+fn run(guest: &Guest, rung: &str, argv: &[&str]) -> Result<(), MeasureError> {
+    let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
+    let output = guest.run(&words, Limits { timeout: TOOL });
+    let output = output.map_err(MeasureError::guest(rung))?;
+    match output.success() {
+        true => Ok(()),
+        false => Err(MeasureError::Layer {
+            rung: rung.to_owned(),
+            command: argv.join(" "),
+            complaint: output.complaint(),
+        }),
+    }
+}
+
+/// Writes a rung's file or device from end to end.
+pub(super) fn lay_out(guest: &Guest, rung: &str, job: &str) -> Result<(), MeasureError> {
+    let output = guest.load(job, LAYOUT);
+    let output = output.map_err(MeasureError::guest(rung))?;
+    match output.ended {
+        Ended::Exited(0) => Ok(()),
+        _ => Err(MeasureError::Layer {
+            rung: rung.to_owned(),
+            command: "fio".to_owned(),
+            complaint: output.stderr,
+        }),
+    }
+}
+
+/// Writes out what the guest keeps in memory.
+pub(super) fn sync(guest: &Guest, rung: &str) -> Result<(), MeasureError> {
+    run(guest, rung, &["sync"])
+}

@@ -1,0 +1,50 @@
+//! How long a ladder takes.
+
+use assay_measure::runner::estimate::{self, Pace};
+use assay_model::Nanos;
+use assay_model::ladder::RungPlace;
+use assay_model::run::Run;
+
+/// How much longer a sample takes than its load, here and in a guest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paces {
+    pub host: Pace,
+    pub guest: Pace,
+}
+
+impl Paces {
+    pub(crate) fn new() -> Self {
+        let pace = |overhead| Pace {
+            layout: None,
+            overhead: Nanos(overhead),
+        };
+        Self {
+            host: pace(400_000_000),
+            guest: pace(2_000_000_000),
+        }
+    }
+
+    pub(crate) fn of(&mut self, place: RungPlace) -> &mut Pace {
+        match place {
+            RungPlace::Guest => &mut self.guest,
+            RungPlace::Host | RungPlace::Nbd => &mut self.host,
+        }
+    }
+
+    /// Time for what is left of the plan after `done` slots.
+    pub(crate) fn left(&self, run: &Run, done: usize) -> Nanos {
+        let guest = |target: usize| {
+            let rung = run
+                .ladder
+                .as_ref()
+                .and_then(|ladder| ladder.rungs.get(target));
+            rung.is_some_and(|rung| rung.place == RungPlace::Guest)
+        };
+        let slots = run.plan.order.get(done..).unwrap_or_default();
+        let part = |wanted: bool, pace: &Pace| {
+            let ours = slots.iter().filter(|slot| guest(slot.target) == wanted);
+            estimate::slots(&run.plan, ours, pace).0
+        };
+        Nanos(part(true, &self.guest).saturating_add(part(false, &self.host)))
+    }
+}

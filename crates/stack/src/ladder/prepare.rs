@@ -1,0 +1,272 @@
+//! Everything that is settled before anything is made.
+
+use super::ground::{Ground, Scratch, Volume, ground};
+use super::makes::{Made, Within, makes};
+use super::order::order;
+use super::pace::Paces;
+use super::part::Part;
+use super::rungs::{Choice, Recipe, settle};
+use super::{Environment, Lab, MeasureError, room};
+use crate::{Target, discover};
+use assay_host::Host;
+use assay_lab::{Accel, Disk};
+use assay_loads::fio::Fio;
+use assay_measure::runner::estimate;
+use assay_model::plan::{PlanSpec, Settings};
+use assay_model::run::{Origin, Run, RunId, RunState};
+use assay_model::target::TargetKind;
+use assay_model::workload::Engine;
+use assay_model::{Bytes, Nanos, TargetInfo};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+/// What the user wants.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// A directory on the storage to measure, absolute.
+    pub target: PathBuf,
+    /// Layers.
+    pub parts: BTreeSet<Part>,
+    /// Where volumes may be made.
+    pub scratch: Scratch,
+    /// To be stored with the run: whose disk is followed, and what of it is not.
+    pub remarks: Vec<String>,
+    /// The virtual disk: format, bus, cache mode, aio, thread. Its size is not used.
+    pub disk: Disk,
+    /// Workloads, rounds, times, size of the test file. Targets are the rungs.
+    pub plan: PlanSpec,
+    /// Memory of the guest, MiB.
+    pub memory_mib: u32,
+    /// KVM or TCG; found out when none.
+    pub accel: Option<Accel>,
+    /// 128 random bits in hex: names the run.
+    pub uid: String,
+    /// Seed for a plan that has none.
+    pub seed: u64,
+}
+
+/// A ladder that can be measured.
+pub struct Prepared<'a> {
+    /// The run as it will be stored.
+    pub run: Run,
+    /// What will be made.
+    pub makes: Vec<Made>,
+    /// How long it takes, roughly.
+    pub estimate: Nanos,
+    pub(crate) recipes: Vec<Recipe>,
+    pub(crate) wanted: Wanted,
+    /// The target, held since it was looked at.
+    pub(crate) on: assay_measure::runner::Ground,
+    pub(crate) fio: Fio,
+    pub(crate) paces: Paces,
+    /// Guests: their image and where they are entered.
+    pub(crate) lab: Option<Lab<'a>>,
+}
+
+/// Size of the test file when the plan does not say.
+const SIZE: Bytes = Bytes(256 << 20);
+/// Measured time of a sample when the plan does not say.
+const RUNTIME: Nanos = Nanos(2_000_000_000);
+/// Until an emulated guest answers.
+const BOOT: Nanos = Nanos(60_000_000_000);
+
+/// Settles the ladder, the plan and what will be made; touches nothing. Without a `lab` the rungs in a
+/// guest are left out, and it is said why.
+///
+/// # Errors
+/// The target is no directory, may not be written or is too full; no fio; a plan that cannot be
+/// carried out.
+pub fn prepare<'a>(
+    wanted: &Wanted,
+    lab: Result<Lab<'a>, String>,
+    env: &Environment<'_>,
+) -> Result<Prepared<'a>, MeasureError> {
+    let host: &dyn Host = env.host;
+    let fio = Fio::find(host, env.fio)?;
+    fio.has_engine(host, Engine::Libaio)?;
+    let mut spec = wanted.plan.clone();
+    spec.file_size = spec.file_size.or(Some(SIZE));
+    spec.runtime = spec.runtime.or(Some(RUNTIME));
+    let name = wanted.target.display().to_string();
+    let on = assay_measure::runner::Ground::open(host, &name)?;
+    let info = on.info().clone();
+    if info.kind != TargetKind::Directory {
+        return Err(MeasureError::NotADirectory(name.escape_debug().to_string()));
+    }
+    let disk = Disk {
+        size: spec.file_size.unwrap_or(SIZE).0,
+        dir: Some(wanted.target.clone()),
+        ..wanted.disk.clone()
+    };
+    let ground = lies_on(host, wanted)?;
+    let (ladder, recipes) = settle(&Choice {
+        target: &name,
+        parts: &wanted.parts,
+        disk: &disk,
+        ground: &ground,
+        no_image: no_image(host, &fio),
+        no_guest: lab.as_ref().err().cloned(),
+    });
+    let mut plan = spec.resolve(&Settings {
+        targets: ladder.rungs.iter().map(|rung| rung.name.clone()).collect(),
+        // The same on every rung, so that the engine is none of the differences.
+        engine: Engine::Libaio,
+        seed: wanted.seed,
+    })?;
+    if let Some(other) = plan.workloads.iter().find(|load| load.fio().is_none()) {
+        return Err(MeasureError::Job {
+            workload: other.name.clone(),
+            reason:
+                "the layers of a stack are measured with fio alone: give a pattern and a block_size"
+                    .to_owned(),
+        });
+    }
+    order(&mut plan, &ladder);
+    let makes = makes(&ladder, &recipes, plan.file_size);
+    has_room(host, wanted, &on, &makes)?;
+    let pool_devices = names(host, &ground);
+    let of_pool = |parent: &str, info: TargetInfo| TargetInfo {
+        fs_type: Some("zfs".to_owned()),
+        mount_source: Some(parent.to_owned()),
+        devices: match info.fs_type.as_deref() {
+            Some("zfs") => info.devices,
+            // The counters of a zvol do not tell the disks from the ARC.
+            _ => pool_devices.clone(),
+        },
+        ..info
+    };
+    let targets = ladder.rungs.iter().zip(&recipes).map(|(rung, recipe)| {
+        let recipe = match recipe {
+            Recipe::Again(of) => &recipes[*of],
+            own => own,
+        };
+        let info = TargetInfo {
+            name: rung.name.clone(),
+            kind: match recipe {
+                Recipe::File | Recipe::Home(_) => TargetKind::Directory,
+                _ => TargetKind::BlockDevice,
+            },
+            size: plan.file_size,
+            ..info.clone()
+        };
+        match (recipe, &ground.home) {
+            (Recipe::Volume(Volume::Dataset { parent, .. } | Volume::Zvol { parent, .. }), _)
+            // What it does not set itself it inherits from there.
+            | (_, Some(Volume::Dataset { parent, .. })) => of_pool(parent, info),
+            _ => info,
+        }
+    });
+    let targets: Vec<TargetInfo> = targets.collect();
+    let survey = assay_facts::survey(host, std::slice::from_ref(&wanted.target));
+    let mut facts = survey.about(&targets);
+    env.enter_open_changes(&mut facts);
+    let run = Run {
+        id: RunId(0),
+        uid: wanted.uid.clone(),
+        assay_version: env.version.to_owned(),
+        started: (env.now)(),
+        ended: None,
+        state: RunState::Running,
+        origin: Origin::Measured,
+        facts,
+        plan,
+        targets,
+        remarks: fio.remark.iter().chain(&wanted.remarks).cloned().collect(),
+        ladder: Some(ladder),
+    };
+    let paces = Paces::new();
+    let booted = recipes
+        .iter()
+        .any(|recipe| matches!(recipe, Recipe::Disk { .. }));
+    let laid_out = estimate::layout(
+        Bytes(run.plan.file_size.0 * makes.len() as u64),
+        &paces.host,
+    );
+    let boot = if booted { BOOT.0 } else { 0 };
+    Ok(Prepared {
+        estimate: paces.left(&run, 0).and(laid_out).and(Nanos(boot)),
+        run,
+        makes,
+        recipes,
+        wanted: Wanted {
+            disk,
+            ..wanted.clone()
+        },
+        on,
+        fio,
+        paces,
+        lab: lab.ok(),
+    })
+}
+
+/// Which volumes the target stands on, where the user lets assay make such.
+fn lies_on(host: &dyn Host, wanted: &Wanted) -> Result<Ground, MeasureError> {
+    let scratch = &wanted.scratch;
+    let asked = [
+        ("--scratch-vg", &scratch.group),
+        ("--scratch-dataset", &scratch.dataset),
+    ];
+    let mut asked = asked
+        .into_iter()
+        .filter_map(|(option, name)| Some((option, name.as_ref()?)));
+    let Some((option, name)) = asked.next() else {
+        return Ok(Ground::default());
+    };
+    let stack = discover(host, &Target::Path(wanted.target.clone()))
+        .map_err(|error| MeasureError::ground(option, name, error.to_string()))?;
+    ground(&stack, scratch)
+}
+
+/// Whether there is room for everything, wherever it is made.
+fn has_room(
+    host: &dyn Host,
+    wanted: &Wanted,
+    on: &assay_measure::runner::Ground,
+    makes: &[Made],
+) -> Result<(), MeasureError> {
+    let mut needed: BTreeMap<&Within, u64> = BTreeMap::new();
+    for made in makes {
+        *needed.entry(&made.within).or_default() += made.space.0;
+    }
+    // The directory has to be written to in any case: arms keep their logs and sockets there.
+    let files = needed.get(&Within::Directory).copied().unwrap_or(0);
+    on.fits(Bytes(files))?;
+    for (within, needed) in needed {
+        let needed = Bytes(needed);
+        match within {
+            Within::Directory => {}
+            Within::Dataset(parent) => room::of_dataset(host, parent, needed)
+                .map_err(|reason| MeasureError::ground("--scratch-dataset", parent, reason))?,
+            Within::Group(group) => {
+                room::of_group(host, group, wanted.scratch.thin_pool.as_deref(), needed)
+                    .map_err(|reason| MeasureError::ground("--scratch-vg", group, reason))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Kernel names of the pool's devices.
+fn names(host: &dyn Host, ground: &Ground) -> Vec<String> {
+    let name = |place: &PathBuf| {
+        let real = host.realpath(place).ok()?;
+        Some(real.file_name()?.to_str()?.to_owned())
+    };
+    ground.pool_devices.iter().filter_map(name).collect()
+}
+
+/// Why images cannot be served here.
+fn no_image(host: &dyn Host, fio: &Fio) -> Option<String> {
+    let missing = |names: &[&str]| {
+        names
+            .iter()
+            .all(|name| host.which(OsStr::new(name)).is_none())
+    };
+    if missing(&["qemu-img"]) || missing(&["qemu-storage-daemon", "qemu-nbd"]) {
+        let why = "qemu-img, and qemu-nbd or qemu-storage-daemon, are not installed: `apt install qemu-utils`";
+        return Some(why.to_owned());
+    }
+    let engine = fio.has_engine(host, Engine::Nbd);
+    engine.err().map(|error| error.to_string())
+}

@@ -1,0 +1,94 @@
+//! Rungs in a guest: its disk, and what lies on it.
+
+use super::image::opened;
+use super::{Building, On, Recipe};
+use crate::ladder::part::{FileSystem, Part};
+use assay_lab::Disk;
+use assay_lab::disk::Format;
+use assay_model::LayerKind;
+
+/// Room beyond the test file on a disk that holds only headers (LUKS2 16 MiB, LVM 1 to 4 MiB).
+const HEADERS: u64 = 64 << 20;
+/// Smallest file system beyond its file: mkfs.xfs wants 300 MiB in all, btrfs 109 MiB. The image is
+/// sparse.
+const TABLES: u64 = 512 << 20;
+
+impl Building<'_> {
+    /// The rung that the others in the guest are compared with, up to the first file system.
+    pub(super) fn guest(&mut self, file: usize) -> usize {
+        let disk = self.choice.disk;
+        let raw = Disk {
+            format: Format::Raw,
+            ..disk.clone()
+        };
+        let bus = disk.bus.name();
+        let name = format!("virtual disk ({bus})");
+        let recipe = self.on_disk(&raw, "disk-raw", &[]);
+        let mut top = self.add(
+            Some(file),
+            "disk-raw",
+            &name,
+            LayerKind::VirtualDisk,
+            recipe,
+        );
+        self.set(top, &opened(disk));
+        self.set(
+            top,
+            &[
+                ("bus", bus.to_owned()),
+                ("iothread", disk.iothread.to_string()),
+            ],
+        );
+        self.holds(
+            top,
+            "QEMU's block layer, the controller, the exits of the guest, the guest's kernel and fio in \
+             the guest",
+        );
+        self.cached(top);
+        if self.formatted() {
+            let name = format!("disk-{}", disk.format.name());
+            let recipe = self.on_disk(disk, &name, &[]);
+            top = self.image(top, disk, &name, recipe);
+        }
+        let mut on = Vec::new();
+        if self.wants(Part::Luks) {
+            on.push(On::Luks);
+            let recipe = self.on_disk(disk, "luks", &on);
+            top = self.add(Some(top), "luks", "LUKS", LayerKind::Crypt, recipe);
+            self.set(top, &[("cipher", "aes-xts-plain64".to_owned())]);
+        }
+        if self.wants(Part::Lvm) {
+            on.push(On::Lvm);
+            let recipe = self.on_disk(disk, "lvm", &on);
+            top = self.add(Some(top), "lvm", "LVM", LayerKind::LogicalVolume, recipe);
+        }
+        let mut first = None;
+        for system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
+            if !self.wants(Part::FileSystem(system)) {
+                continue;
+            }
+            let name = system.name();
+            let mut on = on.clone();
+            on.push(On::FileSystem(system));
+            let recipe = self.on_disk(disk, name, &on);
+            let rung = self.add(Some(top), name, name, LayerKind::FileSystem, recipe);
+            self.holds(rung, "its journal or log, and the writes it makes of one");
+            first = first.or(Some(rung));
+        }
+        first.unwrap_or(top)
+    }
+
+    fn on_disk(&self, disk: &Disk, name: &str, on: &[On]) -> Recipe {
+        let tables = on.iter().any(|on| matches!(on, On::FileSystem(_)));
+        let size = disk.size;
+        let more = if tables { size / 4 + TABLES } else { HEADERS };
+        Recipe::Disk {
+            disk: Disk {
+                name: name.to_owned(),
+                size: (size + more).next_multiple_of(1 << 20),
+                ..disk.clone()
+            },
+            on: on.to_vec(),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Rungs below the file: volumes like those that the target stands on.
+
+use super::{Building, Recipe};
+use crate::ladder::ground::{Base, Volume};
+use assay_model::LayerKind;
+
+/// What every rung on ZFS has in common, beside its properties.
+const ZFS: &str = "what a transaction group writes after a sample, the checksums and copies it makes \
+    then; with primarycache=metadata every read comes from the disks, and a write smaller than a block \
+    or record reads the rest of it first";
+
+impl Building<'_> {
+    /// Everything below the file and the file, each on the one before.
+    pub(super) fn ground(&mut self) -> usize {
+        let mut under = None;
+        let mut above: &[String] = &[];
+        for base in &self.choice.ground.bases {
+            under = Some(self.base(under, base, above));
+            above = &base.above;
+        }
+        self.file(under, above)
+    }
+
+    fn base(&mut self, parent: Option<usize>, base: &Base, above: &[String]) -> usize {
+        let rung = self.volume(parent, &base.volume, None);
+        if !above.is_empty() {
+            self.holds(rung, &format!("what lies between: {}", above.join(", ")));
+        }
+        if !base.below.is_empty() && parent.is_none() {
+            let below = base.below.join(", ");
+            self.holds(
+                rung,
+                &format!("what it lies on: {below}; no rung is below it"),
+            );
+        }
+        rung
+    }
+
+    /// A rung of its own for a volume, named after what it is.
+    pub(super) fn volume(
+        &mut self,
+        parent: Option<usize>,
+        volume: &Volume,
+        called: Option<&str>,
+    ) -> usize {
+        let (name, layer, kind) = match volume {
+            Volume::Dataset { .. } => ("dataset", "file of a dataset", LayerKind::Dataset),
+            Volume::Zvol { .. } => ("zvol", "zvol", LayerKind::Zvol),
+            Volume::Logical {
+                thin_pool: None, ..
+            } => ("lv", "LV", LayerKind::LogicalVolume),
+            Volume::Logical { .. } => ("thin-lv", "thin LV", LayerKind::LogicalVolume),
+        };
+        let layer = called.unwrap_or(layer);
+        let rung = self.add(parent, name, layer, kind, Recipe::Volume(volume.clone()));
+        self.describe(rung, volume);
+        rung
+    }
+
+    fn describe(&mut self, rung: usize, volume: &Volume) {
+        match volume {
+            Volume::Dataset { parent, properties } | Volume::Zvol { parent, properties } => {
+                self.set(rung, &[("parent", parent.clone())]);
+                for (name, value) in properties {
+                    self.set(rung, &[(name, value.clone())]);
+                }
+                self.holds(rung, ZFS);
+            }
+            Volume::Logical { group, thin_pool } => {
+                self.set(rung, &[("group", group.clone())]);
+                if let Some(pool) = thin_pool {
+                    self.set(rung, &[("thin_pool", pool.clone())]);
+                }
+            }
+        }
+    }
+
+    /// The file that all else stands on: in the target, or in a file system of the pool.
+    fn file(&mut self, parent: Option<usize>, above: &[String]) -> usize {
+        let home = self.choice.ground.home.as_ref();
+        let layer = match (parent, home, above) {
+            (None, None, _) | (Some(_), None, []) => "file".to_owned(),
+            (_, Some(_), _) => "file of a dataset".to_owned(),
+            (Some(_), None, above) => above.join(" on "),
+        };
+        let kind = match (parent, home) {
+            (_, Some(_)) => LayerKind::Dataset,
+            (Some(_), None) => LayerKind::FileSystem,
+            (None, None) => LayerKind::File,
+        };
+        let recipe = match home {
+            Some(home) => Recipe::Home(home.clone()),
+            None => Recipe::File,
+        };
+        let file = self.add(parent, "file", &layer, kind, recipe);
+        if let Some(home) = home {
+            self.describe(file, home);
+        }
+        if parent.is_some() && home.is_none() {
+            self.holds(
+                file,
+                "that the target is as old and as full as it is, and lies on other blocks of the disks \
+                 than the rung below",
+            );
+            if above.len() > 1 {
+                let together = above.join(" and ");
+                self.holds(
+                    file,
+                    &format!("{together}: assay makes no second one of either"),
+                );
+            }
+        }
+        file
+    }
+}

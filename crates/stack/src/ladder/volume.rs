@@ -1,0 +1,73 @@
+//! Volumes of the user's pool or group: made, and taken away when dropped.
+
+use super::ground::Volume;
+use super::{Environment, MeasureError};
+use assay_changes::Session;
+use assay_changes::side_by_side::{ArmError, Built, Endpoint, LogicalVolume, Place};
+use assay_model::change::Arm;
+use std::path::{Path, PathBuf};
+
+/// A volume or file system that is there.
+pub(super) struct Held<'a> {
+    what: What<'a>,
+}
+
+enum What<'a> {
+    Zfs {
+        _built: Box<Built<'a>>,
+        path: PathBuf,
+    },
+    Logical(LogicalVolume<'a>),
+}
+
+impl Held<'_> {
+    /// The file or device, written from end to end.
+    pub(super) fn path(&self) -> &Path {
+        match &self.what {
+            What::Zfs { path, .. } => path,
+            What::Logical(volume) => volume.path(),
+        }
+    }
+}
+
+/// Makes it and writes all of it.
+pub(super) fn build<'a>(
+    env: &Environment<'a>,
+    session: &'a Session,
+    volume: &Volume,
+    place: &Place,
+) -> Result<Held<'a>, MeasureError> {
+    let fail = |source| match source {
+        ArmError::Cancelled => MeasureError::Interrupted,
+        source => MeasureError::Image {
+            rung: place.name.clone(),
+            source,
+        },
+    };
+    let arm = match volume.clone() {
+        Volume::Dataset { parent, properties } => Arm::Dataset { parent, properties },
+        Volume::Zvol { parent, properties } => Arm::Zvol { parent, properties },
+        Volume::Logical { group, thin_pool } => {
+            let pool = thin_pool.as_deref();
+            let made = assay_changes::side_by_side::logical_volume(
+                env.host, session, &group, pool, place, env.cancel,
+            );
+            let what = What::Logical(made.map_err(fail)?);
+            return Ok(Held { what });
+        }
+    };
+    let built = assay_changes::side_by_side::build(env.host, session, &arm, place, env.cancel)
+        .map_err(fail)?;
+    match built.endpoint() {
+        Endpoint::Path(path) => Ok(Held {
+            what: What::Zfs {
+                _built: Box::new(built),
+                path,
+            },
+        }),
+        _ => Err(MeasureError::Job {
+            workload: place.name.clone(),
+            reason: "a ZFS volume has a path".to_owned(),
+        }),
+    }
+}

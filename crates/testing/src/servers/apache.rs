@@ -1,0 +1,149 @@
+//! Apache with a multi-processing module in a file of its own, started again whenever it ends.
+
+use crate::servers::{free_port, needed, open_dir, text};
+use assay_host::process::Running;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where Debian puts its modules.
+const MODULES: &str = "/usr/lib/apache2/modules";
+
+/// Apache on a port of 127.0.0.1 with a file `small` of 1,000 bytes.
+#[derive(Debug)]
+pub struct Apache {
+    _keeper: Running,
+    port: u16,
+    dir: tempfile::TempDir,
+}
+
+impl Apache {
+    /// Starts it with prefork; none, with the reason said, where Apache or one of its MPMs is missing.
+    ///
+    /// # Panics
+    /// It is there and does not start.
+    #[must_use]
+    pub fn kept() -> Option<Self> {
+        if crate::servers::skip(&["apache2", "bash"], false) {
+            return None;
+        }
+        for mpm in ["event", "worker", "prefork"] {
+            if !Path::new(&module(mpm)).exists() {
+                crate::skipped("apache2", format_args!("without {mpm}"));
+                return None;
+            }
+        }
+        match Self::begin() {
+            Ok(server) => Some(server),
+            Err(error) => panic!("apache2: {error}"),
+        }
+    }
+
+    fn begin() -> io::Result<Self> {
+        let program = needed("apache2")?;
+        let dir = open_dir()?;
+        let (www, port) = (dir.path().join("www"), free_port()?);
+        fs::create_dir(&www)?;
+        fs::write(www.join("small"), vec![b'x'; 1_000])?;
+        let (root, config) = (dir.path().display(), dir.path().join("apache2.conf"));
+        let user = match rustix::process::geteuid().is_root() {
+            true => "User nobody\nGroup nogroup\n",
+            false => "",
+        };
+        // As Debian has it: the module in a file of its own, of which there is one.
+        fs::write(
+            dir.path().join("mpm.load"),
+            format!("LoadModule {}\n", Self::loads("prefork")),
+        )?;
+        fs::write(
+            &config,
+            format!(
+                "Include {root}/mpm.load
+LoadModule authz_core_module {MODULES}/mod_authz_core.so
+{user}ServerRoot {root}
+ServerName localhost
+PidFile {root}/pid
+ErrorLog {root}/log
+DefaultRuntimeDir {root}
+Listen 127.0.0.1:{port}
+MaxKeepAliveRequests 0
+DocumentRoot {root}/www
+"
+            ),
+        )?;
+        // When it ends it asks its whole process group to, so it has one of its own; and it is asked to end by the
+        // kernel when nobody is there to do so, because it takes its workers along then.
+        let mut run = Command::new("setsid");
+        run.args(["setpriv", "--pdeathsig", "TERM", "--"])
+            .arg(&program);
+        run.args(["-D", "FOREGROUND", "-f"]).arg(&config);
+        // Until it is gone: one that is on its way down may answer as well.
+        let mut stop = Command::new("sh");
+        stop.args([
+            "-c",
+            "pid=$(cat pid) && kill -TERM \"$pid\" && while kill -0 \"$pid\" 2>/dev/null; do sleep 0.02; done",
+        ]);
+        let stop = inside(dir.path(), &stop);
+        let mut ready = Command::new("bash");
+        let connect = format!("exec 2>/dev/null 3<>/dev/tcp/127.0.0.1/{port}");
+        ready.args(["-c", &connect]);
+        let keeper = crate::servers::kept::keep(dir.path(), &run, &stop, &ready)?;
+        Ok(Self {
+            _keeper: keeper,
+            port,
+            dir,
+        })
+    }
+
+    /// What `LoadModule` says of an MPM.
+    #[must_use]
+    pub fn loads(mpm: &str) -> String {
+        format!("mpm_{mpm}_module {}", module(mpm))
+    }
+
+    /// Its URL for a path that begins with `/`.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// The file that loads the MPM.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.dir.path().join("mpm.load")
+    }
+
+    /// Says whether its configuration is acceptable, as it is.
+    #[must_use]
+    pub fn configtest(&self) -> Vec<String> {
+        let config = text(&self.dir.path().join("apache2.conf"));
+        ["apache2", "-t", "-f", &config]
+            .map(ToOwned::to_owned)
+            .to_vec()
+    }
+
+    /// Starts it anew, and returns when it answers.
+    #[must_use]
+    pub fn restart(&self) -> Vec<String> {
+        vec![text(&self.dir.path().join("restart"))]
+    }
+
+    /// The file with its process id.
+    #[must_use]
+    pub fn pid(&self) -> PathBuf {
+        self.dir.path().join("pid")
+    }
+}
+
+/// The same command in a directory.
+fn inside(dir: &Path, command: &Command) -> Command {
+    let mut all = Command::new("env");
+    all.arg("-C").arg(dir).arg(command.get_program());
+    all.args(command.get_args());
+    all
+}
+
+fn module(mpm: &str) -> String {
+    format!("{MODULES}/mod_mpm_{mpm}.so")
+}

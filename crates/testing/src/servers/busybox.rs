@@ -1,0 +1,43 @@
+//! A root directory with one static busybox in it: the smallest machine on which a shell script runs.
+
+use crate::servers::find;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Programs that a script may call.
+const APPLETS: [&str; 16] = [
+    "sh", "awk", "tr", "ls", "cat", "find", "head", "sed", "grep", "readlink", "df", "sort",
+    "timeout", "gzip", "sleep", "stat",
+];
+
+/// A busybox that needs no library, if one is installed.
+#[must_use]
+pub fn is_static() -> Option<PathBuf> {
+    let found = find("busybox")?;
+    let dynamic = Command::new("ldd").arg(&found).output().ok()?;
+    (!dynamic.status.success()).then_some(found)
+}
+
+/// Makes `/bin` with busybox and its programs, and `/dev/null`, below a directory. As root.
+///
+/// # Errors
+/// Something cannot be made there.
+pub fn furnish(root: &Path, busybox: &Path) -> io::Result<()> {
+    for dir in ["bin", "dev"] {
+        std::fs::create_dir_all(root.join(dir))?;
+    }
+    std::fs::copy(busybox, root.join("bin/busybox"))?;
+    let null = Command::new("mknod")
+        .arg(root.join("dev/null"))
+        .args(["c", "1", "3"])
+        .status()?;
+    if !null.success() {
+        return Err(io::Error::other("mknod: /dev/null cannot be made"));
+    }
+    for applet in APPLETS {
+        symlink("/bin/busybox", root.join("bin").join(applet))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! A network namespace of its own whose only resolver takes its time.
+
+use crate::servers::{check, is_running, needed, open_dir, start, text};
+use assay_host::process::Running;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// An address in the namespace that is not of the loopback network (RFC 5737, TEST-NET-1).
+pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
+/// A network and mount namespace with a loopback interface, in which every name and address has
+/// to be asked of a server that says "no such name" after a delay, or says nothing.
+///
+/// What says who is who (/etc/passwd, group, shadow, nsswitch.conf), /etc/resolv.conf, /etc/hosts and
+/// /run are replaced in the mount namespace alone; it has no name, and ends with the rig. Root has an
+/// empty home and /bin/sh there: nobody's shell start-up files are run.
+#[derive(Debug)]
+pub struct SlowDns {
+    holder: Running,
+    stop: Arc<AtomicBool>,
+    queries: Arc<AtomicU64>,
+    server: Option<JoinHandle<()>>,
+    _dir: tempfile::TempDir,
+}
+
+impl SlowDns {
+    /// Makes it; needs root. Without a delay nothing is answered at all, and programs wait for
+    /// the resolver's own limit: here one attempt of 5 s.
+    ///
+    /// # Errors
+    /// No root, no iproute2 or util-linux, or namespaces are forbidden here.
+    pub fn start(delay: Option<Duration>) -> io::Result<Self> {
+        needed("ip")?;
+        needed("nsenter")?;
+        let dir = open_dir()?;
+        let mut command = Command::new(needed("unshare")?);
+        command.args(["--net", "--mount", "sleep", "infinity"]);
+        let holder = start(command)?;
+        wait_for_namespace(&holder)?;
+        let mut rig = Self {
+            holder,
+            stop: Arc::default(),
+            queries: Arc::default(),
+            server: None,
+            _dir: dir,
+        };
+        let dir = rig._dir.path().to_owned();
+        rig.network()?;
+        rig.files(&dir)?;
+        let namespace = File::open(format!("/proc/{}/ns/net", rig.holder.pid()))?;
+        let stop = Arc::clone(&rig.stop);
+        let queries = Arc::clone(&rig.queries);
+        let (ready, started) = std::sync::mpsc::channel();
+        rig.server = Some(std::thread::spawn(move || {
+            let socket = socket_in(&namespace);
+            let failed = socket.as_ref().err().map(ToString::to_string);
+            let _ = ready.send(failed);
+            if let Ok(socket) = socket {
+                serve(&socket, delay, &stop, &queries);
+            }
+        }));
+        match started.recv() {
+            Ok(None) => Ok(rig),
+            Ok(Some(error)) => Err(io::Error::other(error)),
+            Err(_) => Err(io::Error::other("the resolver ended at once")),
+        }
+    }
+
+    /// How many questions the resolver was asked so far.
+    #[must_use]
+    pub fn queries(&self) -> u64 {
+        self.queries.load(Ordering::SeqCst)
+    }
+
+    /// The same command inside the namespaces.
+    #[must_use]
+    pub fn inside(&self, argv: &[impl Into<OsString> + Clone]) -> Vec<OsString> {
+        let pid = self.holder.pid().to_string();
+        let enter = [
+            "nsenter", "--target", &pid, "--net", "--mount", "--root", "--wd", "--",
+        ];
+        let enter = enter.into_iter().map(OsString::from);
+        enter.chain(argv.iter().cloned().map(Into::into)).collect()
+    }
+
+    /// Home of root in the namespace.
+    #[must_use]
+    pub fn home(&self) -> PathBuf {
+        self._dir.path().join("home")
+    }
+
+    /// Gives root another shell in the namespace.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn set_shell(&self, shell: &str) -> io::Result<()> {
+        fs::write(self._dir.path().join("passwd"), people(&self.home(), shell))
+    }
+
+    /// Gives a name the address [`ADDRESS`] and, before it, one of IPv6 to which packets vanish.
+    ///
+    /// # Errors
+    /// There is no IPv6 here.
+    pub fn add_dead_address(&self, name: &str) -> io::Result<()> {
+        let (own, dead) = ("2001:db8::1", "2001:db8::99");
+        self.run(&[
+            "ip",
+            "address",
+            "add",
+            &format!("{own}/128"),
+            "dev",
+            "lo",
+            "nodad",
+        ])?;
+        self.run(&["ip", "route", "add", &format!("{dead}/128"), "dev", "lo"])?;
+        let lines = format!("{dead} {name}\n{ADDRESS} {name}\n");
+        fs::write(self._dir.path().join("hosts"), lines)
+    }
+
+    /// Puts a file or directory in the place of one of the machine's, in the namespace alone.
+    ///
+    /// # Errors
+    /// Either does not exist.
+    pub fn replace(&self, target: &str, with: &Path) -> io::Result<()> {
+        self.run(&["mount", "--bind", &text(with), target])
+    }
+
+    fn run(&self, argv: &[&str]) -> io::Result<()> {
+        check(&self.inside(argv))
+    }
+
+    fn network(&self) -> io::Result<()> {
+        self.run(&["ip", "link", "set", "lo", "up"])?;
+        let address = format!("{ADDRESS}/32");
+        self.run(&["ip", "address", "add", &address, "dev", "lo"])
+    }
+
+    fn files(&self, dir: &Path) -> io::Result<()> {
+        let home = dir.join("home");
+        fs::create_dir(&home)?;
+        let people = people(&home, "/bin/sh");
+        let order = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n";
+        let resolver = "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n";
+        for (name, content) in [
+            ("passwd", &people[..]),
+            ("group", "root:x:0:\nnogroup:x:65534:\n"),
+            ("shadow", "root:*:19000:0:99999:7:::\nsshd:*:19000::::::\n"),
+            ("resolv.conf", resolver),
+            ("hosts", ""),
+            ("nsswitch.conf", order),
+        ] {
+            let file = dir.join(name);
+            fs::write(&file, content)?;
+            let target = format!("/etc/{name}");
+            self.run(&["mount", "--bind", &text(&file), &target])?;
+        }
+        // Hides the sockets of caches, and gives sshd its empty directory.
+        self.run(&["mount", "-t", "tmpfs", "tmpfs", "/run"])?;
+        self.run(&["mkdir", "-m", "755", "/run/sshd"])
+    }
+}
+
+/// The file `passwd` of the namespace.
+fn people(home: &Path, shell: &str) -> String {
+    format!(
+        "root:x:0:0:root:{}:{shell}\nsshd:x:101:65534::/run/sshd:/usr/sbin/nologin\n",
+        home.display()
+    )
+}
+
+impl Drop for SlowDns {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        if let Some(server) = self.server.take() {
+            let _ = server.join();
+        }
+    }
+}
+
+/// Waits until the holder has left our namespace.
+fn wait_for_namespace(holder: &Running) -> io::Result<()> {
+    let ours = fs::read_link("/proc/self/ns/net")?;
+    let theirs = format!("/proc/{}/ns/net", holder.pid());
+    let comm = format!("/proc/{}/comm", holder.pid());
+    let end = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < end && is_running(holder) {
+        // Both namespaces are there once unshare has become what it starts.
+        let moved = fs::read_link(&theirs).is_ok_and(|theirs| theirs != ours);
+        if moved && fs::read_to_string(&comm).is_ok_and(|comm| comm == "sleep\n") {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Err(io::Error::other("no network namespace can be made here"))
+}
+
+/// The calling thread moves into the namespace and stays there.
+fn socket_in(namespace: &File) -> io::Result<UdpSocket> {
+    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+    use std::os::fd::AsFd as _;
+    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 53))?;
+    socket.set_read_timeout(Some(Duration::from_millis(20)))?;
+    Ok(socket)
+}
+
+fn serve(socket: &UdpSocket, delay: Option<Duration>, stop: &AtomicBool, queries: &AtomicU64) {
+    std::thread::scope(|scope| {
+        let mut query = [0; 512];
+        while !stop.load(Ordering::SeqCst) {
+            let Ok((length, from)) = socket.recv_from(&mut query) else {
+                continue;
+            };
+            queries.fetch_add(1, Ordering::SeqCst);
+            let (Some(delay), Some(answer)) = (delay, no_such_name(&query[..length])) else {
+                continue;
+            };
+            scope.spawn(move || {
+                std::thread::sleep(delay);
+                let _ = socket.send_to(&answer, from);
+            });
+        }
+    });
+}
+
+/// RFC 1035, section 4.1: the query's header and question with QR, RA and RCODE 3 set, and no
+/// other record.
+fn no_such_name(query: &[u8]) -> Option<Vec<u8>> {
+    let name = query.get(12..)?;
+    let mut end = 0;
+    while *name.get(end)? != 0 {
+        end += 1 + usize::from(name[end]);
+    }
+    let mut answer = query.get(..12 + end + 5)?.to_vec();
+    answer[2] |= 0x80;
+    answer[3] = 0x83;
+    answer[6..12].fill(0);
+    Some(answer)
+}

@@ -1,0 +1,226 @@
+//! Web servers that speak HTTP/2, with TLS and, as a client that knows it before, without.
+
+use crate::servers::{check, find, free_port, needed, open_dir, start, start_listening, text};
+use assay_host::process::Running;
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Which server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// nginx.
+    Nginx,
+    /// h2o.
+    H2o,
+    /// Apache with mod_http2.
+    Apache,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Nginx, Self::H2o, Self::Apache];
+
+    /// Its program.
+    #[must_use]
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+            Self::H2o => "h2o",
+            Self::Apache => "apache2",
+        }
+    }
+
+    fn configuration(self, at: &At<'_>) -> String {
+        let (dir, plain, tls, more) = (at.dir.display(), at.plain, at.tls, at.more);
+        match self {
+            Self::Nginx => format!(
+                "{user}worker_processes 1; pid {dir}/pid; error_log {dir}/log;
+events {{ worker_connections 1024; }}
+http {{ sendfile on; access_log off; keepalive_requests 1000000;
+client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy; fastcgi_temp_path {dir}/fastcgi;
+uwsgi_temp_path {dir}/uwsgi; scgi_temp_path {dir}/scgi;
+server {{ listen 127.0.0.1:{plain} http2; listen 127.0.0.1:{tls} ssl http2;
+ssl_certificate {dir}/cert; ssl_certificate_key {dir}/key; root {dir}/www;
+{more} }} }}
+",
+                user = match rustix::process::geteuid().is_root() {
+                    true => "user nobody nogroup;\n",
+                    false => "",
+                },
+            ),
+            Self::H2o => format!(
+                "hosts:
+  default:
+    paths:
+      /:
+        file.dir: {dir}/www
+listen:
+  host: 127.0.0.1
+  port: {plain}
+listen:
+  host: 127.0.0.1
+  port: {tls}
+  ssl:
+    certificate-file: {dir}/cert
+    key-file: {dir}/key
+    ocsp-update-interval: 0
+num-threads: 1
+{more}
+"
+            ),
+            Self::Apache => {
+                let module = |name: &str| {
+                    format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n")
+                };
+                let modules: String = ["mpm_event", "authz_core", "ssl", "http2"]
+                    .map(module)
+                    .concat();
+                format!(
+                    "{modules}ServerRoot {dir}
+ServerName localhost
+PidFile {dir}/pid
+ErrorLog {dir}/log
+DefaultRuntimeDir {dir}
+Listen 127.0.0.1:{plain}
+Listen 127.0.0.1:{tls}
+MaxKeepAliveRequests 0
+DocumentRoot {dir}/www
+{protocols}
+<VirtualHost 127.0.0.1:{tls}>
+SSLEngine on
+SSLCertificateFile {dir}/cert
+SSLCertificateKeyFile {dir}/key
+</VirtualHost>
+{user}{more}
+",
+                    protocols = match more.contains("Protocols") {
+                        true => "",
+                        false => "Protocols h2 h2c http/1.1",
+                    },
+                    user = match rustix::process::geteuid().is_root() {
+                        true => "User nobody\nGroup nogroup\n",
+                        false => "",
+                    },
+                )
+            }
+        }
+    }
+}
+
+struct At<'a> {
+    dir: &'a Path,
+    plain: u16,
+    tls: u16,
+    more: &'a str,
+}
+
+/// A server with a file `small` of 1,000 bytes and a file `large` of 3,000,000.
+#[derive(Debug)]
+pub struct Server {
+    _running: Running,
+    plain: u16,
+    tls: u16,
+    dir: tempfile::TempDir,
+}
+
+impl Server {
+    /// Starts one, with more lines in its configuration; none, with the reason said, where it, openssl or
+    /// its module is missing.
+    ///
+    /// # Panics
+    /// It is there and does not start.
+    #[must_use]
+    pub fn start(kind: Kind, more: &str) -> Option<Self> {
+        if crate::servers::skip(&[kind.program(), "openssl"], false) {
+            return None;
+        }
+        let module = Path::new("/usr/lib/apache2/modules/mod_http2.so");
+        if kind == Kind::Apache && !module.exists() {
+            crate::skipped("apache2", "it has no mod_http2");
+            return None;
+        }
+        match Self::begin(kind, more) {
+            Ok(server) => Some(server),
+            Err(error) => panic!("{}: {error}", kind.program()),
+        }
+    }
+
+    fn begin(kind: Kind, more: &str) -> io::Result<Self> {
+        let program = needed(kind.program())?;
+        let dir = open_dir()?;
+        let www = dir.path().join("www");
+        fs::create_dir(&www)?;
+        fs::write(www.join("small"), vec![b'x'; 1_000])?;
+        fs::write(www.join("large"), vec![b'x'; 3_000_000])?;
+        certificate(dir.path())?;
+        let (config, log) = (dir.path().join("conf"), dir.path().join("log"));
+        let tls = free_port()?;
+        let (running, plain) = start_listening(&log, |plain| {
+            let at = At {
+                dir: dir.path(),
+                plain,
+                tls,
+                more,
+            };
+            fs::write(&config, kind.configuration(&at))?;
+            let mut command = Command::new(&program);
+            match kind {
+                Kind::Nginx => command
+                    .arg("-e")
+                    .arg(&log)
+                    .args(["-g", "daemon off;", "-c"]),
+                Kind::H2o => command.args(["-m", "worker", "-c"]),
+                Kind::Apache => command.args(["-D", "FOREGROUND", "-f"]),
+            };
+            command.arg(&config);
+            start(command)
+        })?;
+        // It takes both ports one after the other.
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, tls));
+        let end = Instant::now() + Duration::from_secs(10);
+        while TcpStream::connect(address).is_err() {
+            if Instant::now() > end {
+                return Err(io::Error::other("it does not listen for TLS"));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(Self {
+            _running: running,
+            plain,
+            tls,
+            dir,
+        })
+    }
+
+    /// Its URL for a path that begins with `/`.
+    #[must_use]
+    pub fn url(&self, tls: bool, path: &str) -> String {
+        match tls {
+            true => format!("https://127.0.0.1:{}{path}", self.tls),
+            false => format!("http://127.0.0.1:{}{path}", self.plain),
+        }
+    }
+
+    /// The file with the certificate, which is its own authority.
+    #[must_use]
+    pub fn certificate(&self) -> String {
+        text(&self.dir.path().join("cert"))
+    }
+}
+
+/// Puts `key` and `cert` for 127.0.0.1 there.
+fn certificate(dir: &Path) -> io::Result<()> {
+    let openssl = find("openssl").map_or_else(|| "openssl".to_owned(), |path| text(&path));
+    let (key, cert) = (text(&dir.join("key")), text(&dir.join("cert")));
+    let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \
+                 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 \
+                 -addext basicConstraints=CA:FALSE -keyout";
+    let mut argv = vec![openssl];
+    argv.extend(words.split_whitespace().map(str::to_owned));
+    argv.extend([key, "-out".to_owned(), cert]);
+    check(&argv)
+}

@@ -1,0 +1,159 @@
+//! A web server of our own.
+
+use crate::servers::{needed, open_dir, start, start_listening, text};
+use assay_host::process::Running;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// nginx with its own configuration; one worker, `sendfile on`, no access log.
+#[derive(Debug)]
+pub struct Nginx {
+    program: PathBuf,
+    _master: Running,
+    port: u16,
+    dir: tempfile::TempDir,
+}
+
+impl Nginx {
+    /// Starts it. `server` is put into the `server` block as it is.
+    ///
+    /// # Errors
+    /// nginx is not installed or does not start.
+    pub fn start(server: &str) -> io::Result<Self> {
+        let program = needed("nginx")?;
+        let dir = open_dir()?;
+        fs::create_dir(dir.path().join("www"))?;
+        let config = dir.path().join("nginx.conf");
+        let log = dir.path().join("error.log");
+        let (master, port) = start_listening(&log, |port| {
+            fs::write(&config, configuration(dir.path(), port, server))?;
+            let mut command = Command::new(&program);
+            command.arg("-c").arg(&config).arg("-e").arg(&log);
+            command.args(["-g", "daemon off;"]);
+            start(command)
+        })?;
+        Ok(Self {
+            program,
+            _master: master,
+            port,
+            dir,
+        })
+    }
+
+    /// As [`Nginx::start`], with a file `small` of 1,000 bytes and a file `large` of 3,000,000; none, with
+    /// the reason said, where nginx is missing.
+    ///
+    /// # Panics
+    /// nginx is there and does not start.
+    #[must_use]
+    pub fn with_files(server: &str) -> Option<Self> {
+        if let Some(lacking) = crate::servers::lacks(&["nginx"], false) {
+            crate::skipped("nginx", format_args!("lacks {lacking}"));
+            return None;
+        }
+        let started = Self::start(server).and_then(|nginx| {
+            nginx.file("small", 1_000)?;
+            nginx.file("large", 3_000_000)?;
+            Ok(nginx)
+        });
+        match started {
+            Ok(nginx) => Some(nginx),
+            Err(error) => panic!("nginx: {error}"),
+        }
+    }
+
+    /// Puts a file of this many bytes there.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn file(&self, name: &str, bytes: usize) -> io::Result<()> {
+        fs::write(self.dir.path().join("www").join(name), vec![b'x'; bytes])
+    }
+
+    /// Its URL for a path that begins with `/`.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// The port on 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The configuration file.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.dir.path().join("nginx.conf")
+    }
+
+    /// Says whether `{file}` is acceptable.
+    #[must_use]
+    pub fn validate(&self) -> Vec<String> {
+        let log = text(&self.dir.path().join("error.log"));
+        ["-t", "-q", "-e", &log, "-c", "{file}"].iter().fold(
+            vec![text(&self.program)],
+            |mut argv, part| {
+                argv.push((*part).to_owned());
+                argv
+            },
+        )
+    }
+
+    /// Makes it read the file again.
+    #[must_use]
+    pub fn reload(&self) -> Vec<String> {
+        let log = text(&self.dir.path().join("error.log"));
+        let config = text(&self.config());
+        [
+            &text(&self.program),
+            "-e",
+            &log,
+            "-c",
+            &config,
+            "-s",
+            "reload",
+        ]
+        .map(ToString::to_string)
+        .to_vec()
+    }
+}
+
+fn configuration(dir: &Path, port: u16, server: &str) -> String {
+    let dir = dir.display();
+    // Only root may name the user, and only then it matters.
+    let user = match rustix::process::geteuid().is_root() {
+        true => "user nobody nogroup;\n",
+        false => "",
+    };
+    format!(
+        "{user}worker_processes 1;
+pid {dir}/nginx.pid;
+error_log {dir}/error.log;
+
+events {{
+    worker_connections 1024;
+}}
+
+http {{
+    sendfile on;
+    access_log off;
+    keepalive_requests 100000;
+    client_body_temp_path {dir}/body;
+    proxy_temp_path {dir}/proxy;
+    fastcgi_temp_path {dir}/fastcgi;
+    uwsgi_temp_path {dir}/uwsgi;
+    scgi_temp_path {dir}/scgi;
+
+    server {{
+        listen 127.0.0.1:{port};
+        root {dir}/www;
+        {server}
+    }}
+}}
+"
+    )
+}

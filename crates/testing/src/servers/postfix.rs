@@ -1,0 +1,157 @@
+//! A Postfix of our own that sends all mail to a sink.
+
+use crate::servers::{needed, open_dir, start, start_listening, text};
+use assay_host::process::Running;
+use std::fs;
+use std::io;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Postfix 3.3 or later with its own queue, and smtp-sink as the only place that it sends to.
+#[derive(Debug)]
+pub struct Postfix {
+    _sink: Running,
+    _master: Running,
+    port: u16,
+    dir: tempfile::TempDir,
+}
+
+impl Postfix {
+    /// Starts both; needs root, and Debian's package postfix with its users.
+    ///
+    /// # Errors
+    /// Something of it is missing, or Postfix does not start.
+    pub fn start() -> io::Result<Self> {
+        Self::configured("")
+    }
+
+    /// Starts both with more lines of `main.cf`.
+    ///
+    /// # Errors
+    /// As [`Postfix::start`].
+    pub fn configured(settings: &str) -> io::Result<Self> {
+        let (program, sink) = (needed("postfix")?, needed("smtp-sink")?);
+        let dir = open_dir()?;
+        for name in ["etc", "spool", "data"] {
+            fs::create_dir(dir.path().join(name))?;
+        }
+        chown(dir.path().join("data"), Some(user()?), None)?;
+        let log = dir.path().join("log");
+        let (sink, to) = start_listening(&log, |port| {
+            let mut command = Command::new(&sink);
+            command.args(["-u", "nobody", &format!("127.0.0.1:{port}"), "64"]);
+            start(command)
+        })?;
+        let etc = dir.path().join("etc");
+        let (master, port) = start_listening(&log, |port| {
+            fs::write(etc.join("main.cf"), main(dir.path(), to) + settings)?;
+            fs::write(etc.join("master.cf"), services(port))?;
+            let mut command = Command::new(&program);
+            command.arg("-c").arg(&etc).arg("start-fg");
+            start(command)
+        })?;
+        Ok(Self {
+            _sink: sink,
+            _master: master,
+            port,
+            dir,
+        })
+    }
+
+    /// `HOST:PORT`.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Its main file.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.dir.path().join("etc/main.cf")
+    }
+
+    /// The port of its smtpd on 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A program of Postfix that looks at this configuration.
+    #[must_use]
+    pub fn program(&self, words: &str) -> String {
+        let (name, rest) = words.split_once(' ').unwrap_or((words, ""));
+        format!("{name} -c {} {rest}", text(&self.dir.path().join("etc")))
+    }
+
+    /// As a text for `sh`: sends so much mail, and waits until all of it has left.
+    #[must_use]
+    pub fn send(&self, mails: u32) -> String {
+        let queue = ["incoming", "active", "maildrop"]
+            .map(|name| text(&self.dir.path().join("spool").join(name)))
+            .join(" ");
+        format!(
+            "smtp-source -s 2 -m {mails} -f a@example.org -t b@example.org inet:127.0.0.1:{} && \
+             until [ -z \"$(find {queue} -type f)\" ]; do sleep 0.05; done",
+            self.port
+        )
+    }
+}
+
+/// The user to whom its queue belongs.
+fn user() -> io::Result<u32> {
+    let passwd = fs::read_to_string("/etc/passwd")?;
+    let line = passwd
+        .lines()
+        .find_map(|line| line.strip_prefix("postfix:"));
+    let number = line.and_then(|line| line.split(':').nth(1)?.parse().ok());
+    number.ok_or_else(|| io::Error::other("there is no user postfix"))
+}
+
+fn main(dir: &Path, sink: u16) -> String {
+    let dir = dir.display();
+    format!(
+        "compatibility_level = 3.6
+queue_directory = {dir}/spool
+data_directory = {dir}/data
+command_directory = /usr/sbin
+daemon_directory = /usr/lib/postfix/sbin
+maillog_file = {dir}/log
+maillog_file_prefixes = {dir}
+inet_interfaces = 127.0.0.1
+inet_protocols = ipv4
+myhostname = test.invalid
+mydestination =
+mynetworks = 127.0.0.0/8
+relayhost = [127.0.0.1]:{sink}
+smtp_dns_support_level = disabled
+service_throttle_time = 1s
+"
+    )
+}
+
+/// What taking mail and sending it needs; nothing in a chroot.
+fn services(port: u16) -> String {
+    format!(
+        "127.0.0.1:{port} inet n - n - - smtpd
+pickup unix n - n 60 1 pickup
+cleanup unix n - n - 0 cleanup
+qmgr unix n - n 300 1 qmgr
+rewrite unix - - n - - trivial-rewrite
+bounce unix - - n - 0 bounce
+defer unix - - n - 0 bounce
+trace unix - - n - 0 bounce
+verify unix - - n - 1 verify
+flush unix n - n 1000? 0 flush
+proxymap unix - - n - - proxymap
+smtp unix - - n - - smtp
+relay unix - - n - - smtp
+showq unix n - n - - showq
+error unix - - n - - error
+retry unix - - n - - error
+anvil unix - - n - 1 anvil
+scache unix - - n - 1 scache
+postlog unix-dgram n - n - 1 postlogd
+"
+    )
+}

@@ -1,0 +1,308 @@
+//! A PostgreSQL of our own, which listens on a socket alone.
+
+use assay_host::process::{Dies, Running};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Who runs it: the server refuses to run as root.
+const USER: &str = "nobody";
+
+/// A server with one superuser, `assay`, who needs no password on the socket.
+#[derive(Debug)]
+pub struct Postgres {
+    programs: PathBuf,
+    dir: tempfile::TempDir,
+    server: Option<Running>,
+}
+
+impl Postgres {
+    /// Makes a cluster and starts it; none, with the reason said, where PostgreSQL is missing.
+    ///
+    /// # Panics
+    /// It is there and does not start.
+    #[must_use]
+    pub fn start() -> Option<Self> {
+        let Some(programs) = programs() else {
+            crate::skipped("postgresql", "not installed");
+            return None;
+        };
+        let made = Self::make(programs).and_then(|mut server| {
+            server.up()?;
+            Ok(server)
+        });
+        match made {
+            Ok(server) => Some(server),
+            Err(error) => panic!("postgresql: {error}"),
+        }
+    }
+
+    fn make(programs: PathBuf) -> io::Result<Self> {
+        let dir = tempfile::Builder::new().prefix("pg").tempdir()?;
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755))?;
+        let data = dir.path().join("data");
+        fs::create_dir(&data)?;
+        if rustix::process::geteuid().is_root() {
+            let (user, group) = user()?;
+            chown(&data, Some(user), Some(group))?;
+            chown(dir.path(), Some(user), Some(group))?;
+        }
+        let server = Self {
+            programs,
+            dir,
+            server: None,
+        };
+        let made = server
+            .command("initdb")
+            .args([
+                "--no-sync",
+                "--auth=trust",
+                "--username=assay",
+                "--encoding=UTF8",
+                "--locale=C",
+                "-D",
+            ])
+            .arg(&data)
+            .stdin(Stdio::null())
+            .output()?;
+        match made.status.success() {
+            true => Ok(server),
+            false => Err(io::Error::other(
+                String::from_utf8_lossy(&made.stderr).into_owned(),
+            )),
+        }
+    }
+
+    /// As [`Postgres::start`], started again whenever it ends, as a supervisor does, and with all of its
+    /// settings in its own file: what a trial changes.
+    ///
+    /// # Panics
+    /// It is there and does not start.
+    #[must_use]
+    pub fn kept() -> Option<Self> {
+        let programs = programs().or_else(|| {
+            crate::skipped("postgresql", "not installed");
+            None
+        })?;
+        let made = Self::make(programs).and_then(|mut server| {
+            let dir = server.dir.path().to_owned();
+            let own = format!(
+                "listen_addresses = ''\nunix_socket_directories = '{}'\nfsync = off\n",
+                dir.display()
+            );
+            let mut config = fs::read(server.config())?;
+            config.extend(own.into_bytes());
+            fs::write(server.config(), config)?;
+            let mut run = server.command("postgres");
+            run.arg("-D").arg(dir.join("data"));
+            let mut stop = server.command("pg_ctl");
+            stop.args(["-s", "-m", "fast", "-w", "stop", "-D"])
+                .arg(dir.join("data"));
+            let mut ready = server.command("pg_isready");
+            ready.args(["-q", "-h"]).arg(&dir);
+            server.server = Some(crate::servers::kept::keep(&dir, &run, &stop, &ready)?);
+            Ok(server)
+        });
+        match made {
+            Ok(server) => Some(server),
+            Err(error) => panic!("postgresql: {error}"),
+        }
+    }
+
+    /// Its file of settings.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.dir.path().join("data/postgresql.conf")
+    }
+
+    /// Says whether `{file}` is acceptable.
+    #[must_use]
+    pub fn validate(&self) -> Vec<String> {
+        let mut argv = vec![crate::servers::text(&self.programs.join("postgres"))];
+        argv.extend(["-C", "shared_buffers", "-D"].map(str::to_owned));
+        argv.push(crate::servers::text(&self.dir.path().join("data")));
+        argv.push("--config-file={file}".to_owned());
+        argv
+    }
+
+    /// Makes it read its file.
+    #[must_use]
+    pub fn reload(&self) -> Vec<String> {
+        let mut command = self.command("pg_ctl");
+        command.args(["-s", "reload", "-D"]);
+        command.arg(self.dir.path().join("data"));
+        crate::servers::kept::words(&command)
+    }
+
+    /// Starts it anew, and returns when it answers; where it was [kept](Postgres::kept).
+    #[must_use]
+    pub fn restart(&self) -> Vec<String> {
+        vec![crate::servers::text(&self.dir.path().join("restart"))]
+    }
+
+    /// What its clients need to find it.
+    #[must_use]
+    pub fn environment(&self) -> [(&'static str, String); 2] {
+        [
+            ("PGHOST", crate::servers::text(self.dir.path())),
+            ("PGUSER", "assay".to_owned()),
+        ]
+    }
+
+    /// A program of PostgreSQL, as a user who is not root.
+    fn command(&self, program: &str) -> Command {
+        let path = self.programs.join(program);
+        let mut command = match rustix::process::geteuid().is_root() {
+            true => {
+                let mut command = Command::new("setpriv");
+                command.args([
+                    "--reuid",
+                    USER,
+                    "--regid",
+                    "nogroup",
+                    "--clear-groups",
+                    "--",
+                ]);
+                command.arg(path);
+                command
+            }
+            false => Command::new(path),
+        };
+        command.current_dir(self.dir.path()).env("LC_ALL", "C");
+        command
+    }
+
+    /// Starts the server, and waits until it takes connections.
+    ///
+    /// # Errors
+    /// It does not within a minute.
+    pub fn up(&mut self) -> io::Result<()> {
+        let log = fs::File::options()
+            .append(true)
+            .create(true)
+            .open(self.dir.path().join("log"))?;
+        let mut command = self.command("postgres");
+        command
+            .arg("-D")
+            .arg(self.dir.path().join("data"))
+            .arg("-k")
+            .arg(self.dir.path())
+            // Nothing but the socket, and what is lost in a crash of the machine does not matter here.
+            .args([
+                "-c",
+                "listen_addresses=",
+                "-c",
+                "fsync=off",
+                "-c",
+                "shared_buffers=16MB",
+            ])
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        self.server = Some(Running::start(command, Dies::WithAssay)?);
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let ready = self
+                .command("pg_isready")
+                .args(["-q", "-h"])
+                .arg(self.dir.path())
+                .status()?;
+            if ready.success() {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                return Err(io::Error::other(self.log()));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Ends the server at once, as a crash does: connections break.
+    pub fn down(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            // Its children see that it is gone and end too.
+            server.signal(rustix::process::Signal::QUIT);
+            let _ = server.wait(Duration::from_secs(10));
+            let _ = server.kill();
+        }
+    }
+
+    /// The URL of a database; `postgres` is always there.
+    #[must_use]
+    pub fn url(&self, database: &str) -> PathBuf {
+        let dir = self.dir.path().display();
+        PathBuf::from(format!("postgresql://assay@/{database}?host={dir}"))
+    }
+
+    /// Carries SQL out.
+    ///
+    /// # Panics
+    /// The server refuses.
+    pub fn sql(&self, database: &str, sql: &str) -> String {
+        let done = self
+            .command("psql")
+            .args([
+                "-qAtX",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-U",
+                "assay",
+                "-d",
+                database,
+                "-c",
+                sql,
+                "-h",
+            ])
+            .arg(self.dir.path())
+            .output()
+            .unwrap_or_else(|error| panic!("psql: {error}"));
+        assert!(
+            done.status.success(),
+            "{sql}: {}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+        String::from_utf8_lossy(&done.stdout).trim().to_owned()
+    }
+
+    /// What it said.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.down();
+    }
+}
+
+/// The newest that Debian has installed.
+fn programs() -> Option<PathBuf> {
+    let mut all: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
+        .ok()?
+        .flatten()
+        .filter_map(|entry| {
+            let version = entry.file_name().to_str()?.parse().ok()?;
+            Some((version, entry.path().join("bin")))
+        })
+        .filter(|(_, path)| path.join("initdb").exists())
+        .collect();
+    all.sort();
+    all.pop().map(|(_, path)| path)
+}
+
+/// Numbers of the user and of its group.
+fn user() -> io::Result<(u32, u32)> {
+    let text = fs::read_to_string(Path::new("/etc/passwd"))?;
+    let found = text.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let [name, _, user, group, ..] = fields[..] else {
+            return None;
+        };
+        (name == USER).then(|| Some((user.parse().ok()?, group.parse().ok()?)))?
+    });
+    found.ok_or_else(|| io::Error::other("there is no user nobody"))
+}

@@ -1,0 +1,135 @@
+//! Shells and awks of other machines: each shell with each awk, as on a machine that has no others. Scripts for
+//! other machines are tried with all of them, because each reads something as an error that the others take.
+
+use crate::servers::find;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The shells of Debian, of Red Hat, and of small systems.
+const SHELLS: [&str; 3] = ["dash", "bash", "busybox"];
+
+/// The awks of Debian, of Red Hat, of small systems, and of the BSDs.
+const AWKS: [&str; 4] = ["mawk", "gawk", "busybox", "original-awk"];
+
+/// A shell, and the awk that it finds.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// Both names, for messages.
+    pub name: String,
+    shell: PathBuf,
+    awk: PathBuf,
+}
+
+/// All pairs of what is installed. A test notes what is not as skipped.
+#[must_use]
+pub fn pairs() -> Vec<Pair> {
+    let installed = |names: &[&str]| -> Vec<(String, PathBuf)> {
+        let path = |name: &&str| {
+            let found = find(name);
+            if found.is_none() {
+                crate::skipped(name, "not installed");
+            }
+            Some(((*name).to_owned(), found?))
+        };
+        names.iter().filter_map(path).collect()
+    };
+    let (shells, awks) = (installed(&SHELLS), installed(&AWKS));
+    let pair =
+        |(shell, shell_path): &(String, PathBuf), (awk, awk_path): &(String, PathBuf)| Pair {
+            name: format!("{shell} and {awk}"),
+            shell: shell_path.clone(),
+            awk: awk_path.clone(),
+        };
+    let each = shells.iter();
+    each.flat_map(|shell| awks.iter().map(move |awk| pair(shell, awk)))
+        .collect()
+}
+
+impl Pair {
+    /// The shell, with a directory of links first on PATH in which it finds this awk as `awk` and itself as `sh`.
+    ///
+    /// # Errors
+    /// The directory cannot be made.
+    pub fn command(&self, links: &Path) -> io::Result<Command> {
+        fs::create_dir_all(links)?;
+        for (program, link) in [(&self.awk, "awk"), (&self.shell, "sh")] {
+            let link = links.join(link);
+            let _ = fs::remove_file(&link);
+            symlink(program, link)?;
+        }
+        let mut path = OsString::from(links);
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        let mut command = Command::new(&self.shell);
+        command.args(self.arguments()).env("PATH", path);
+        Ok(command)
+    }
+
+    fn arguments(&self) -> Option<&'static str> {
+        (self.shell.file_name()? == "busybox").then_some("sh")
+    }
+
+    /// What stands before a script: the shell of busybox finds its own awk before any on PATH, but no function.
+    #[must_use]
+    pub fn before(&self, links: &Path) -> String {
+        match self.arguments() {
+            Some(_) => format!("awk() {{ '{}/awk' \"$@\"; }}\n", links.display()),
+            None => String::new(),
+        }
+    }
+
+    /// Puts both into the `/bin` of a root, with the libraries that they need: `/bin/sh` and `/bin/awk` are links
+    /// to them. Returns what starts the shell in that root.
+    ///
+    /// # Errors
+    /// Something cannot be copied.
+    pub fn furnish(&self, root: &Path) -> io::Result<Command> {
+        for (program, link) in [(&self.awk, "awk"), (&self.shell, "sh")] {
+            let at = copy_program(program, root)?;
+            let link = root.join("bin").join(link);
+            let _ = fs::remove_file(&link);
+            symlink(at, link)?;
+        }
+        let mut command = Command::new("chroot");
+        command
+            .arg(root)
+            .arg("/bin/sh")
+            .args(self.arguments().map(|_| "-s"));
+        Ok(command)
+    }
+}
+
+/// Copies a program into the `/bin` of a root, with the libraries that it needs, and returns its path there.
+///
+/// # Errors
+/// Something cannot be copied.
+pub fn copy_program(program: &Path, root: &Path) -> io::Result<PathBuf> {
+    let at = Path::new("/bin").join(program.file_name().unwrap_or_default());
+    let to = root.join(at.strip_prefix("/").unwrap_or(&at));
+    if !to.exists() {
+        fs::copy(program, to)?;
+    }
+    for library in libraries(program)? {
+        let to = root.join(library.strip_prefix("/").unwrap_or(&library));
+        if !to.exists() {
+            fs::create_dir_all(to.parent().unwrap_or(root))?;
+            fs::copy(&library, to)?;
+        }
+    }
+    Ok(at)
+}
+
+/// Paths of the libraries of a program, as its loader finds them; none for a static one.
+fn libraries(program: &Path) -> io::Result<Vec<PathBuf>> {
+    let output = Command::new("ldd").arg(program).output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let words = text.split_whitespace();
+    Ok(words
+        .filter(|word| word.starts_with('/'))
+        .map(PathBuf::from)
+        .collect())
+}

@@ -1,0 +1,161 @@
+//! An OpenSSH server of our own, in a namespace with a slow resolver.
+
+use crate::servers::dns::{ADDRESS, SlowDns};
+use crate::servers::{check, is_running, needed, open_dir, start, text};
+use assay_host::process::Running;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Port of the server; the namespace has no other.
+const PORT: u16 = 22;
+
+/// sshd that root enters by key, at [`ADDRESS`]. Unless it is configured, it asks no PAM and has `UseDNS yes`.
+#[derive(Debug)]
+pub struct Sshd {
+    program: PathBuf,
+    server: Running,
+    /// The namespace it runs in.
+    pub dns: SlowDns,
+    dir: tempfile::TempDir,
+}
+
+impl Sshd {
+    /// Starts it in the namespace; needs root.
+    ///
+    /// # Errors
+    /// OpenSSH's server, client or key generator is missing, or sshd does not start.
+    pub fn start(dns: SlowDns) -> io::Result<Self> {
+        Self::configured(dns, "PermitUserRC no\nUsePAM no\nUseDNS yes", None)
+    }
+
+    /// Starts it with lines of its configuration and lines of PAM's stack, where it asks PAM. `{dir}` in either is
+    /// the directory of the rig.
+    ///
+    /// # Errors
+    /// As [`Sshd::start`].
+    pub fn configured(dns: SlowDns, settings: &str, pam: Option<&str>) -> io::Result<Self> {
+        let program = needed("sshd")?;
+        needed("ssh")?;
+        needed("ssh-keygen")?;
+        let dir = open_dir()?;
+        for name in ["host_key", "id"] {
+            let key = text(&dir.path().join(name));
+            check(&["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", &key])?;
+        }
+        let path = dir.path().display();
+        let settings = settings.replace("{dir}", &path.to_string());
+        let config = dir.path().join("sshd_config");
+        fs::write(
+            &config,
+            format!(
+                "{settings}
+Port {PORT}
+HostKey {path}/host_key
+PidFile {path}/pid
+AuthorizedKeysFile {path}/id.pub
+# The directory belongs to whoever runs the test.
+StrictModes no
+PermitRootLogin yes
+GSSAPIAuthentication no
+"
+            ),
+        )?;
+        if let Some(pam) = pam {
+            let file = dir.path().join("pam");
+            fs::write(&file, pam.replace("{dir}", &path.to_string()))?;
+            dns.replace("/etc/pam.d/sshd", &file)?;
+        }
+        let argv = [&text(&program)[..], "-D", "-f", &text(&config), "-E"];
+        let mut argv = dns.inside(&argv);
+        argv.push(dir.path().join("log").into());
+        let mut command = Command::new(&argv[0]);
+        command.args(&argv[1..]);
+        let sshd = Self {
+            program,
+            server: start(command)?,
+            dns,
+            dir,
+        };
+        sshd.wait()?;
+        Ok(sshd)
+    }
+
+    /// Until it has written its process id: it listens then.
+    fn wait(&self) -> io::Result<()> {
+        let pid = self.dir.path().join("pid");
+        let end = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < end && is_running(&self.server) {
+            if pid.exists() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Err(io::Error::other(format!(
+            "sshd does not start:\n{}",
+            self.log()
+        )))
+    }
+
+    /// Logs in and runs `true`. Works from anywhere: it enters the namespace first.
+    #[must_use]
+    pub fn login(&self) -> Vec<OsString> {
+        let known = format!(
+            "UserKnownHostsFile={}",
+            text(&self.dir.path().join("known"))
+        );
+        let key = text(&self.dir.path().join("id"));
+        let host = format!("root@{ADDRESS}");
+        let port = PORT.to_string();
+        let options = [
+            "BatchMode=yes",
+            "StrictHostKeyChecking=no",
+            "IdentitiesOnly=yes",
+            &known,
+        ];
+        let mut argv = vec!["ssh", "-F", "none", "-p", &port, "-i", &key];
+        argv.extend(options.iter().flat_map(|option| ["-o", *option]));
+        argv.extend([&host[..], "true"]);
+        self.dns.inside(&argv)
+    }
+
+    /// Directory of the rig: key `id`, the authorized `id.pub`, `known` hosts.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The configuration file.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.dir.path().join("sshd_config")
+    }
+
+    /// Says whether `{file}` is acceptable; in the namespace, where sshd finds its directory.
+    #[must_use]
+    pub fn validate(&self) -> Vec<String> {
+        let argv = self
+            .dns
+            .inside(&[&text(&self.program)[..], "-t", "-f", "{file}"]);
+        argv.iter()
+            .map(|part| part.to_string_lossy().into_owned())
+            .collect()
+    }
+
+    /// Makes it read the file again. The listener starts itself anew under the same id.
+    #[must_use]
+    pub fn reload(&self) -> Vec<String> {
+        ["kill", "-HUP", &self.server.pid().to_string()]
+            .map(ToOwned::to_owned)
+            .to_vec()
+    }
+
+    /// What it logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
+    }
+}
