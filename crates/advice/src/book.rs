@@ -32,7 +32,7 @@ pub struct Examples {
 #[must_use]
 pub fn examples(catalogue: &Catalogue, all: &[Example]) -> String {
     let mut out = "<!-- Made from docs/examples/index.toml by crates/advice/tests/book.rs. -->\n\
-         # Reports of real runs\n\nEach is one file without scripts or network, as assay wrote it.\n\n"
+         # Reports of real runs\n\nEach report is one HTML file that assay wrote, without scripts and network requests.\n\n"
         .to_owned();
     for example in all {
         let Example {
