@@ -17,9 +17,9 @@ use table::{WANTS, Want};
 #[cfg(test)]
 pub(crate) use tests::FORMS;
 
-const SHELL: &str = include_str!("collector.sh");
-const CLEAN: &str = include_str!("clean.awk");
-const PACK: &str = include_str!("pack.awk");
+const SHELL: &str = include_str!("script/collector.sh");
+const CLEAN: &str = include_str!("script/clean.awk");
+const PACK: &str = include_str!("script/pack.awk");
 
 /// After so many seconds a command on the other machine is killed.
 const SECONDS: u64 = 20;
