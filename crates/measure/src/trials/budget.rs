@@ -2,7 +2,7 @@
 
 use crate::runner::estimate::{self, Pace};
 use crate::trials::noise::NOISE_PAIRS;
-use assay_judge::trial::forecast::{least_pairs, pairs_within, time};
+use assay_judge::trial::forecast::{forecast_time, least_pairs, pairs_within};
 use assay_model::plan::DEFAULT_FILE_SIZE;
 use assay_model::trial::TrialPlan;
 use assay_model::{Bytes, Change, Load, Nanos};
@@ -55,7 +55,7 @@ pub fn too_small(plan: &TrialPlan, asked: Option<u32>) -> Option<Nanos> {
     if asked.is_some_and(|pairs| pairs < least) || pairs_within(plan, budget) >= least {
         return None;
     }
-    let needed = time(plan, least).time.and(preparation(plan));
+    let needed = forecast_time(plan, least).time.and(preparation(plan));
     let second = 1_000_000_000;
     Some(Nanos(needed.0.div_ceil(second).saturating_mul(second)))
 }

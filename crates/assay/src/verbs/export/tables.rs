@@ -97,7 +97,7 @@ pub fn write(store: &Store, dir: &Path) -> anyhow::Result<Written> {
     let runs = store.runs()?;
     for row in &runs {
         let (run, samples) = (store.run(row.id)?, store.samples(row.id)?);
-        let judged = assay_judge::judge(&run, &samples);
+        let judged = assay_judge::judge_run(&run, &samples);
         let about = About {
             advice: NONE,
             record: &run.uid,
