@@ -173,7 +173,7 @@ pub fn campaigns(n: usize) -> String {
         "| each trial | campaigns with a false keep, % | gains kept, % | mean pairs of a gain | mean pairs of all 40 |\n\
          |---|---|---|---|---|\n",
     );
-    let corrected = campaign_level::level_per_trial(0.05, PIECES);
+    let corrected = campaign_level::compute_level_per_trial(0.05, PIECES);
     type Way<'a> = &'a (dyn Fn(&TrialRule, &[[f64; 2]]) -> End + Sync);
     let ways: [(&str, Way); 4] = [
         ("sign flips, 5 %", &|rule, x| {
@@ -216,7 +216,7 @@ pub fn campaigns(n: usize) -> String {
 pub fn strict(n: usize) -> String {
     let mut out =
         String::from("| noise | each trial | gains kept, % | mean pairs |\n|---|---|---|---|\n");
-    let alpha = campaign_level::level_per_trial(0.05, 40);
+    let alpha = campaign_level::compute_level_per_trial(0.05, 40);
     for (name, noise) in noises() {
         for (way, flips) in [("sign flips, 5 % / 40", true), ("e-process, 800", false)] {
             let ends = repeat(&format!("strict {name}"), n, |seed, random| {

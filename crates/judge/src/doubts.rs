@@ -165,7 +165,7 @@ const RULES: [DoubtRule; 46] = [
 ];
 
 /// Returns the codes of all rules, in the order in which they are shown.
-pub fn rule_codes() -> impl Iterator<Item = &'static str> {
+pub fn list_rule_codes() -> impl Iterator<Item = &'static str> {
     RULES.iter().map(|rule| rule.code)
 }
 
@@ -183,8 +183,8 @@ pub fn apply_rules(evidence: &DoubtEvidence) -> Vec<Doubt> {
 #[must_use]
 pub fn judge_options(jobs: &[JobOptions]) -> Vec<Vec<Doubt>> {
     let stages = jobs_together::find_stages(jobs);
-    let beside = jobs_together::jobs_on_same_files(jobs, &stages);
-    let grouped = grouped_jobs::sections_reported_together(jobs, &stages);
+    let beside = jobs_together::find_jobs_on_same_files(jobs, &stages);
+    let grouped = grouped_jobs::find_sections_reported_together(jobs, &stages);
     jobs.iter()
         .zip(&beside)
         .zip(&grouped)
@@ -215,7 +215,7 @@ pub fn judge_result(document: &Document) -> Vec<JudgedJobs> {
         })
         .collect();
     let stages = jobs_together::find_result_stages(document, &groups, &options);
-    let beside = jobs_together::jobs_on_same_files(&options, &stages);
+    let beside = jobs_together::find_jobs_on_same_files(&options, &stages);
     groups
         .into_iter()
         .zip(&beside)

@@ -46,7 +46,7 @@ impl PooledValue {
 }
 
 /// Computes the mean and its standard error; no standard error with fewer than two values.
-pub(crate) fn mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>)> {
+pub(crate) fn compute_mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>)> {
     if values.is_empty() {
         return None;
     }
@@ -60,14 +60,14 @@ pub(crate) fn mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>)> {
 }
 
 /// Returns the quantile of Student's t for [`CONFIDENCE`].
-fn student_quantile(freedom: f64) -> Option<f64> {
+fn compute_student_quantile(freedom: f64) -> Option<f64> {
     let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
     Some(t.inverse_cdf(0.5 + CONFIDENCE / 2.0))
 }
 
 /// Computes the interval around a mean from its standard error.
 pub(crate) fn interval_around_mean(mean: f64, error: f64, freedom: f64) -> Option<Interval> {
-    let reach = student_quantile(freedom)? * error;
+    let reach = compute_student_quantile(freedom)? * error;
     reach.is_finite().then_some(Interval {
         low: mean - reach,
         high: mean + reach,
@@ -77,7 +77,7 @@ pub(crate) fn interval_around_mean(mean: f64, error: f64, freedom: f64) -> Optio
 
 /// Computes the interval around a value from its standard error on the log scale.
 pub(crate) fn interval_on_log_scale(value: f64, error: f64, freedom: f64) -> Option<Interval> {
-    let reach = (student_quantile(freedom)? * error).exp();
+    let reach = (compute_student_quantile(freedom)? * error).exp();
     // Two rounds that are far apart can give an interval that overflows a number.
     (reach.is_finite() && reach > 0.0).then(|| Interval {
         low: value / reach,
@@ -103,7 +103,7 @@ pub(crate) fn pool_metrics(rounds: &[&FiguresByDirection]) -> BTreeMap<Metric, P
                 };
                 let pooled = PooledValue {
                     value,
-                    error: jackknife_log_error(quantity, &without),
+                    error: compute_jackknife_error(quantity, &without),
                     rounds: sides.len() as u32,
                 };
                 out.insert(metric, pooled);
@@ -166,7 +166,7 @@ fn leave_each_out(sides: &[&SideFigures]) -> Vec<SideFigures> {
 }
 
 /// Computes the standard error of the logarithm by the jackknife.
-fn jackknife_log_error(quantity: Quantity, without: &[SideFigures]) -> Option<f64> {
+fn compute_jackknife_error(quantity: Quantity, without: &[SideFigures]) -> Option<f64> {
     // The largest value of a few rounds does not predict the largest value of more rounds.
     if quantity == Quantity::Max || without.len() < 2 {
         return None;

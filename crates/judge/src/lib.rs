@@ -109,7 +109,7 @@ fn collect_evidence<'a>(run: &'a Run, groups: &[WorkloadGroup<'a>]) -> Vec<Limit
                 in_flight: evidence.in_flight,
                 block_size: evidence.block_size,
                 iops: evidence.iops,
-                variation: limit::largest_variation(&evidence.series),
+                variation: limit::find_largest_variation(&evidence.series),
             })
         })
         .collect();

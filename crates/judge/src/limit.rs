@@ -7,7 +7,7 @@ mod link_bandwidth;
 mod rate_limit;
 
 pub(crate) use limit_evidence::{LimitEvidence, SiblingResult};
-pub(crate) use rate_limit::largest_variation;
+pub(crate) use rate_limit::find_largest_variation;
 
 use assay_model::result::{Limit, LimitKind};
 use assay_model::units::{mb_per_s, significant};
@@ -44,10 +44,10 @@ pub(crate) fn find_limit(evidence: &LimitEvidence) -> Limit {
         check_one_cpu,
     ];
     let found = DECISIONS.iter().find_map(|decide| decide(evidence));
-    found.unwrap_or_else(|| unknown_limit(evidence))
+    found.unwrap_or_else(|| build_unknown_limit(evidence))
 }
 
-fn limit_if_evident(what: LimitKind, evidence: String) -> Option<Limit> {
+fn build_limit(what: LimitKind, evidence: String) -> Option<Limit> {
     Some(Limit { what, evidence })
 }
 
@@ -66,22 +66,22 @@ fn check_throttling(e: &LimitEvidence) -> Option<Limit> {
     if let Some(events) = e.throttle_events.filter(|events| *events > 0) {
         let sentence =
             format!("the CPUs were throttled for heat {events} times during the samples");
-        return limit_if_evident(LimitKind::Throttling, sentence);
+        return build_limit(LimitKind::Throttling, sentence);
     }
     let (celsius, most) = e
         .celsius
         .filter(|(celsius, most)| *most > 0.0 && celsius >= most)?;
     let sentence = format!("the drive reached {celsius:.0} °C; its limit is {most:.0} °C");
-    limit_if_evident(LimitKind::Throttling, sentence)
+    build_limit(LimitKind::Throttling, sentence)
 }
 
 fn check_memory(e: &LimitEvidence) -> Option<Limit> {
     if e.memory_file_system {
         let sentence = "the file system keeps its data in memory".to_owned();
-        return limit_if_evident(LimitKind::Memory, sentence);
+        return build_limit(LimitKind::Memory, sentence);
     }
     let share = e.device_share.filter(|share| *share < HALF)?;
-    limit_if_evident(
+    build_limit(
         LimitKind::Memory,
         format!(
             "only {} of the bytes reached the device; the rest came from memory or went to it",
@@ -96,14 +96,14 @@ fn check_steal(e: &LimitEvidence) -> Option<Limit> {
         "the hypervisor took {} of the CPU time",
         format_percent(steal)
     );
-    limit_if_evident(LimitKind::Steal, sentence)
+    build_limit(LimitKind::Steal, sentence)
 }
 
 fn check_flush(e: &LimitEvidence) -> Option<Limit> {
     let (flush, whole) = e
         .flush
         .filter(|(flush, whole)| *whole > 0.0 && flush / whole >= HALF)?;
-    limit_if_evident(
+    build_limit(
         LimitKind::Flush,
         format!(
             "the flush after each write takes {} of its {} ({})",
@@ -116,7 +116,7 @@ fn check_flush(e: &LimitEvidence) -> Option<Limit> {
 
 fn check_tool_cpu(e: &LimitEvidence) -> Option<Limit> {
     let (user, kernel) = e.job_cpu.filter(|(user, kernel)| user + kernel >= FULL)?;
-    limit_if_evident(
+    build_limit(
         LimitKind::ToolCpu,
         format!(
             "fio used {} of a CPU for each job ({} user, {} kernel)",
@@ -135,7 +135,7 @@ fn check_machine_cpu(e: &LimitEvidence) -> Option<Limit> {
             format_percent(user + kernel)
         )
     });
-    limit_if_evident(
+    build_limit(
         LimitKind::MachineCpu,
         format!(
             "all CPUs together were busy {} of the time{own}",
@@ -148,7 +148,7 @@ fn check_machine_cpu(e: &LimitEvidence) -> Option<Limit> {
 /// CPU busy.
 fn check_one_cpu(e: &LimitEvidence) -> Option<Limit> {
     let busiest = e.busiest_cpu.filter(|busy| *busy >= MACHINE_FULL)?;
-    limit_if_evident(
+    build_limit(
         LimitKind::MachineCpu,
         format!(
             "one CPU was busy {} of the time, not with fio alone: an interrupt handler, a kernel \
@@ -210,28 +210,28 @@ fn check_device(e: &LimitEvidence) -> Option<Limit> {
         e.in_flight
     );
     match e.best_deeper() {
-        Some(best) if best.iops >= e.iops * GAIN => limit_if_evident(
+        Some(best) if best.iops >= e.iops * GAIN => build_limit(
             LimitKind::Depth,
             format!(
                 "{seen}, and it can do more at once: {}",
                 describe_deeper_sibling(e).unwrap_or_default()
             ),
         ),
-        Some(_) => limit_if_evident(
+        Some(_) => build_limit(
             LimitKind::Device,
             format!(
                 "{seen}, and more depth does not help: {}",
                 describe_deeper_sibling(e).unwrap_or_default()
             ),
         ),
-        None => limit_if_evident(
+        None => build_limit(
             LimitKind::Device,
             format!("{seen}; whether more depth helps was not measured"),
         ),
     }
 }
 
-fn unknown_limit(e: &LimitEvidence) -> Limit {
+fn build_unknown_limit(e: &LimitEvidence) -> Limit {
     let mut looked = Vec::new();
     let mut seen = |name: &str, value: Option<String>| match value {
         Some(value) => looked.push(format!("{name} {value}")),

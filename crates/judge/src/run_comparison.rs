@@ -68,7 +68,7 @@ fn compare_groups(a: &WorkloadGroup, b: &WorkloadGroup) -> Vec<ComparisonRow> {
         .filter_map(|(metric, a)| Some((*metric, *a, *pooled_b.get(metric)?)));
     let row = |(metric, left, right): (Metric, PooledValue, PooledValue)| {
         let ratio = right.value / left.value;
-        let interval = ratio_interval(left, right);
+        let interval = compute_ratio_interval(left, right);
         ComparisonRow {
             workload: a.workload.clone(),
             target: a.target.clone(),
@@ -84,7 +84,7 @@ fn compare_groups(a: &WorkloadGroup, b: &WorkloadGroup) -> Vec<ComparisonRow> {
 }
 
 /// Computes the interval of B ÷ A (Welch 1947; Satterthwaite 1946, on the logarithms).
-fn ratio_interval(a: PooledValue, b: PooledValue) -> Option<Interval> {
+fn compute_ratio_interval(a: PooledValue, b: PooledValue) -> Option<Interval> {
     let (va, vb) = (a.error?.powi(2), b.error?.powi(2));
     let (na, nb) = (f64::from(a.rounds) - 1.0, f64::from(b.rounds) - 1.0);
     let variance = va + vb;
@@ -145,8 +145,8 @@ fn find_fact_differences(a: &Facts, b: &Facts) -> Vec<FactDifference> {
         .filter(|key| !is_volatile(key))
         .filter_map(|key| {
             let (a, b) = (
-                a.map.get(key).map(fact_to_json),
-                b.map.get(key).map(fact_to_json),
+                a.map.get(key).map(convert_fact),
+                b.map.get(key).map(convert_fact),
             );
             (a != b).then(|| FactDifference {
                 key: key.clone(),
@@ -157,7 +157,7 @@ fn find_fact_differences(a: &Facts, b: &Facts) -> Vec<FactDifference> {
         .collect()
 }
 
-fn fact_to_json(fact: &Fact) -> serde_json::Value {
+fn convert_fact(fact: &Fact) -> serde_json::Value {
     match &fact.value {
         FactValue::Known(value) => value.clone(),
         FactValue::Unknown(why) => format!("unknown ({why})").into(),

@@ -53,7 +53,7 @@ pub(crate) fn sum_workers(workers: &[Worker]) -> FiguresByDirection {
                 .entry(Direction::Flush)
                 .or_default()
                 .push(SideFigures {
-                    iops: rate_per_second(latency.n, runtime.as_secs_f64()),
+                    iops: compute_rate(latency.n, runtime.as_secs_f64()),
                     bytes_per_s: None,
                     latency,
                 });
@@ -67,15 +67,15 @@ fn build_side(io: &Operations, latency: LatencyDistribution) -> SideFigures {
     let seconds = io.runtime.as_secs_f64();
     let given = |rate: f64| (rate.is_finite() && rate > 0.0).then_some(rate);
     SideFigures {
-        iops: given(io.per_s).unwrap_or_else(|| rate_per_second(io.count, seconds)),
+        iops: given(io.per_s).unwrap_or_else(|| compute_rate(io.count, seconds)),
         bytes_per_s: Some(
-            given(io.bytes_per_s).unwrap_or_else(|| rate_per_second(io.bytes.0, seconds)),
+            given(io.bytes_per_s).unwrap_or_else(|| compute_rate(io.bytes.0, seconds)),
         ),
         latency,
     }
 }
 
-fn rate_per_second(count: u64, seconds: f64) -> f64 {
+fn compute_rate(count: u64, seconds: f64) -> f64 {
     if seconds > 0.0 {
         count as f64 / seconds
     } else {

@@ -17,7 +17,7 @@
 mod followed_figures;
 mod shift_ratio;
 
-pub use followed_figures::{FollowedFigure, followed_figures};
+pub use followed_figures::{FollowedFigure, collect_followed_figures};
 
 use assay_model::result::Interval;
 
@@ -104,7 +104,7 @@ fn locate_shift(
     let [from, to] = span;
     let (_, weights) = weigh_change_points(&points[from..to]);
     let logs = |part: &[RunFigure]| part.iter().map(|point| point.log).collect::<Vec<f64>>();
-    let (at, between) = match heaviest_range(&weights) {
+    let (at, between) = match find_heaviest_range(&weights) {
         Some([first, last]) => {
             let all = logs(&points[from..to]);
             // Ranks show that a figure shifted; the distances between runs show best where.
@@ -149,9 +149,9 @@ fn weigh_change_points(points: &[RunFigure]) -> (f64, Vec<f64>) {
     let mut weights = vec![0.0; n];
     for (before, weight) in weights.iter_mut().enumerate().skip(BEFORE) {
         let bets = STRENGTHS.iter().flat_map(|&strength| {
-            [&order, &turned].map(|ranks| likelihood_ratio(ranks, before, strength))
+            [&order, &turned].map(|ranks| compute_likelihood_ratio(ranks, before, strength))
         });
-        *weight = change_point_prior(before) * bets.sum::<f64>() / (2 * STRENGTHS.len()) as f64;
+        *weight = compute_prior(before) * bets.sum::<f64>() / (2 * STRENGTHS.len()) as f64;
     }
     // A stake on a later shift is neither won nor lost.
     let kept = (BEFORE as f64 / n.max(BEFORE) as f64).sqrt();
@@ -160,7 +160,7 @@ fn weigh_change_points(points: &[RunFigure]) -> (f64, Vec<f64>) {
 
 /// Returns the stake on a shift after so many runs. All stakes add up to 1 and fall slowly, so that
 /// a shift after a year of runs is noticed too.
-fn change_point_prior(before: usize) -> f64 {
+fn compute_prior(before: usize) -> f64 {
     let root = |n: usize| (n as f64).sqrt().recip();
     (BEFORE as f64).sqrt() * (root(before) - root(before + 1))
 }
@@ -168,7 +168,7 @@ fn change_point_prior(before: usize) -> f64 {
 /// Computes the likelihood ratio of a rank order if all runs after the first `before` are
 /// distributed like the largest of `strength` runs. `ranks` contains the runs' numbers, the
 /// smallest figure first.
-fn likelihood_ratio(ranks: &[usize], before: usize, strength: f64) -> f64 {
+fn compute_likelihood_ratio(ranks: &[usize], before: usize, strength: f64) -> f64 {
     let (mut log, mut product, mut sum) = (0.0, 1.0, 0.0);
     for (place, &run) in ranks.iter().enumerate() {
         let weight = if run < before { 1.0 } else { strength };
@@ -197,7 +197,7 @@ fn find_heaviest(weights: &[f64]) -> Option<usize> {
 }
 
 /// Finds the first and the last of the heaviest places that together hold [`WHERE`] of the weight.
-fn heaviest_range(weights: &[f64]) -> Option<[usize; 2]> {
+fn find_heaviest_range(weights: &[f64]) -> Option<[usize; 2]> {
     let total: f64 = weights.iter().sum();
     let mut order: Vec<usize> = (0..weights.len()).collect();
     order.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]));

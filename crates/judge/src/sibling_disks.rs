@@ -53,7 +53,7 @@ pub fn compare_siblings(watched: &[Watched]) -> Vec<Comparison> {
                 .windows
                 .iter()
                 .flatten()
-                .any(|disk| counts_of_way(disk, way).0 > 0);
+                .any(|disk| read_counts(disk, way).0 > 0);
             if names.len() >= 2 && worked {
                 found.push((group, way, rows));
             }
@@ -70,7 +70,7 @@ pub fn compare_siblings(watched: &[Watched]) -> Vec<Comparison> {
 }
 
 /// Returns requests and milliseconds of a disk.
-fn counts_of_way(disk: &DeviceDelta, way: Way) -> (u64, u64) {
+fn read_counts(disk: &DeviceDelta, way: Way) -> (u64, u64) {
     match way {
         Way::Read => (disk.reads, disk.read_ms),
         Way::Write => (disk.writes, disk.write_ms),
@@ -85,7 +85,7 @@ fn collect_windows(group: &Watched, way: Way) -> Vec<DiskWindow> {
     let row = |window: &Vec<DeviceDelta>| {
         let of = |name: &String| {
             let disk = window.iter().find(|disk| disk.name == *name)?;
-            Some(counts_of_way(disk, way)).filter(|(requests, _)| *requests >= LEAST)
+            Some(read_counts(disk, way)).filter(|(requests, _)| *requests >= LEAST)
         };
         let row: DiskWindow = group.siblings.disks.iter().map(of).collect();
         match row.iter().flatten().count() {
@@ -98,7 +98,7 @@ fn collect_windows(group: &Watched, way: Way) -> Vec<DiskWindow> {
 
 /// Computes milliseconds per request. The kernel counts whole milliseconds, so half a millisecond
 /// is added: otherwise a disk of 20 µs would be infinitely faster than one of 60 µs.
-fn latency_per_request((requests, ms): (u64, u64)) -> f64 {
+fn compute_latency((requests, ms): (u64, u64)) -> f64 {
     (ms as f64 + 0.5) / requests.max(1) as f64
 }
 
@@ -108,7 +108,7 @@ fn compare_group(group: &Watched, way: Way, rows: &[DiskWindow], tests: f64) -> 
         .iter()
         .map(|row| {
             row.iter()
-                .map(|one| Some(latency_per_request((*one)?).ln()))
+                .map(|one| Some(compute_latency((*one)?).ln()))
                 .collect()
         })
         .collect();
@@ -116,7 +116,7 @@ fn compare_group(group: &Watched, way: Way, rows: &[DiskWindow], tests: f64) -> 
     let mut chances = Vec::new();
     for at in 0..names.len() {
         let ratio =
-            |row: &Vec<Option<f64>>| Some(row[at]? - compute_median(other_latencies(row, at)));
+            |row: &Vec<Option<f64>>| Some(row[at]? - compute_median(collect_other_latencies(row, at)));
         let points: Vec<(usize, f64)> = logs
             .iter()
             .enumerate()
@@ -130,7 +130,7 @@ fn compare_group(group: &Watched, way: Way, rows: &[DiskWindow], tests: f64) -> 
         let known = points.len() >= NEEDED as usize;
         let bounds = known.then(|| series.mean_interval(MISSED));
         let slowest = logs.iter().filter(|row| {
-            let others = other_latencies(row, at);
+            let others = collect_other_latencies(row, at);
             row[at].is_some_and(|own| others.iter().all(|other| *other < own))
         });
         let slowest = slowest.count();
@@ -142,7 +142,7 @@ fn compare_group(group: &Watched, way: Way, rows: &[DiskWindow], tests: f64) -> 
                     .filter(|row| row[at].is_some())
                     .map(|row| row.iter().flatten().count());
                 let often = match compute_median(ratios.clone()).exp() >= LARGE {
-                    true => often_slowest::chance_of_slowest(
+                    true => often_slowest::compute_chance_of_slowest(
                         &ratios,
                         slowest,
                         fewest.min().unwrap_or(2),
@@ -200,7 +200,7 @@ fn build_finding(disks: &[DiskLatency], chances: &[f64]) -> SlowDisk {
     }
 }
 
-fn other_latencies(row: &[Option<f64>], at: usize) -> Vec<f64> {
+fn collect_other_latencies(row: &[Option<f64>], at: usize) -> Vec<f64> {
     let all = row.iter().enumerate().filter(|(other, _)| *other != at);
     all.filter_map(|(_, time)| *time).collect()
 }

@@ -40,7 +40,7 @@ pub(crate) fn judge_steadiness(rates: &[f64], series: &[&[RatePoint]]) -> Steadi
     let most = window.iter().copied().fold(f64::MIN, f64::max);
     let least = window.iter().copied().fold(f64::MAX, f64::min);
     let range = (most - least) / mean;
-    let slope = (least_squares_slope(window) * (WINDOW - 1) as f64 / mean).abs();
+    let slope = (fit_slope(window) * (WINDOW - 1) as f64 / mean).abs();
     let steady = range <= RANGE && slope <= SLOPE;
     let seen = format!(
         "range {:.0} % of the mean (at most {:.0} %), slope {:.0} % (at most {:.0} %) over the last {WINDOW} rounds",
@@ -58,7 +58,7 @@ pub(crate) fn judge_steadiness(rates: &[f64], series: &[&[RatePoint]]) -> Steadi
 }
 
 /// Computes the slope of the least-squares line through the values at 0, 1, 2, …
-fn least_squares_slope(values: &[f64]) -> f64 {
+fn fit_slope(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let middle = (n - 1.0) / 2.0;
     let mean = values.iter().sum::<f64>() / n;

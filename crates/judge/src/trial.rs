@@ -26,10 +26,10 @@ mod verdict;
 mod verdict_sentence;
 mod work_total;
 
-pub use counted_pairs::{FRUITLESS, reason_to_give_up};
+pub use counted_pairs::{FRUITLESS, find_reason_to_give_up};
 pub use judged_slots::{JudgedSlots, judge_slots_for_display};
-pub use look_schedule::next_look;
-pub use pair_outcomes::{judge_pairs, judged_slots};
+pub use look_schedule::find_next_look;
+pub use pair_outcomes::{judge_pairs, judge_slots};
 pub use trial_rule::{ALPHA, TrialRule};
 pub use verdict::{decide_verdict, judge_trial_pairs};
 

@@ -14,7 +14,7 @@ use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::ladder::{Ladder, Level, Step, Waterfall, Whole};
 use assay_model::result::{CountedDoubt, Estimate, JudgedSample};
-use paired_rounds::{FigureByRound, geometric_mean_ratio, mean_estimate, subtract_rounds};
+use paired_rounds::{FigureByRound, estimate_ratio, estimate_mean, subtract_rounds};
 use std::collections::BTreeMap;
 
 /// Builds one waterfall for each workload, in the order of `workloads`; workloads without any
@@ -126,13 +126,13 @@ impl<'a> RungFigures<'a> {
             .filter_map(|(to, rung)| Some((rung.parent?, to)))
             .filter(|(from, _)| *from < self.ladder.rungs.len())
             .map(|(from, to)| {
-                let added = mean_estimate(&self.added_time(from, to));
+                let added = estimate_mean(&self.added_time(from, to));
                 Step {
                     from,
                     to,
                     told: added.is_some_and(differs_from_zero),
                     added,
-                    ratio: geometric_mean_ratio(&self.latency[from], &self.latency[to]),
+                    ratio: estimate_ratio(&self.latency[from], &self.latency[to]),
                     share: None,
                 }
             })
@@ -166,10 +166,10 @@ impl<'a> RungFigures<'a> {
                 self.added_time(step.from, step.to)
             }),
             steps: on_path,
-            added: mean_estimate(&whole),
-            ratio: geometric_mean_ratio(&self.latency[low], &self.latency[high]),
-            closing: own.and_then(|_| mean_estimate(&subtract_rounds(&sum, &whole))),
-            sum: mean_estimate(&sum),
+            added: estimate_mean(&whole),
+            ratio: estimate_ratio(&self.latency[low], &self.latency[high]),
+            closing: own.and_then(|_| estimate_mean(&subtract_rounds(&sum, &whole))),
+            sum: estimate_mean(&sum),
             separate: own.is_some(),
         })
     }
@@ -195,7 +195,7 @@ impl<'a> RungFigures<'a> {
 
 /// Estimates a level: a latency or a rate, whose interval is cut off at zero.
 fn estimate_level(rounds: &FigureByRound) -> Option<Estimate> {
-    let mut estimate = mean_estimate(rounds)?;
+    let mut estimate = estimate_mean(rounds)?;
     if let Some(interval) = &mut estimate.interval {
         interval.low = interval.low.max(0.0);
     }

@@ -1,7 +1,7 @@
 //! Text tables for a terminal, each column as wide as its widest cell. Markdown tables are in
 //! [`crate::markdown`].
 
-use crate::text::{display_width, pad_left, pad_right};
+use crate::text::{measure_width, pad_left, pad_right};
 
 /// Space between two columns.
 const GAP: &str = "  ";
@@ -26,7 +26,7 @@ impl TableColumns {
         for row in rows {
             for (at, cell) in row.into_iter().take(sides.len()).enumerate() {
                 widths.resize(widths.len().max(at + 1), 0);
-                widths[at] = widths[at].max(display_width(cell.as_ref()));
+                widths[at] = widths[at].max(measure_width(cell.as_ref()));
             }
         }
         Self { widths, sides }

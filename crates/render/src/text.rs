@@ -37,7 +37,7 @@ pub fn escape_lines(text: &str) -> String {
 
 /// Measures how many columns a text takes on a terminal.
 #[must_use]
-pub fn display_width(text: &str) -> usize {
+pub fn measure_width(text: &str) -> usize {
     text.width()
 }
 
@@ -46,7 +46,7 @@ pub fn display_width(text: &str) -> usize {
 pub fn pad_left(text: &str, columns: usize) -> String {
     format!(
         "{}{text}",
-        " ".repeat(columns.saturating_sub(display_width(text)))
+        " ".repeat(columns.saturating_sub(measure_width(text)))
     )
 }
 
@@ -55,7 +55,7 @@ pub fn pad_left(text: &str, columns: usize) -> String {
 pub fn pad_right(text: &str, columns: usize) -> String {
     format!(
         "{text}{}",
-        " ".repeat(columns.saturating_sub(display_width(text)))
+        " ".repeat(columns.saturating_sub(measure_width(text)))
     )
 }
 
@@ -120,7 +120,7 @@ fn break_lines(text: &str, columns: usize, within_words: bool) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in &words {
-        if !line.is_empty() && display_width(&line) + 1 + display_width(word) > columns {
+        if !line.is_empty() && measure_width(&line) + 1 + measure_width(word) > columns {
             lines.push(std::mem::take(&mut line));
         }
         if !line.is_empty() {
@@ -129,7 +129,7 @@ fn break_lines(text: &str, columns: usize, within_words: bool) -> Vec<String> {
         for c in word.chars() {
             if within_words
                 && !line.is_empty()
-                && display_width(&line) + c.width().unwrap_or(0) > columns
+                && measure_width(&line) + c.width().unwrap_or(0) > columns
             {
                 lines.push(std::mem::take(&mut line));
             }
@@ -183,7 +183,7 @@ mod tests {
             let lines = wrap_lines(&text, columns);
             prop_assert!(!lines.is_empty());
             for line in &lines {
-                prop_assert!(display_width(line) <= columns, "{line:?}");
+                prop_assert!(measure_width(line) <= columns, "{line:?}");
             }
             let letters = |text: &str| text.replace(' ', "");
             prop_assert_eq!(letters(&lines.concat()), letters(&text));

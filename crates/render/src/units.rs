@@ -63,7 +63,7 @@ pub fn quantity_heading(quantity: Quantity) -> &'static str {
 /// Formats half of the interval's width relative to the value: `±3.1 %`. Empty without an interval.
 #[must_use]
 pub fn format_plus_minus(estimate: &Estimate) -> String {
-    match relative_half_width(estimate) {
+    match compute_relative_half_width(estimate) {
         // Beyond 100 % the interval is clearly asymmetric, and an exact number would mislead.
         Some(share) if share > 1.0 => ">±100 %".to_owned(),
         Some(share) => format!("±{} %", format_percent(share * 100.0)),
@@ -73,7 +73,7 @@ pub fn format_plus_minus(estimate: &Estimate) -> String {
 
 /// Computes half of the interval's width ÷ value; none without an interval or a positive value.
 #[must_use]
-pub fn relative_half_width(estimate: &Estimate) -> Option<f64> {
+pub fn compute_relative_half_width(estimate: &Estimate) -> Option<f64> {
     let interval = estimate.interval?;
     let share = (interval.high - interval.low) / 2.0 / estimate.value;
     (share.is_finite() && share >= 0.0).then_some(share)

@@ -32,7 +32,7 @@ fn heat_map() {
     };
     insta::assert_snapshot!(lines(&heat_map::draw_heat_map(
         &map,
-        &heat_map::shared_color_scale([100.0, 1000.0].into_iter())
+        &heat_map::build_color_scale([100.0, 1000.0].into_iter())
     )));
 }
 
@@ -71,9 +71,9 @@ fn percentile_curves() {
         .collect();
     let curves = vec![percentile_curves::LatencyCurve {
         label: "qd 1".to_owned(),
-        points: percentile_curves::curve_points(&histogram, 40),
+        points: percentile_curves::compute_curve(&histogram, 40),
     }];
-    let scale = percentile_curves::shared_latency_scale(curves.iter(), false);
+    let scale = percentile_curves::build_latency_scale(curves.iter(), false);
     let panel = percentile_curves::CurvePanel {
         id: "c".to_owned(),
         title: "latency".to_owned(),

@@ -3,7 +3,7 @@
 
 use assay_model::{Bytes, Fact, FactKind, FactValue, Facts};
 use assay_render::Style;
-use assay_render::text::{display_width, escape_line, pad_right, wrap_lines};
+use assay_render::text::{measure_width, escape_line, pad_right, wrap_lines};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ pub fn format_listing(facts: &Facts, style: Style) -> String {
     for key in facts.map.keys() {
         let (group, name) = split_key(key);
         let room = widest.entry(group).or_default();
-        *room = (*room).max(display_width(&escape_line(name)));
+        *room = (*room).max(measure_width(&escape_line(name)));
     }
     let mut out = String::new();
     let mut before = None;
@@ -85,7 +85,7 @@ fn write_fact(out: &mut String, style: Style, name: &str, column: usize, fact: &
     let source = format!("{}{kind}", escape_line(&fact.place.to_string()));
     let mut lead = format!("  {}", pad_right(name, column.saturating_sub(2)));
     // A long key gets a line of its own.
-    if display_width(&lead) > column || !lead.ends_with("  ") {
+    if measure_width(&lead) > column || !lead.ends_with("  ") {
         let _ = writeln!(out, "{}", lead.trim_end());
         lead = " ".repeat(column);
     }
@@ -102,7 +102,7 @@ fn write_fact(out: &mut String, style: Style, name: &str, column: usize, fact: &
             out.push('\n');
         }
     }
-    if column + display_width(&lines[last]) + 2 + display_width(&source) <= columns {
+    if column + measure_width(&lines[last]) + 2 + measure_width(&source) <= columns {
         let _ = writeln!(out, "  {}", style.paint("2", &source));
     } else {
         out.push('\n');
@@ -116,8 +116,8 @@ fn write_fact(out: &mut String, style: Style, name: &str, column: usize, fact: &
 fn wrap_path(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for part in text.split_inclusive(['/', ' ']) {
-        let line = lines.last().map_or(0, |line| display_width(line));
-        if line > 0 && line + display_width(part.trim_end()) > columns {
+        let line = lines.last().map_or(0, |line| measure_width(line));
+        if line > 0 && line + measure_width(part.trim_end()) > columns {
             lines.push(String::new());
         }
         if let Some(line) = lines.last_mut() {
@@ -215,6 +215,6 @@ mod tests {
 
         1 unknown: they exist, or may, but could not be read
         ");
-        assert!(text.lines().all(|line| display_width(line) <= 80));
+        assert!(text.lines().all(|line| measure_width(line) <= 80));
     }
 }

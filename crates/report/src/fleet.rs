@@ -1,6 +1,6 @@
 //! Many machines: what was found on them, by finding and not by machine; and what changed on each.
 //!
-//! Names of machines and everything that they say come from elsewhere: see [`assay_render::text::clean`].
+//! Names of machines and everything that they say come from elsewhere: see [`assay_render::text::escape_line`].
 
 mod figures;
 mod html;

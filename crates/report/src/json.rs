@@ -119,7 +119,7 @@ pub(crate) fn build_document<'a>(
         samples: all
             .map(|(i, one)| build_sample(one, find_stored_sample(one, i, samples), judged))
             .collect(),
-        doubts: distinct_doubts(judged),
+        doubts: list_distinct_doubts(judged),
     }
 }
 
@@ -198,14 +198,14 @@ fn build_sample<'a>(
         max: figure(Quantity::Max),
         percentiles,
         by_direction,
-        interval: workload_intervals(judged, all),
+        interval: collect_intervals(judged, all),
         doubts: &judged.doubts,
     }
 }
 
 /// Returns the intervals of the sample's workload over rounds, by metric; empty with a single
 /// round.
-fn workload_intervals(judged: &JudgedSample, all: &Judged) -> Map<String, Value> {
+fn collect_intervals(judged: &JudgedSample, all: &Judged) -> Map<String, Value> {
     let result = all
         .results
         .iter()
@@ -218,7 +218,7 @@ fn workload_intervals(judged: &JudgedSample, all: &Judged) -> Map<String, Value>
 }
 
 /// Lists each doubt once, with the evidence of the first sample that carries it.
-fn distinct_doubts(judged: &Judged) -> Vec<&Doubt> {
+fn list_distinct_doubts(judged: &Judged) -> Vec<&Doubt> {
     let mut seen: Vec<&Doubt> = Vec::new();
     for doubt in judged.samples.iter().flat_map(|sample| &sample.doubts) {
         if !seen.iter().any(|known| known.code == doubt.code) {

@@ -89,7 +89,7 @@ pub fn lint_to_json(
     });
     json!(LintDocument {
         schema: SCHEMA_VERSION,
-        overwrites: overwritten_devices(judged, others),
+        overwrites: list_overwritten_devices(judged, others),
         other_tools: measures.collect(),
         doubts: of_jobs.chain(of_others).collect(),
         jobs: jobs.collect(),
@@ -98,7 +98,7 @@ pub fn lint_to_json(
 
 /// Lists the whole devices that the jobs would overwrite.
 #[must_use]
-pub fn overwritten_devices(
+pub fn list_overwritten_devices(
     judged: &[(JobOptions, Vec<Doubt>)],
     others: &[ExplainedCommand],
 ) -> Vec<String> {
@@ -124,7 +124,7 @@ pub fn lint_to_text(
     columns: usize,
 ) -> String {
     let mut out = String::new();
-    let devices = overwritten_devices(judged, others);
+    let devices = list_overwritten_devices(judged, others);
     if !devices.is_empty() {
         let devices: Vec<String> = devices
             .iter()

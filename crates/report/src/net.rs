@@ -211,7 +211,7 @@ pub fn terminal(net: &Net, style: Style) -> String {
     let names = net
         .judged
         .iter()
-        .map(|p| assay_render::text::display_width(&escape_line(&p.person)));
+        .map(|p| assay_render::text::measure_width(&escape_line(&p.person)));
     let indent = names.max().unwrap_or(0).min(24) + 2;
     for (person, roles, missing) in net.people() {
         let label = format!("{}  ", escape_line(&person.person));

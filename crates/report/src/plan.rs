@@ -11,12 +11,12 @@ mod lineage_section;
 mod planner_page;
 
 pub use answer_sections::{
-    cache_sections, capacity_section, distribution_section, durability_section,
+    build_cache_sections, build_capacity_section, build_distribution_section, build_durability_section,
 };
 pub use disk_bars::{draw_bars, format_legend};
-pub use growth_chart::growth_section;
+pub use growth_chart::build_growth_section;
 pub use layout::{describe_growth_step, render_layouts_page};
-pub use lineage_section::lineage_section;
+pub use lineage_section::build_lineage_section;
 pub use planner_page::{
     BarLine, BarPart, PlanSection, format_section, render_page_of_verb, render_planner_page,
 };

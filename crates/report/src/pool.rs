@@ -34,7 +34,7 @@ pub fn format_pooled_results(pooled: &[Pooled], style: Style) -> String {
     for one in pooled {
         out.push_str(&style.bold(&format_title(one)));
         out.push('\n');
-        for line in effect_lines(one) {
+        for line in format_effect_lines(one) {
             style.write_paragraph(&mut out, "", 2, &line);
         }
         out.push('\n');
@@ -52,7 +52,7 @@ fn format_title(one: &Pooled) -> String {
 
 /// Formats the lines of a result: the headline, its basis, and the trials that were never finished.
 #[must_use]
-pub fn effect_lines(one: &Pooled) -> Vec<String> {
+pub fn format_effect_lines(one: &Pooled) -> Vec<String> {
     let mut lines = Vec::new();
     if one.simulated {
         lines.push("SIMULATED: nobody measured this, it shows what a pool looks like.".to_owned());
@@ -134,9 +134,9 @@ fn format_funnel(funnel: &Funnel) -> String {
         format_count(funnel.started, "trial"),
         if funnel.started == 1 { "was" } else { "were" },
         funnel.done,
-        was_or_were(funnel.stopped),
-        was_or_were(funnel.cut_off),
-        was_or_were(funnel.undecided),
+        choose_was_or_were(funnel.stopped),
+        choose_was_or_were(funnel.cut_off),
+        choose_was_or_were(funnel.undecided),
         funnel.better,
         funnel.worse,
         funnel.same,
@@ -149,7 +149,7 @@ fn format_funnel(funnel: &Funnel) -> String {
     )
 }
 
-fn was_or_were(number: usize) -> String {
+fn choose_was_or_were(number: usize) -> String {
     match number {
         1 => "1 was".to_owned(),
         other => format!("{other} were"),

@@ -23,7 +23,7 @@ pub use terminal::render_trial_text;
 pub use trial_lists::{render_campaign, render_trial_list};
 pub use trial_plan::{TrialPreview, render_brief_plan, render_plan};
 pub use trial_tables::format_figure_line;
-pub use trial_text::{change_from_improvement, format_verdict_line, verdict_word};
+pub use trial_text::{convert_improvement, format_verdict_line, verdict_word};
 pub(crate) use trial_text::{format_signed_ratio, format_span};
 
 use assay_model::result::JudgedSample;

@@ -17,7 +17,7 @@ use assay_render::table::TableColumns;
 use assay_render::terminal_style::Style;
 use assay_render::text::escape_line;
 use assay_render::units::{
-    NONE, format_grouped, format_latency, format_plural, relative_half_width,
+    NONE, format_grouped, format_latency, format_plural, compute_relative_half_width,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -149,7 +149,7 @@ fn rate(step: &StepResult) -> String {
 
 /// Formats a figure with the half-width of its interval: `5,000 ±2 %`.
 fn with_half_width(estimate: &Estimate) -> String {
-    match relative_half_width(estimate) {
+    match compute_relative_half_width(estimate) {
         // Two rounds that disagree give an interval of thousands of percent.
         Some(half) if half > 1.0 => format!("{} ±>100 %", significant(estimate.value)),
         Some(half) => format!("{} ±{:.0} %", significant(estimate.value), half * 100.0),

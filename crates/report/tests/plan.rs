@@ -7,8 +7,8 @@ use assay_planner::capacity::{Coverage, Forecast, Trend, bill, default_factors};
 use assay_planner::clones::{Graph, parse_zfs_get, report};
 use assay_planner::durability::Estimate;
 use assay_report::plan::{
-    BarLine, BarPart, PlanSection, cache_sections, capacity_section, durability_section,
-    format_section, growth_section, lineage_section, render_planner_page,
+    BarLine, BarPart, PlanSection, build_cache_sections, build_capacity_section, build_durability_section,
+    format_section, build_growth_section, build_lineage_section, render_planner_page,
 };
 use common::page::{check, texts};
 
@@ -61,7 +61,7 @@ fn nothing_and_nonsense_still_make_a_page() {
 fn a_bill_with_a_hostile_factor() {
     let mut factors = default_factors();
     factors[1].name = "<b onload=x>".into();
-    let section = capacity_section(&bill(1 << 40, &factors).unwrap());
+    let section = build_capacity_section(&bill(1 << 40, &factors).unwrap());
     let page = render_planner_page("bill", &[], &[section]);
     check(&page);
     assert!(page.contains("&lt;b onload=x&gt;") && page.contains("21.4 TB"));
@@ -76,7 +76,7 @@ fn loss_from_certain_to_impossible() {
             loss: 0.0,
             interval: (0.0, 0.79),
         };
-        let section = durability_section(value, value, 3, Some(&seen));
+        let section = build_durability_section(value, value, 3, Some(&seen));
         let page = render_planner_page("d", &[], std::slice::from_ref(&section));
         check(&page);
         assert!(!page.contains("NaN") && section.ticks.len() <= 9);
@@ -87,7 +87,7 @@ fn loss_from_certain_to_impossible() {
 #[test]
 fn caches_show_only_what_is_known() {
     let question = CacheQuestion::default();
-    assert!(cache_sections(&question, &CacheAnswer::default()).is_empty());
+    assert!(build_cache_sections(&question, &CacheAnswer::default()).is_empty());
     let answer = CacheAnswer {
         l2_header_bytes: Some(u64::MAX),
         working_set_in_arc: Some(f64::NAN),
@@ -96,7 +96,7 @@ fn caches_show_only_what_is_known() {
     check(&render_planner_page(
         "c",
         &[],
-        &cache_sections(&question, &answer),
+        &build_cache_sections(&question, &answer),
     ));
 }
 
@@ -129,7 +129,7 @@ fn growing_shrinking_and_absurd_lines() {
             0 => vec![forecast(0.8, Some(86_400_000)), forecast(0.9, None)],
             _ => Vec::new(),
         };
-        let section = growth_section(&trend, Some(2 << 40), &dates, |t| format!("<{t}>"));
+        let section = build_growth_section(&trend, Some(2 << 40), &dates, |t| format!("<{t}>"));
         let page = render_planner_page("g", &[], &[section]);
         check(&page);
         assert!(!page.contains("NaN") && !page.contains("inf"), "{per_day}");
@@ -156,11 +156,11 @@ fn hostile_names_and_many_nodes() {
     }
     let graph = Graph::new(parse_zfs_get("x", &text).unwrap()).unwrap();
     let found = report(&graph, None).unwrap();
-    let section = lineage_section(&graph, &found, None, 12);
+    let section = build_lineage_section(&graph, &found, None, 12);
     assert_eq!(section.rows.len(), 12);
     assert_eq!(section.rows[2].cells[2..], ["96 B", "4 B"]);
     assert!(section.notes[1].starts_with("40 more") && section.notes[1].contains("400 B"));
     check(&render_planner_page("c", &[], &[section]));
-    let one = lineage_section(&graph, &found, Some("p/c1"), 12);
+    let one = build_lineage_section(&graph, &found, Some("p/c1"), 12);
     assert_eq!(one.rows.len(), 1);
 }

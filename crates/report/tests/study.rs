@@ -5,7 +5,7 @@ mod common;
 use assay_model::Nanos;
 use assay_model::study::{StudyResult, StudyRun};
 use assay_render::Style;
-use assay_render::text::display_width;
+use assay_render::text::measure_width;
 use assay_report::study::{self, StudyPreview, StudyView};
 use common::page::{check, texts};
 use serde_json::{Value, json};
@@ -123,9 +123,9 @@ fn result() -> StudyResult {
 fn fits(text: &str) {
     for line in text.lines() {
         assert!(
-            display_width(line) <= 80,
+            measure_width(line) <= 80,
             "{} columns: {line}",
-            display_width(line)
+            measure_width(line)
         );
         assert_eq!(line.trim_end(), line, "trailing blanks");
     }

@@ -5,7 +5,7 @@ mod common;
 use assay_model::doubt::{Severity, Validity};
 use assay_model::run::RunState;
 use assay_render::Style;
-use assay_render::text::display_width;
+use assay_render::text::measure_width;
 use assay_report::{markdown, terminal};
 use common::{Case, case, plan, plan_toml};
 
@@ -22,9 +22,9 @@ fn show(case: &Case, style: Style) -> String {
     let text = terminal::render_run(&case.run, &case.judged, style);
     for line in text.lines() {
         assert!(
-            display_width(line) <= style.width,
+            measure_width(line) <= style.width,
             "{} columns: {line}",
-            display_width(line)
+            measure_width(line)
         );
         assert_eq!(line.trim_end(), line, "trailing blanks");
     }
@@ -84,14 +84,14 @@ fn empty_run() {
 fn comparison() {
     let case = common::quick();
     let text = terminal::render_comparison(&common::compared(&case, 1.03), NARROW);
-    assert!(text.lines().all(|line| display_width(line) <= 80), "{text}");
+    assert!(text.lines().all(|line| measure_width(line) <= 80), "{text}");
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn every_sample() {
     let text = terminal::render_run_verbose(&common::quick().run, &common::quick().judged, NARROW);
-    assert!(text.lines().all(|line| display_width(line) <= 80), "{text}");
+    assert!(text.lines().all(|line| measure_width(line) <= 80), "{text}");
     assert!(text.matches("randread-4k-qd1 ").count() >= 5, "{text}");
 }
 

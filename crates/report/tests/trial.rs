@@ -3,7 +3,7 @@
 mod common;
 
 use assay_render::Style;
-use assay_render::text::display_width;
+use assay_render::text::measure_width;
 use assay_report::trial::{self, LivePair, TrialPreview};
 use common::trials::{self, TrialCase};
 
@@ -15,9 +15,9 @@ const PLAIN: Style = Style {
 fn fits(text: &str) {
     for line in text.lines() {
         assert!(
-            display_width(line) <= 80,
+            measure_width(line) <= 80,
             "{} columns: {line}",
-            display_width(line)
+            measure_width(line)
         );
         assert_eq!(line.trim_end(), line, "trailing blanks");
     }

@@ -6,7 +6,7 @@ use assay_model::ladder::{Ladder, Level, Rung, RungPlace, Step, Waterfall, Whole
 use assay_model::result::{Estimate, Interval};
 use assay_model::{LayerKind, Run};
 use assay_render::Style;
-use assay_render::text::display_width;
+use assay_render::text::measure_width;
 use assay_report::waterfall::{
     WaterfallView, render_waterfall_markdown, render_waterfall_page, render_waterfall_text,
     waterfall_to_json,
@@ -143,9 +143,9 @@ fn text(columns: usize, change: impl Fn(&mut Run, &mut Vec<Waterfall>)) -> Strin
     let text = with(change, |view| render_waterfall_text(view, style));
     for line in text.lines() {
         assert!(
-            display_width(line) <= columns,
+            measure_width(line) <= columns,
             "{} columns: {line}",
-            display_width(line)
+            measure_width(line)
         );
         assert_eq!(line.trim_end(), line, "trailing blanks");
     }

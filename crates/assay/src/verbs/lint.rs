@@ -8,7 +8,7 @@ use assay_fio::options::{self, Commands, Invocation, JobOptions, Surroundings, T
 use assay_judge::doubts::other_tools::ExplainedCommand;
 use assay_judge::doubts::{self, other_tools};
 use assay_model::Doubt;
-use assay_report::lint::{lint_to_json, lint_to_text, overwritten_devices};
+use assay_report::lint::{lint_to_json, lint_to_text, list_overwritten_devices};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -98,7 +98,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let others = &read.others;
     let found = judged.iter().any(|(_, doubts)| !doubts.is_empty())
         || others.iter().any(|other| !other.doubts.is_empty())
-        || !overwritten_devices(&judged, others).is_empty();
+        || !list_overwritten_devices(&judged, others).is_empty();
     if json {
         print(&format!("{:#}\n", lint_to_json(&judged, others)))?;
     } else {

@@ -49,7 +49,7 @@ pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let by_runtime = evidence
         .results
         .iter()
-        .any(|job| runtimes_in_sum(job) > SUMMED);
+        .any(|job| count_summed_runtimes(job) > SUMMED);
     (by_flag || by_runtime).then(|| {
         suspect_doubt(
             CODE,
@@ -63,7 +63,7 @@ pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
 }
 
 /// Returns, for each job of a command, the other sections that are reported together with it.
-pub(super) fn sections_reported_together<'a>(
+pub(super) fn find_sections_reported_together<'a>(
     jobs: &'a [JobOptions],
     stages: &[usize],
 ) -> Vec<Vec<&'a str>> {
@@ -101,7 +101,7 @@ fn ask_for_different_loads(a: &JobOptions, b: &JobOptions) -> bool {
 }
 
 /// Computes how many times the longest direction of an entry fits into its `job_runtime`.
-fn runtimes_in_sum(job: &Worker) -> f64 {
+fn count_summed_runtimes(job: &Worker) -> f64 {
     let directions = [job.read(), job.write(), job.trim()];
     let longest = directions
         .into_iter()
@@ -117,7 +117,7 @@ fn runtimes_in_sum(job: &Worker) -> f64 {
 /// Counts the jobs that an entry sums: from their times, else from more I/Os in flight than one job
 /// may have.
 fn count_jobs(job: &Worker, depth: u64) -> u64 {
-    let by_time = runtimes_in_sum(job);
+    let by_time = count_summed_runtimes(job);
     if job.runtime.0 > 0 {
         return by_time.round() as u64;
     }

@@ -86,7 +86,7 @@ pub(super) fn find_result_stages(
 
 /// Returns, for each job, the names of the jobs that run at the same time on one of its files.
 #[must_use]
-pub(super) fn jobs_on_same_files<'a>(
+pub(super) fn find_jobs_on_same_files<'a>(
     jobs: &'a [JobOptions],
     stages: &[usize],
 ) -> Vec<Vec<&'a str>> {

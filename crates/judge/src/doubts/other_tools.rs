@@ -78,7 +78,7 @@ pub fn explain_crystal_disk_mark(text: &str) -> Option<ExplainedCommand> {
     })
 }
 
-fn device_path(path: Option<&str>) -> Option<String> {
+fn find_device(path: Option<&str>) -> Option<String> {
     let path = path?;
     let harmless = ["/dev/null", "/dev/zero", "/dev/full", "/dev/stdout"].contains(&path);
     (path.starts_with("/dev/") && !harmless && !path.starts_with("/dev/shm/"))
@@ -157,7 +157,7 @@ fn explain_dd(words: &[String]) -> Option<ExplainedCommand> {
             to.as_deref().unwrap_or("standard output")
         ),
         doubts,
-        overwrites: device_path(to.as_deref()),
+        overwrites: find_device(to.as_deref()),
     })
 }
 
@@ -344,7 +344,7 @@ fn explain_iozone(words: &[String]) -> Option<ExplainedCommand> {
             "one stream for each file size and record size, one request at a time; {sizes}"
         ),
         doubts,
-        overwrites: device_path(value("-f")),
+        overwrites: find_device(value("-f")),
     })
 }
 

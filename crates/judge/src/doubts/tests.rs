@@ -171,7 +171,7 @@ fn sections_that_run_at_once_on_one_file_are_found() {
 fn codes_are_unique_and_have_a_page() {
     let page = include_str!("../../../../docs/src/doubts.md");
     let mut seen = BTreeSet::new();
-    for code in rule_codes() {
+    for code in list_rule_codes() {
         assert!(seen.insert(code), "{code} twice");
         assert!(
             page.contains(&format!("\n### `{code}`\n")),

@@ -94,7 +94,7 @@ impl<'a> LimitEvidence<'a> {
                 .iter()
                 .filter_map(|(s, sides)| value(s, sides))
                 .collect();
-            mean_of(&values)
+            compute_mean(&values)
         };
         let rate = |direction, bytes: bool| {
             let value = over(&|_, sides| {
@@ -132,18 +132,18 @@ impl<'a> LimitEvidence<'a> {
             write_per_s: rate(Direction::Write, true),
             read_iops: rate(Direction::Read, false),
             write_iops: rate(Direction::Write, false),
-            latency: over(&|s, _| service_time(&s.workers)),
-            flush: over(&|_, sides| flush_time_per_write(sides)).zip(over(&|_, sides| {
+            latency: over(&|s, _| compute_service_time(&s.workers)),
+            flush: over(&|_, sides| compute_flush_time(sides)).zip(over(&|_, sides| {
                 sides.get(&Direction::Write)?.latency.mean()
             })),
-            job_cpu: over(&|s, _| Some(cpu_of_busiest_job(&s.workers)?.0))
-                .zip(over(&|s, _| Some(cpu_of_busiest_job(&s.workers)?.1))),
+            job_cpu: over(&|s, _| Some(find_busiest_cpu_use(&s.workers)?.0))
+                .zip(over(&|s, _| Some(find_busiest_cpu_use(&s.workers)?.1))),
             machine_busy: cpu(&|cpu| (1.0 - cpu.idle - cpu.iowait - cpu.steal).max(0.0)),
             busiest_cpu: cpu(&|cpu| cpu.busiest),
             steal: cpu(&|cpu| cpu.steal),
-            device_busy: over(&|s, _| busiest_device(s, ramp, |busy, _| busy)),
-            device_queue: over(&|s, _| busiest_device(s, ramp, |_, queue| queue)),
-            device_share: over(&|s, _| device_bytes_share(s)),
+            device_busy: over(&|s, _| find_busiest_device(s, ramp, |busy, _| busy)),
+            device_queue: over(&|s, _| find_busiest_device(s, ramp, |_, queue| queue)),
+            device_share: over(&|s, _| compute_device_share(s)),
             memory_file_system: matches!(fs, Some("tmpfs" | "ramfs")),
             throttle_events: (!events.is_empty()).then(|| events.iter().sum()),
             celsius: throttles()
@@ -167,12 +167,12 @@ impl<'a> LimitEvidence<'a> {
     }
 }
 
-pub(crate) fn mean_of(values: &[f64]) -> Option<f64> {
+pub(crate) fn compute_mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// Computes the time of all flushes ÷ number of writes, in nanoseconds.
-fn flush_time_per_write(sides: &FiguresByDirection) -> Option<f64> {
+fn compute_flush_time(sides: &FiguresByDirection) -> Option<f64> {
     let flush = &sides.get(&Direction::Flush)?.latency;
     let writes = sides.get(&Direction::Write)?.latency.n;
     let share = (flush.n as f64 / writes.max(1) as f64).min(1.0);
@@ -182,7 +182,7 @@ fn flush_time_per_write(sides: &FiguresByDirection) -> Option<f64> {
 /// Computes the time of all operations and flushes ÷ number of operations, in nanoseconds. It
 /// includes the submission, which the completion latency leaves out and which is significant on a
 /// fast drive.
-fn service_time(jobs: &[Worker]) -> Option<f64> {
+fn compute_service_time(jobs: &[Worker]) -> Option<f64> {
     let (mut time, mut ios) = (0.0, 0.0);
     for job in jobs {
         for (_, io) in job.asked() {
@@ -200,7 +200,7 @@ fn service_time(jobs: &[Worker]) -> Option<f64> {
 }
 
 /// Returns user and kernel time of the job with the highest sum of both.
-fn cpu_of_busiest_job(jobs: &[Worker]) -> Option<(f64, f64)> {
+fn find_busiest_cpu_use(jobs: &[Worker]) -> Option<(f64, f64)> {
     let cpu = |job: &Worker| (job.usr_cpu / 100.0, job.sys_cpu / 100.0);
     let most = jobs
         .iter()
@@ -213,7 +213,7 @@ fn cpu_of_busiest_job(jobs: &[Worker]) -> Option<(f64, f64)> {
 /// Computes the busy fraction of the busiest device and the number of requests in all devices,
 /// while the load ran. The counters also span the load generator's start and end, which would make
 /// a busy device look idle in a short sample.
-fn busiest_device(sample: &Sample, ramp: Nanos, pick: fn(f64, f64) -> f64) -> Option<f64> {
+fn find_busiest_device(sample: &Sample, ramp: Nanos, pick: fn(f64, f64) -> f64) -> Option<f64> {
     let counters = &sample.counters;
     let measured = sample.workers.iter().map(|job| job.runtime.0).max();
     let load = measured.unwrap_or(0).saturating_add(ramp.0);
@@ -239,7 +239,7 @@ fn busiest_device(sample: &Sample, ramp: Nanos, pick: fn(f64, f64) -> f64) -> Op
 
 /// Computes bytes at the devices ÷ bytes of fio. The devices also counted the ramp, so the result
 /// errs upwards.
-fn device_bytes_share(sample: &Sample) -> Option<f64> {
+fn compute_device_share(sample: &Sample) -> Option<f64> {
     let devices = &sample.counters.devices;
     let moved = |bytes: u64| bytes as f64;
     let device: f64 = devices

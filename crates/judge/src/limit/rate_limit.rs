@@ -1,7 +1,7 @@
 //! Checks for a rate limit: of a control group, a hypervisor or a cloud volume. Limits of hardware
 //! links are in `link_bandwidth`.
 
-use super::{FULL, LimitEvidence, limit_evidence::mean_of};
+use super::{FULL, LimitEvidence, limit_evidence::compute_mean};
 use assay_model::result::{Limit, LimitKind};
 use assay_model::sample::RatePoint;
 use assay_model::units::significant;
@@ -63,7 +63,7 @@ fn find_cgroup_limit(e: &LimitEvidence) -> Option<String> {
 
 /// Finds the same IOPS at several block sizes: no device behaves like that at depth.
 fn find_same_rate_at_other_sizes(e: &LimitEvidence) -> Option<String> {
-    if e.in_flight < DEPTH || largest_variation(&e.series)? > FLAT {
+    if e.in_flight < DEPTH || find_largest_variation(&e.series)? > FLAT {
         return None;
     }
     let other = e.sizes.iter().find(|other| {
@@ -103,15 +103,15 @@ fn find_rate_drop(points: &[RatePoint]) -> Option<(f64, f64)> {
         // The point of the fall belongs to neither part.
         let (first, second) = (&rates[..at], rates.get(at + 1..)?);
         let flat = |part: &[f64]| {
-            part.len() >= POINTS && relative_deviation(part).is_some_and(|v| v <= FLAT)
+            part.len() >= POINTS && compute_relative_deviation(part).is_some_and(|v| v <= FLAT)
         };
-        let (before, after) = (mean_of(first)?, mean_of(second)?);
+        let (before, after) = (compute_mean(first)?, compute_mean(second)?);
         (flat(first) && flat(second) && after <= before * DROP).then_some((before, after))
     })
 }
 
 fn find_round_flat_rate(e: &LimitEvidence) -> Option<String> {
-    let variation = largest_variation(&e.series)?;
+    let variation = find_largest_variation(&e.series)?;
     if e.in_flight < DEPTH || variation > FLAT {
         return None;
     }
@@ -128,11 +128,11 @@ fn find_round_flat_rate(e: &LimitEvidence) -> Option<String> {
 
 /// Returns the largest coefficient of variation over the points of any sample; none if a sample has
 /// too few points.
-pub(crate) fn largest_variation(series: &[&[RatePoint]]) -> Option<f64> {
+pub(crate) fn find_largest_variation(series: &[&[RatePoint]]) -> Option<f64> {
     let each = series.iter().map(|points| {
         let rates: Vec<f64> = points.iter().map(RatePoint::per_s).collect();
         (rates.len() >= POINTS)
-            .then(|| relative_deviation(&rates))
+            .then(|| compute_relative_deviation(&rates))
             .flatten()
     });
     let all: Vec<f64> = each.collect::<Option<_>>()?;
@@ -140,8 +140,8 @@ pub(crate) fn largest_variation(series: &[&[RatePoint]]) -> Option<f64> {
 }
 
 /// Computes standard deviation ÷ mean.
-fn relative_deviation(rates: &[f64]) -> Option<f64> {
-    let mean = mean_of(rates).filter(|mean| *mean > 0.0)?;
+fn compute_relative_deviation(rates: &[f64]) -> Option<f64> {
+    let mean = compute_mean(rates).filter(|mean| *mean > 0.0)?;
     let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
     Some((squares / (rates.len() as f64 - 1.0).max(1.0)).sqrt() / mean)
 }

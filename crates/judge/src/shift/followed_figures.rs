@@ -24,7 +24,7 @@ pub struct FollowedFigure {
 /// Returns the followed figures of a run: operations per second and the 99th percentile. Other
 /// figures move with these two, and each additional figure would make every shift harder to detect.
 #[must_use]
-pub fn followed_figures(run: &Run, samples: &[Sample]) -> Vec<FollowedFigure> {
+pub fn collect_followed_figures(run: &Run, samples: &[Sample]) -> Vec<FollowedFigure> {
     let mut all = Vec::new();
     for group in group_samples(run, samples) {
         let load = group

@@ -21,7 +21,7 @@ pub(super) fn estimate_ratio(before: &[f64], after: &[f64]) -> (f64, Option<Inte
         return (1.0, None);
     }
     let middle = f64::midpoint(differences[(count - 1) / 2], differences[count / 2]);
-    let interval = differences_to_drop(before.len(), after.len()).map(|out| Interval {
+    let interval = count_differences_to_drop(before.len(), after.len()).map(|out| Interval {
         low: differences[out].exp(),
         high: differences[count - 1 - out].exp(),
         confidence: CONFIDENCE,
@@ -31,14 +31,14 @@ pub(super) fn estimate_ratio(before: &[f64], after: &[f64]) -> (f64, Option<Inte
 
 /// Computes how many differences to drop at each end; none if even the full range does not reach
 /// the confidence level.
-fn differences_to_drop(m: usize, n: usize) -> Option<usize> {
+fn count_differences_to_drop(m: usize, n: usize) -> Option<usize> {
     let allowed = (1.0 - CONFIDENCE) / 2.0;
     if m + n > COUNTED {
         let (m, n) = (m as f64, n as f64);
         let normal = Normal::new(m * n / 2.0, (m * n * (m + n + 1.0) / 12.0).sqrt()).ok()?;
         return Some((normal.inverse_cdf(allowed) - 0.5).floor().max(0.0) as usize);
     }
-    let counts = mann_whitney_counts(m, n);
+    let counts = count_mann_whitney(m, n);
     let all: f64 = counts.iter().sum();
     let mut below = 0.0;
     // Finds the largest number whose cumulative probability stays within the allowed error.
@@ -55,7 +55,7 @@ fn differences_to_drop(m: usize, n: usize) -> Option<usize> {
 
 /// Counts, for each value of Mann and Whitney's U, the orders of m and n runs: the coefficients of
 /// the Gaussian binomial.
-fn mann_whitney_counts(m: usize, n: usize) -> Vec<f64> {
+fn count_mann_whitney(m: usize, n: usize) -> Vec<f64> {
     let size = m * n + 1;
     let mut counts = vec![0.0; size];
     counts[0] = 1.0;
@@ -77,15 +77,15 @@ mod tests {
 
     #[test]
     fn the_table_of_mann_and_whitney() {
-        assert_eq!(mann_whitney_counts(2, 2), [1.0, 1.0, 2.0, 1.0, 1.0]);
-        let all: f64 = mann_whitney_counts(12, 9).iter().sum();
+        assert_eq!(count_mann_whitney(2, 2), [1.0, 1.0, 2.0, 1.0, 1.0]);
+        let all: f64 = count_mann_whitney(12, 9).iter().sum();
         assert!((all - 293_930.0).abs() < 1e-6, "21 over 9");
         // Tabulated critical values of U, two-sided 5 %.
         for (m, n, critical) in [(4, 4, 0), (5, 5, 2), (5, 8, 6), (10, 10, 23), (20, 20, 127)] {
-            assert_eq!(differences_to_drop(m, n), Some(critical), "{m} {n}");
+            assert_eq!(count_differences_to_drop(m, n), Some(critical), "{m} {n}");
         }
-        assert_eq!(differences_to_drop(3, 3), None);
-        assert_eq!(differences_to_drop(20, 21).unwrap() / 10, 13);
+        assert_eq!(count_differences_to_drop(3, 3), None);
+        assert_eq!(count_differences_to_drop(20, 21).unwrap() / 10, 13);
     }
 
     #[test]

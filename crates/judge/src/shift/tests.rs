@@ -38,7 +38,7 @@ fn the_evidence_is_worth_one_on_average() {
 
 #[test]
 fn a_stake_is_spread_and_not_made_larger() {
-    let total: f64 = (BEFORE..100_000).map(change_point_prior).sum();
+    let total: f64 = (BEFORE..100_000).map(compute_prior).sum();
     assert!(total < 1.0 && total > 0.99, "{total}");
 }
 

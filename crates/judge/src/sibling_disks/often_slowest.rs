@@ -13,8 +13,8 @@ const DOUBT: f64 = 1.5;
 
 /// Computes the probability that one of `siblings` equal disks is the slowest in so many windows;
 /// `ratios` are logarithms.
-pub fn chance_of_slowest(ratios: &[f64], slowest: usize, siblings: usize) -> f64 {
-    let all = count_independent_windows(lag_one_correlation(ratios), ratios.len());
+pub fn compute_chance_of_slowest(ratios: &[f64], slowest: usize, siblings: usize) -> f64 {
+    let all = count_independent_windows(compute_correlation(ratios), ratios.len());
     let slowest = slowest.saturating_mul(all) / ratios.len().max(1);
     match (
         Binomial::new(1.0 / siblings.max(2) as f64, all as u64),
@@ -27,7 +27,7 @@ pub fn chance_of_slowest(ratios: &[f64], slowest: usize, siblings: usize) -> f64
 }
 
 /// Computes the correlation of each value with the next.
-fn lag_one_correlation(logs: &[f64]) -> f64 {
+fn compute_correlation(logs: &[f64]) -> f64 {
     let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
     let off: Vec<f64> = logs.iter().map(|log| log - mean).collect();
     let square: f64 = off.iter().map(|off| off * off).sum();

@@ -79,7 +79,7 @@ impl CorrelatedSeries {
     pub fn chance_above(&self, mean: f64) -> f64 {
         let free = self.fit_model(None);
         match free.mean > mean {
-            true => tail_chance(self.likelihood_root(&free, mean)),
+            true => compute_tail_chance(self.likelihood_root(&free, mean)),
             false => 1.0,
         }
     }
@@ -90,7 +90,7 @@ impl CorrelatedSeries {
         let end = |sign: f64| {
             // Moves away from the mean in powers of two until the mean is rejected, then bisects.
             let rejected = |off: f64| {
-                tail_chance(self.likelihood_root(&free, free.mean + sign * off)) <= share
+                compute_tail_chance(self.likelihood_root(&free, free.mean + sign * off)) <= share
             };
             let Some(mut out) = (0..24)
                 .map(|n| 0.01 * 2f64.powi(n))
@@ -164,7 +164,7 @@ fn compute_parabola(points: &[(usize, f64)], correlation: f64, noise: f64) -> Pa
 }
 
 /// Bounds the probability of a root this large.
-fn tail_chance(root: f64) -> f64 {
+fn compute_tail_chance(root: f64) -> f64 {
     let normal = Normal::standard();
     normal.sf(root - EXCESS)
 }

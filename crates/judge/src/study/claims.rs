@@ -32,12 +32,12 @@ fn test_interval(interval: (f64, f64), bounds: ClaimBounds) -> Support {
     }
 }
 
-fn interval_ends(interval: Interval) -> (f64, f64) {
+fn read_interval_ends(interval: Interval) -> (f64, f64) {
     (interval.low, interval.high)
 }
 
 /// Returns the range of a published figure: its value, or everything on one side of a bound.
-fn published_span(one: &Published) -> (f64, f64) {
+fn find_published_span(one: &Published) -> (f64, f64) {
     match one.is {
         Bound::Exactly | Bound::About => (one.value, one.value),
         // No unit of a study has negative figures.
@@ -103,8 +103,8 @@ impl ClaimEvidence<'_> {
                 let bounds = (*at_least, *at_most);
                 let estimate = round_estimates::estimate_ratio(&pairs, exact);
                 let published = (|| {
-                    let of = published_span(self.find_published(of, figure)?);
-                    divide_spans(of, published_span(self.find_published(to, figure)?))
+                    let of = find_published_span(self.find_published(of, figure)?);
+                    divide_spans(of, find_published_span(self.find_published(to, figure)?))
                 })();
                 let (finding, why) = match (&estimate, pairs.is_empty()) {
                     (None, true) => self.describe_nothing_valid(&[of, to], figure),
@@ -130,7 +130,7 @@ impl ClaimEvidence<'_> {
                     .collect();
                 let bounds = (*at_least, *at_most);
                 let estimate = round_estimates::estimate_mean(&values, exact);
-                let published = self.find_published(of, figure).map(published_span);
+                let published = self.find_published(of, figure).map(find_published_span);
                 let (finding, why) = match &estimate {
                     None => self.describe_nothing_valid(&[of], figure),
                     Some(estimate) => test_estimate(estimate, bounds),
@@ -212,7 +212,7 @@ impl ClaimEvidence<'_> {
                     Some(Estimate {
                         interval: Some(interval),
                         ..
-                    }) => match test_interval(interval_ends(interval), (Some(1.0), None)) {
+                    }) => match test_interval(read_interval_ends(interval), (Some(1.0), None)) {
                         Support::Contradicted => {
                             worse(
                                 Support::Contradicted,
@@ -232,7 +232,7 @@ impl ClaimEvidence<'_> {
         let published: Option<Vec<f64>> = best_first
             .iter()
             .map(|name| {
-                let (low, high) = published_span(self.find_published(name, figure)?);
+                let (low, high) = find_published_span(self.find_published(name, figure)?);
                 (low == high).then_some(if lower { -low } else { low })
             })
             .collect();
@@ -256,7 +256,7 @@ fn test_estimate(estimate: &Estimate, bounds: ClaimBounds) -> (Support, String) 
     let Some(interval) = estimate.interval else {
         return (Support::Unresolved, ONE_ROUND.to_owned());
     };
-    let finding = test_interval(interval_ends(interval), bounds);
+    let finding = test_interval(read_interval_ends(interval), bounds);
     let why = match finding {
         Support::Supported => "the whole interval lies within what is claimed",
         Support::Contradicted => "the whole interval lies outside what is claimed",

@@ -48,7 +48,7 @@ fn list_inputs<'a>(derived: &'a Derived, configuration: &'a str) -> Vec<(&'a str
     all
 }
 
-fn derived_figures(study: &Study) -> impl Iterator<Item = (&Figure, &Derived, &str)> {
+fn list_derived_figures(study: &Study) -> impl Iterator<Item = (&Figure, &Derived, &str)> {
     let derived = study.figures.iter();
     let derived = derived.filter_map(|one| Some((one, one.derived.as_ref()?)));
     derived.flat_map(|(figure, derived)| {
@@ -63,7 +63,7 @@ fn derived_figures(study: &Study) -> impl Iterator<Item = (&Figure, &Derived, &s
 pub(super) fn derive_observations(study: &Study, raw: &[Observation]) -> Vec<Observation> {
     let mut all = raw.to_vec();
     let rounds: BTreeSet<u32> = raw.iter().map(|one| one.round).collect();
-    for (figure, derived, configuration) in derived_figures(study) {
+    for (figure, derived, configuration) in list_derived_figures(study) {
         for round in &rounds {
             let rests_on = list_inputs(derived, configuration);
             let under: Vec<&Observation> = rests_on
@@ -106,7 +106,7 @@ pub(super) fn derive_observations(study: &Study, raw: &[Observation]) -> Vec<Obs
 /// Returns the published figures together with the figures derived from them; bounds are not used.
 pub(super) fn derive_published(study: &Study) -> Vec<Published> {
     let mut all = study.published.clone();
-    for (figure, derived, configuration) in derived_figures(study) {
+    for (figure, derived, configuration) in list_derived_figures(study) {
         let figures = all
             .iter()
             .filter(|one| matches!(one.is, Bound::Exactly | Bound::About));

@@ -4,6 +4,6 @@
 /// Returns the level of each trial of a campaign, so that the probability of any false "better" in
 /// the whole campaign stays below `level` (Bonferroni). 0 pieces count as 1.
 #[must_use]
-pub fn level_per_trial(level: f64, pieces: usize) -> f64 {
+pub fn compute_level_per_trial(level: f64, pieces: usize) -> f64 {
     level / pieces.max(1) as f64
 }

@@ -58,7 +58,7 @@ pub const FRUITLESS: usize = 3;
 /// Returns the reason to give up: each of the last [`FRUITLESS`] pairs is void, or failed for another
 /// reason than the change alone.
 #[must_use]
-pub fn reason_to_give_up(outcomes: &[PairOutcome]) -> Option<String> {
+pub fn find_reason_to_give_up(outcomes: &[PairOutcome]) -> Option<String> {
     let last = outcomes.len().checked_sub(FRUITLESS)?;
     let mut why = None;
     for outcome in &outcomes[last..] {

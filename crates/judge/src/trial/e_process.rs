@@ -20,7 +20,7 @@ pub fn compute_wealth(x: &[f64]) -> Vec<f64> {
     for &value in x {
         let size = value.abs();
         sizes.insert(sizes.partition_point(|other| *other < size), size);
-        let scale = median_of_sorted(&sizes);
+        let scale = compute_sorted_median(&sizes);
         for (purse, (stake, growth, _)) in purses.iter_mut().zip(GAMBLERS) {
             let bet = match value {
                 0.0 => 0.0,
@@ -35,7 +35,7 @@ pub fn compute_wealth(x: &[f64]) -> Vec<f64> {
 }
 
 /// Returns the median of sorted values.
-fn median_of_sorted(sorted: &[f64]) -> f64 {
+fn compute_sorted_median(sorted: &[f64]) -> f64 {
     let n = sorted.len();
     f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2])
 }

@@ -3,7 +3,7 @@
 //! contradict each other.
 
 use super::interval;
-use super::robust_statistics::hodges_lehmann_centre;
+use super::robust_statistics::compute_centre;
 use super::trial_rule::TrialRule;
 use super::verdict;
 use assay_model::criterion::{Metric, Quantity};
@@ -83,9 +83,9 @@ fn judge_other_figure(
     let test = verdict::build_test(rule, effects.len(), verdict::is_over(rule, pairs));
     let interval = match test.looks.is_empty() {
         true => None,
-        false => verdict::to_interval(interval::interval_at_last_look(&test, &effects), rule),
+        false => verdict::to_interval(interval::compute_last_interval(&test, &effects), rule),
     };
-    (hodges_lehmann_centre(&effects).map(f64::exp), interval)
+    (compute_centre(&effects).map(f64::exp), interval)
 }
 
 fn flip_interval(interval: Interval) -> Interval {

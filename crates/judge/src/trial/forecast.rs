@@ -2,8 +2,8 @@
 //! is chosen in `slot_length`.
 
 use super::look_schedule::LOOKS;
-use super::robust_statistics::median_deviation;
-use super::work_total::pairs_to_stand;
+use super::robust_statistics::compute_robust_deviation;
+use super::work_total::forecast_pairs_to_withstand;
 use assay_model::{Nanos, TrialPlan};
 
 /// Pairs for a "better" or "worse": a constant, and a factor of (noise ÷ effect)². Fitted to
@@ -26,23 +26,23 @@ pub struct TrialForecast {
 /// Computes the pairs until an effect (log ratio) is distinguished from none and, for a gain, until
 /// its total withstands one more slow slot; `margin` is a log ratio too.
 #[must_use]
-pub fn pairs_for_difference(noise: f64, effect: f64, margin: f64) -> u32 {
-    let detected = pairs_for_effect(noise, effect);
+pub fn forecast_pairs_for_difference(noise: f64, effect: f64, margin: f64) -> u32 {
+    let detected = forecast_pairs_for_effect(noise, effect);
     match effect > 0.0 {
-        true => detected.max(round_up_to_look(pairs_to_stand(effect, margin))),
+        true => detected.max(round_up_to_look(forecast_pairs_to_withstand(effect, margin))),
         false => detected,
     }
 }
 
 /// Computes the pairs until an effect (log ratio) is distinguished from none.
-pub(super) fn pairs_for_effect(noise: f64, effect: f64) -> u32 {
+pub(super) fn forecast_pairs_for_effect(noise: f64, effect: f64) -> u32 {
     round_up_to_look(DIFFERENT.0 + DIFFERENT.1 * (noise / effect).powi(2))
 }
 
 /// Computes the pairs until "no practical difference" if the effect (log ratio) lies within the
 /// margin (log ratio); else `u32::MAX`.
 #[must_use]
-pub fn pairs_for_equality(noise: f64, effect: f64, margin: f64) -> u32 {
+pub fn forecast_pairs_for_equality(noise: f64, effect: f64, margin: f64) -> u32 {
     if effect.abs() >= margin {
         return u32::MAX;
     }
@@ -51,7 +51,7 @@ pub fn pairs_for_equality(noise: f64, effect: f64, margin: f64) -> u32 {
 
 /// Computes the smallest effect (log ratio) that this many pairs probably distinguish from none.
 #[must_use]
-pub fn smallest_effect(noise: f64, pairs: u32) -> f64 {
+pub fn forecast_smallest_effect(noise: f64, pairs: u32) -> f64 {
     let spare = (f64::from(pairs) - DIFFERENT.0).max(1.0);
     noise * (DIFFERENT.1 / spare).sqrt()
 }
@@ -62,7 +62,7 @@ pub fn smallest_effect(noise: f64, pairs: u32) -> f64 {
 pub fn forecast_trial(plan: &TrialPlan, noise: f64, effect: f64) -> TrialForecast {
     let margin = plan.margin.max(0.0).ln_1p();
     let pairs =
-        pairs_for_difference(noise, effect, margin).min(pairs_for_equality(noise, effect, margin));
+        forecast_pairs_for_difference(noise, effect, margin).min(forecast_pairs_for_equality(noise, effect, margin));
     forecast_time(plan, pairs.min(plan.max_pairs))
 }
 
@@ -71,21 +71,21 @@ pub fn forecast_trial(plan: &TrialPlan, noise: f64, effect: f64) -> TrialForecas
 pub fn forecast_time(plan: &TrialPlan, pairs: u32) -> TrialForecast {
     TrialForecast {
         pairs,
-        time: Nanos(time_per_pair(plan).saturating_mul(u64::from(pairs))),
+        time: Nanos(compute_time_per_pair(plan).saturating_mul(u64::from(pairs))),
     }
 }
 
 /// Computes how many pairs fit into a time budget. If the budget is known from the start, the last
 /// look is at the last of these pairs; a trial that is cut off has no last look.
 #[must_use]
-pub fn pairs_within(plan: &TrialPlan, budget: Nanos) -> u32 {
-    u32::try_from(budget.0 / time_per_pair(plan).max(1)).unwrap_or(u32::MAX)
+pub fn count_pairs_within(plan: &TrialPlan, budget: Nanos) -> u32 {
+    u32::try_from(budget.0 / compute_time_per_pair(plan).max(1)).unwrap_or(u32::MAX)
 }
 
 /// Computes the fewest pairs for any verdict at this level: with fewer, even pairs that all have the
 /// same sign occur too often by chance.
 #[must_use]
-pub fn least_pairs(alpha: f64) -> u32 {
+pub fn count_least_pairs(alpha: f64) -> u32 {
     let by_chance = (1.0 / alpha.clamp(1e-9, 0.5)).log2().ceil() as u32;
     by_chance.max(LOOKS[0])
 }
@@ -94,11 +94,11 @@ pub fn least_pairs(alpha: f64) -> u32 {
 /// or more are needed for a useful value.
 #[must_use]
 pub fn estimate_noise(effects: &[f64]) -> f64 {
-    median_deviation(effects)
+    compute_robust_deviation(effects)
 }
 
 /// Returns the nanoseconds per pair.
-fn time_per_pair(plan: &TrialPlan) -> u64 {
+fn compute_time_per_pair(plan: &TrialPlan) -> u64 {
     plan.slot.0.saturating_add(plan.washout.0).saturating_mul(2)
 }
 

@@ -3,7 +3,7 @@
 //! The test is valid at every look, so the interval is too. An effect ruled out at one look stays
 //! ruled out, so an interval never grows.
 
-use super::robust_statistics::median_deviation;
+use super::robust_statistics::compute_robust_deviation;
 use super::sequential_test::SequentialTest;
 
 /// Ends of an interval of log ratios; a missing end is infinite.
@@ -16,7 +16,7 @@ pub(super) struct IntervalEnds {
 }
 
 /// Computes the interval at each look.
-pub(super) fn intervals_at_each_look(test: &SequentialTest, x: &[f64]) -> Vec<IntervalEnds> {
+pub(super) fn compute_intervals(test: &SequentialTest, x: &[f64]) -> Vec<IntervalEnds> {
     let negated: Vec<f64> = x.iter().map(|x| -x).collect();
     let mut ends = IntervalEnds::default();
     let mut out = Vec::with_capacity(test.looks.len());
@@ -37,7 +37,7 @@ pub(super) fn intervals_at_each_look(test: &SequentialTest, x: &[f64]) -> Vec<In
 }
 
 /// Computes the interval at the last look alone.
-pub(super) fn interval_at_last_look(test: &SequentialTest, x: &[f64]) -> IntervalEnds {
+pub(super) fn compute_last_interval(test: &SequentialTest, x: &[f64]) -> IntervalEnds {
     let negated: Vec<f64> = x.iter().map(|x| -x).collect();
     let looks = test.looks.len();
     let ends = IntervalEnds {
@@ -64,7 +64,7 @@ fn find_lower_end(
         let shifted: Vec<f64> = x.iter().map(|x| x - effect).collect();
         test.find_rejection_by(&shifted, looks).is_some()
     };
-    let step = (median_deviation(x) / 50.0).clamp(1e-5, 2.5e-3);
+    let step = (compute_robust_deviation(x) / 50.0).clamp(1e-5, 2.5e-3);
     let least = x.iter().copied().reduce(f64::min)?;
     let mut high = x.iter().copied().reduce(f64::max)?;
     let mut low = match known {

@@ -1,7 +1,7 @@
 //! The details that a report shows beside the pairs: every slot as judged, and the latency of both
 //! sides. The pairs are judged in `pair_outcomes`.
 
-use super::pair_outcomes::{judge_slot, trial_context};
+use super::pair_outcomes::{judge_slot, build_sample_context};
 use crate::estimate;
 use crate::sample_figures::FiguresByDirection;
 use crate::workload_groups;
@@ -28,7 +28,7 @@ pub fn judge_slots_for_display(
 ) -> JudgedSlots {
     let all: Vec<workload_groups::SampleWithFigures> = slots
         .iter()
-        .map(|slot| judge_slot(trial_context(trial), &slot.sample, trial.plan.cached))
+        .map(|slot| judge_slot(build_sample_context(trial), &slot.sample, trial.plan.cached))
         .collect();
     let counts = |pair: u32| {
         let outcome = pairs.get((pair as usize).wrapping_sub(1));

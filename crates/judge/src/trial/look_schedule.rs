@@ -29,7 +29,7 @@ pub(super) struct PlannedLook {
 /// (`over`) and some were left out, a last look is added at the remaining pairs: the reasons to
 /// leave a pair out do not depend on which side was better, so their number carries no information
 /// about the sign.
-pub(super) fn reached_looks(
+pub(super) fn list_reached_looks(
     planned: u32,
     alpha: f64,
     measured: usize,
@@ -63,14 +63,14 @@ pub(super) fn reached_looks(
 }
 
 /// Returns the looks of "worse in total".
-pub(super) fn looks_for_total(looks: &[PlannedLook]) -> Vec<PlannedLook> {
-    share_level(looks, share_for_total)
+pub(super) fn plan_looks_for_total(looks: &[PlannedLook]) -> Vec<PlannedLook> {
+    share_level(looks, compute_share_for_total)
 }
 
 /// Returns the looks of "worse" in the typical pair: together with [`looks_for_total`] they spend
 /// the level once.
-pub(super) fn looks_without_total(looks: &[PlannedLook]) -> Vec<PlannedLook> {
-    share_level(looks, |pairs| 1.0 - share_for_total(pairs))
+pub(super) fn plan_looks_without_total(looks: &[PlannedLook]) -> Vec<PlannedLook> {
+    share_level(looks, |pairs| 1.0 - compute_share_for_total(pairs))
 }
 
 fn share_level(looks: &[PlannedLook], share: impl Fn(usize) -> f64) -> Vec<PlannedLook> {
@@ -81,7 +81,7 @@ fn share_level(looks: &[PlannedLook], share: impl Fn(usize) -> f64) -> Vec<Plann
     looks.iter().map(of).collect()
 }
 
-fn share_for_total(pairs: usize) -> f64 {
+fn compute_share_for_total(pairs: usize) -> f64 {
     let reached = LOOKS.iter().rposition(|look| *look as usize <= pairs);
     reached.map_or(0.0, |at| TOTAL[at])
 }
@@ -89,9 +89,9 @@ fn share_for_total(pairs: usize) -> f64 {
 /// Returns the number of measured pairs at the next look after `measured` pairs; none after the
 /// last look.
 #[must_use]
-pub fn next_look(planned: u32, measured: u32) -> Option<u32> {
+pub fn find_next_look(planned: u32, measured: u32) -> Option<u32> {
     let next = match planned > MAX_PAIRS {
-        true => open_ended_looks(ALPHA, planned as usize)
+        true => plan_open_ended_looks(ALPHA, planned as usize)
             .iter()
             .map(|look| look.pairs as u32)
             .find(|look| *look > measured),
@@ -103,7 +103,7 @@ pub fn next_look(planned: u32, measured: u32) -> Option<u32> {
 
 /// Returns the looks of an open-ended trial: at every pair, later after every additional 5 %. Its
 /// test spends no level.
-pub(super) fn open_ended_looks(alpha: f64, measured: usize) -> Vec<PlannedLook> {
+pub(super) fn plan_open_ended_looks(alpha: f64, measured: usize) -> Vec<PlannedLook> {
     std::iter::successors(Some(LOOKS[0] as usize), |n| Some(n + (n / 20).max(1)))
         .take_while(|pairs| *pairs <= measured)
         .map(|pairs| PlannedLook {

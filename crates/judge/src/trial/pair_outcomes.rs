@@ -24,7 +24,7 @@ pub(super) fn judge_pairs_with_figures(
     trial: &Trial,
     slots: &[Slot],
 ) -> Vec<(PairOutcome, Option<[Figures; 2]>)> {
-    let around = trial_context(trial);
+    let around = build_sample_context(trial);
     let mut measured: BTreeMap<u32, [Option<&Slot>; 2]> = BTreeMap::new();
     for slot in slots {
         // A slot that was measured again after an interruption replaces the interrupted one.
@@ -102,8 +102,8 @@ pub(super) fn judge_slot<'a>(
 
 /// Judges each slot by itself, in the order of the slots.
 #[must_use]
-pub fn judged_slots(trial: &Trial, slots: &[Slot]) -> Vec<JudgedSample> {
-    let around = trial_context(trial);
+pub fn judge_slots(trial: &Trial, slots: &[Slot]) -> Vec<JudgedSample> {
+    let around = build_sample_context(trial);
     let one = |slot: &Slot| judge_slot(around, &slot.sample, trial.plan.cached).to_judged_sample();
     slots.iter().map(one).collect()
 }
@@ -121,7 +121,7 @@ fn judge_pair(
     now: SlotReading,
     changed: SlotReading,
 ) -> (PairOutcome, Option<[Figures; 2]>) {
-    match figures_of_both(now, changed) {
+    match read_figures_of_both(now, changed) {
         Ok(figures) => match compare_sides(trial, &figures) {
             Ok(measured) => (measured, Some(figures)),
             Err(void) => (void, None),
@@ -131,7 +131,7 @@ fn judge_pair(
 }
 
 /// Returns the figures of both sides, or the outcome of a pair without figures.
-fn figures_of_both(now: SlotReading, changed: SlotReading) -> Result<[Figures; 2], PairOutcome> {
+fn read_figures_of_both(now: SlotReading, changed: SlotReading) -> Result<[Figures; 2], PairOutcome> {
     Err(match (now, changed) {
         (SlotReading::Void(why), _) => void_pair(format!("as it is: {why}")),
         (_, SlotReading::Void(why)) => void_pair(format!("with the change: {why}")),
@@ -185,7 +185,7 @@ fn compare_sides(trial: &Trial, [now, changed]: &[Figures; 2]) -> Result<PairOut
 }
 
 /// Returns the context that the rules about samples get from a trial.
-pub(super) fn trial_context(trial: &Trial) -> SampleContext<'_> {
+pub(super) fn build_sample_context(trial: &Trial) -> SampleContext<'_> {
     SampleContext {
         source: EvidenceOrigin::Measured,
         target: trial.target.as_ref(),

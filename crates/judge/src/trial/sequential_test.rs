@@ -49,7 +49,7 @@ impl SequentialTest {
     pub(super) fn find_shared_rejection(&self, x: &[f64]) -> Option<usize> {
         self.find_rejection_at(
             x,
-            &look_schedule::looks_without_total(&self.looks),
+            &look_schedule::plan_looks_without_total(&self.looks),
             PairWeight::Bounded,
         )
     }
@@ -61,7 +61,7 @@ impl SequentialTest {
         match self.kind {
             TestKind::Flips(_) => self.find_rejection_at(
                 x,
-                &look_schedule::looks_for_total(&self.looks),
+                &look_schedule::plan_looks_for_total(&self.looks),
                 PairWeight::Whole,
             ),
             TestKind::Evidence(_) => None,

@@ -73,7 +73,7 @@ impl SignFlips {
             let q = budget.saturating_sub(used).min(alive.len());
             let x = &x[..look.pairs.min(x.len()).min(MOST)];
             // A level that this many signs cannot reach is left to later looks.
-            if q == 0 || look.spent < smallest_error(x.len()) {
+            if q == 0 || look.spent < compute_smallest_error(x.len()) {
                 continue;
             }
             let (sums, observed) = SignedSums::new(x, weigh);
@@ -99,7 +99,7 @@ impl SignFlips {
 }
 
 /// Returns the smallest error level that `signs` signs can reach: 2⁻ⁿ.
-pub(super) fn smallest_error(signs: usize) -> f64 {
+pub(super) fn compute_smallest_error(signs: usize) -> f64 {
     0.5f64.powi(i32::try_from(signs).unwrap_or(i32::MAX))
 }
 
@@ -110,7 +110,7 @@ impl SignedSums {
     /// Computes the sums, and the sum under the signs of `x`.
     fn new(x: &[f64], weigh: PairWeight) -> (Self, i32) {
         let scale = match weigh {
-            PairWeight::Bounded => 2.0 * median_magnitude(x),
+            PairWeight::Bounded => 2.0 * compute_median_magnitude(x),
             // The largest value has weight 1, so that no sum overflows.
             PairWeight::Whole => x.iter().map(|x| x.abs()).fold(0.0, f64::max),
         };
@@ -150,7 +150,7 @@ impl SignedSums {
 }
 
 /// Computes the median of |x|; 0 for none.
-fn median_magnitude(x: &[f64]) -> f64 {
+fn compute_median_magnitude(x: &[f64]) -> f64 {
     compute_median(x.iter().map(|x| x.abs()).collect())
 }
 

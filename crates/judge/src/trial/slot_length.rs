@@ -6,7 +6,7 @@
 //! the machine drifts. Consecutive short slots, combined in blocks, show both parts (the two-sample
 //! variance of Allan 1966, <https://doi.org/10.1109/PROC.1966.4634>).
 
-use super::forecast::{pairs_for_difference, pairs_for_equality};
+use super::forecast::{forecast_pairs_for_difference, forecast_pairs_for_equality};
 use assay_model::Nanos;
 
 /// Gain that should be found soon.
@@ -121,9 +121,9 @@ pub fn choose_slot_length(logs: &[f64], bounds: &SlotBounds) -> Option<SlotChoic
     let small = SMALL.ln_1p().max(2.0 * margin);
     let cost = |length: usize| {
         let noise = variance.at_length(length).sqrt();
-        let found = pairs_for_difference(noise, gain, margin);
-        let equal = pairs_for_equality(noise, 0.0, margin);
-        let late = [found, equal, pairs_for_difference(noise, small, margin)]
+        let found = forecast_pairs_for_difference(noise, gain, margin);
+        let equal = forecast_pairs_for_equality(noise, 0.0, margin);
+        let late = [found, equal, forecast_pairs_for_difference(noise, small, margin)]
             .map(|pairs| pairs > bounds.max_pairs);
         let pairs = f64::from(found.min(bounds.max_pairs)) + f64::from(equal.min(bounds.max_pairs));
         let time = (bounds.least.0 as f64) * length as f64 + bounds.besides.0 as f64;

@@ -293,9 +293,9 @@ fn an_open_ended_trial_is_judged_by_its_evidence() {
 
 #[test]
 fn a_campaign_asks_for_more() {
-    let alpha = campaign_level::level_per_trial(0.05, 40);
+    let alpha = campaign_level::compute_level_per_trial(0.05, 40);
     assert!((alpha - 0.00125).abs() < 1e-12);
-    assert!((campaign_level::level_per_trial(0.05, 0) - 0.05).abs() < 1e-12);
+    assert!((campaign_level::compute_level_per_trial(0.05, 0) - 0.05).abs() < 1e-12);
     let rule = TrialRule { alpha, ..rule() };
     let pairs = measured(&about(0.2, 0.05, 15));
     assert_eq!(

@@ -3,11 +3,11 @@
 
 use super::counted_pairs::CountedPairs;
 use super::e_process::compute_wealth;
-use super::forecast::{pairs_for_difference, pairs_for_effect, pairs_for_equality};
+use super::forecast::{forecast_pairs_for_difference, forecast_pairs_for_effect, forecast_pairs_for_equality};
 use super::interval::{self, IntervalEnds};
 use super::look_schedule;
 use super::one_sided_failures::{TrialFailures, is_stuck};
-use super::robust_statistics::{hodges_lehmann_centre, median_deviation, standard_deviation};
+use super::robust_statistics::{compute_centre, compute_robust_deviation, compute_deviation};
 use super::sequential_test::SequentialTest;
 use super::trial_rule::TrialRule;
 use super::verdict_sentence;
@@ -25,7 +25,7 @@ pub fn judge_trial_pairs(rule: &TrialRule, pairs: &[PairOutcome]) -> Judgement {
     let failures = TrialFailures::count(pairs);
     let proofs = HypothesisProofs::find(rule, &measured, &test);
     let decision = proofs.find_decision(rule, &failures, test.looks.len());
-    let ends = interval::intervals_at_each_look(&test, &measured.effects);
+    let ends = interval::compute_intervals(&test, &measured.effects);
     let last = ends.last().copied().unwrap_or_default();
     let stuck = is_stuck(pairs);
     let looks = test.looks.iter().zip(&ends);
@@ -35,7 +35,7 @@ pub fn judge_trial_pairs(rule: &TrialRule, pairs: &[PairOutcome]) -> Judgement {
         reason: String::new(),
         pairs: measured.count_pairs() as u32,
         left_out: (pairs.len() - measured.count_pairs()) as u32,
-        ratio: hodges_lehmann_centre(&measured.effects).map(f64::exp),
+        ratio: compute_centre(&measured.effects).map(f64::exp),
         interval: to_interval(last, rule),
         guards: judge_guards(rule, &measured, &test, &proofs),
         total: work_total::judge_total(
@@ -49,7 +49,7 @@ pub fn judge_trial_pairs(rule: &TrialRule, pairs: &[PairOutcome]) -> Judgement {
         looks: looks
             .map(|(at, ends)| build_look(&measured, at.pairs, *ends))
             .collect(),
-        pair_sd: standard_deviation(&measured.effects),
+        pair_sd: compute_deviation(&measured.effects),
         forecast: forecast_pairs(rule, &measured),
         e_value: compute_wealth(&measured.effects).last().copied(),
     };
@@ -89,14 +89,14 @@ pub(super) fn build_test(rule: &TrialRule, measured: usize, over: bool) -> Seque
     if rule.is_open_ended() {
         return SequentialTest::from_evidence(
             alpha,
-            look_schedule::open_ended_looks(alpha, measured),
+            look_schedule::plan_open_ended_looks(alpha, measured),
         );
     }
     let planned = rule.max_pairs.min(MAX_PAIRS);
     SequentialTest::sign_flips(
         rule.seed,
         alpha,
-        look_schedule::reached_looks(planned, alpha, measured, over),
+        look_schedule::list_reached_looks(planned, alpha, measured, over),
     )
 }
 
@@ -141,7 +141,7 @@ impl HypothesisProofs {
         Self {
             better: proof(d, &|d| d),
             worse: test.find_shared_rejection(&d.iter().map(|d| -d).collect::<Vec<f64>>()),
-            total_worse: test.find_sum_rejection(&work_total::lost_time(&measured.work)),
+            total_worse: test.find_sum_rejection(&work_total::compute_lost_time(&measured.work)),
             totals: (test.looks.iter())
                 .map(|look| {
                     WorkTotal::sum(&measured.work[..look.pairs.min(measured.count_pairs())])
@@ -149,7 +149,7 @@ impl HypothesisProofs {
                 .collect(),
             deciding: (test.looks.iter())
                 .map(|look| {
-                    work_total::total_of_effects(&d[..look.pairs.min(measured.count_pairs())])
+                    work_total::sum_effects(&d[..look.pairs.min(measured.count_pairs())])
                 })
                 .collect(),
             below: proof(d, &|d| margin - d),
@@ -297,10 +297,10 @@ fn judge_guards(
     rows.map(|((guard, g), proof)| GuardJudgement {
         metric: guard.metric,
         margin: guard.margin,
-        worsening: hodges_lehmann_centre(g).unwrap_or_default().exp(),
+        worsening: compute_centre(g).unwrap_or_default().exp(),
         interval: match test.looks.is_empty() {
             true => None,
-            false => to_interval(interval::interval_at_last_look(test, g), rule),
+            false => to_interval(interval::compute_last_interval(test, g), rule),
         },
         held: proof.within.is_some(),
         broken: proof.worse.is_some() && proof.within.is_none(),
@@ -319,7 +319,7 @@ pub(super) fn to_interval(ends: IntervalEnds, rule: &TrialRule) -> Option<Interv
 fn build_look(measured: &CountedPairs, at: usize, ends: IntervalEnds) -> Look {
     Look {
         pairs: at as u32,
-        ratio: hodges_lehmann_centre(&measured.effects[..at])
+        ratio: compute_centre(&measured.effects[..at])
             .unwrap_or_default()
             .exp(),
         low: ends.low.map(f64::exp),
@@ -334,16 +334,16 @@ fn forecast_pairs(rule: &TrialRule, measured: &CountedPairs) -> Option<u32> {
     if effects.len() < 3 {
         return None;
     }
-    let noise = |x: &[f64]| median_deviation(x).max(1e-9);
-    let effect = hodges_lehmann_centre(effects)?;
+    let noise = |x: &[f64]| compute_robust_deviation(x).max(1e-9);
+    let effect = compute_centre(effects)?;
     let margin = rule.margin.max(0.0).ln_1p();
-    let mut different = pairs_for_difference(noise(effects), effect, margin);
+    let mut different = forecast_pairs_for_difference(noise(effects), effect, margin);
     if effect > 0.0 {
         for (guard, g) in rule.guards.iter().zip(&measured.guards) {
-            let room = guard.margin.max(0.0).ln_1p() - hodges_lehmann_centre(g)?;
-            different = different.max(pairs_for_effect(noise(g), room.max(0.0)));
+            let room = guard.margin.max(0.0).ln_1p() - compute_centre(g)?;
+            different = different.max(forecast_pairs_for_effect(noise(g), room.max(0.0)));
         }
     }
-    let equal = pairs_for_equality(noise(effects), effect, margin);
+    let equal = forecast_pairs_for_equality(noise(effects), effect, margin);
     Some(different.min(equal)).filter(|pairs| *pairs < u32::MAX)
 }

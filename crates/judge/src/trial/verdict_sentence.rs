@@ -1,9 +1,9 @@
 //! Sentences that state the reason of a verdict, with its figures. The verdict itself is decided
 //! in `verdict`.
 
-use super::forecast::smallest_effect;
+use super::forecast::forecast_smallest_effect;
 use super::one_sided_failures::TrialFailures;
-use super::sign_flips::smallest_error;
+use super::sign_flips::compute_smallest_error;
 use super::trial_rule::TrialRule;
 use super::verdict::{TrialDecision, VerdictGround};
 use assay_model::result::Interval;
@@ -90,7 +90,7 @@ fn describe_undecided(case: &VerdictCase, seen: &str, pairs: &str) -> String {
     let (rule, judgement) = (case.rule, case.judgement);
     let planned = rule.max_pairs.min(MAX_PAIRS) as usize;
     if judgement.pairs == 0 {
-        return match case.pairs.last().and_then(reason_left_out) {
+        return match case.pairs.last().and_then(find_reason_left_out) {
             Some(why) => format!(
                 "no pair could be measured, {} left out; last: {why}",
                 judgement.left_out
@@ -98,11 +98,11 @@ fn describe_undecided(case: &VerdictCase, seen: &str, pairs: &str) -> String {
             None => "nothing was measured yet".to_owned(),
         };
     }
-    if !rule.is_open_ended() && smallest_error(planned) > rule.usable_level() {
+    if !rule.is_open_ended() && compute_smallest_error(planned) > rule.usable_level() {
         return format!(
             "{seen} in {pairs}; {} cannot give an error below 1 in {:.0}, so no verdict is possible",
             format_count(planned as u32, "pair"),
-            1.0 / smallest_error(planned)
+            1.0 / compute_smallest_error(planned)
         );
     }
     let mut out = match judgement.interval {
@@ -145,7 +145,7 @@ fn describe_undecided(case: &VerdictCase, seen: &str, pairs: &str) -> String {
         out.push_str(&format!(
             "; the noise of a pair is {}: {MAX_PAIRS} pairs would show an effect of about {}",
             format_share(sd.exp_m1()),
-            format_share(smallest_effect(sd, MAX_PAIRS).exp_m1())
+            format_share(forecast_smallest_effect(sd, MAX_PAIRS).exp_m1())
         ));
     } else if let Some(forecast) = judgement.forecast.filter(|n| *n > judgement.pairs) {
         out.push_str(&format!(
@@ -195,7 +195,7 @@ fn describe_total(judgement: &Judgement) -> String {
     )
 }
 
-fn reason_left_out(pair: &PairOutcome) -> Option<&str> {
+fn find_reason_left_out(pair: &PairOutcome) -> Option<&str> {
     match pair {
         PairOutcome::Measured { .. } => None,
         PairOutcome::FailedChanged { error } | PairOutcome::Failed { error } => Some(error),

@@ -14,7 +14,7 @@
 //! not be a gain of work: then the deciding figure has to withstand the slow slot, and the total
 //! must not be worse.
 
-use super::robust_statistics::{compute_median, hodges_lehmann_centre};
+use super::robust_statistics::{compute_median, compute_centre};
 use assay_model::trial::TotalJudgement;
 
 /// Slowdown of the additional slot that a total must withstand, as a factor.
@@ -69,19 +69,19 @@ impl WorkTotal {
 }
 
 /// Computes the additional time that the work took with the change, per pair.
-pub(super) fn lost_time(work: &[[f64; 2]]) -> Vec<f64> {
+pub(super) fn compute_lost_time(work: &[[f64; 2]]) -> Vec<f64> {
     work.iter().map(|w| w[1].recip() - w[0].recip()).collect()
 }
 
 /// Computes the pairs until a gain of this size (log ratio) withstands one more slow slot, in quiet
 /// noise.
-pub(super) fn pairs_to_stand(effect: f64, margin: f64) -> f64 {
+pub(super) fn forecast_pairs_to_withstand(effect: f64, margin: f64) -> f64 {
     let room = (effect + margin).exp_m1();
     (STALL - 1.0) / room.max(0.0) - 1.0
 }
 
 /// Returns the total of the deciding figure, with each pair as one unit of work.
-pub(super) fn total_of_effects(effects: &[f64]) -> Option<WorkTotal> {
+pub(super) fn sum_effects(effects: &[f64]) -> Option<WorkTotal> {
     let relative: Vec<[f64; 2]> = effects.iter().map(|effect| [1.0, effect.exp()]).collect();
     WorkTotal::sum(&relative)
 }
@@ -89,7 +89,7 @@ pub(super) fn total_of_effects(effects: &[f64]) -> Option<WorkTotal> {
 /// Counts, for A and for B, the pairs whose work is below the typical ratio by more than `far`
 /// (ln).
 fn count_slow_pairs(ratios: &[f64], far: f64) -> [u32; 2] {
-    let typical = hodges_lehmann_centre(ratios).unwrap_or_default();
+    let typical = compute_centre(ratios).unwrap_or_default();
     let count = |is: &dyn Fn(f64) -> bool| ratios.iter().filter(|x| is(**x - typical)).count();
     [count(&|x| x > far) as u32, count(&|x| x < -far) as u32]
 }
@@ -122,7 +122,7 @@ pub(super) fn judge_total(
     let stands = match by_latency {
         true => {
             total.is_not_worse(margin_ln)
-                && total_of_effects(effects)?.withstands_slow_slot(margin_ln)
+                && sum_effects(effects)?.withstands_slow_slot(margin_ln)
         }
         false => total.withstands_slow_slot(margin_ln),
     };

@@ -2,7 +2,7 @@
 //! parent module.
 
 use super::differs_from_zero;
-use super::paired_rounds::{FigureByRound, mean_estimate, subtract_rounds};
+use super::paired_rounds::{FigureByRound, estimate_mean, subtract_rounds};
 use assay_model::ladder::Step;
 
 /// Finds the layers to examine first on a path (`among`, indices into `steps`): the layer whose
@@ -35,7 +35,7 @@ pub(super) fn find_layers_to_check(
             return true;
         }
         let other = added(&steps[step]);
-        match mean_estimate(&subtract_rounds(&dearest, &other)) {
+        match estimate_mean(&subtract_rounds(&dearest, &other)) {
             Some(gap) => !(differs_from_zero(gap) && gap.value > 0.0),
             // A layer without a measurement is reported separately.
             None => false,

@@ -1,7 +1,7 @@
 //! Estimates over paired rounds: Student's t on the differences, and on the logarithms for ratios.
 //! Estimates over unpaired rounds are in `estimate`.
 
-use crate::estimate::{interval_around_mean, interval_on_log_scale, mean_and_error};
+use crate::estimate::{interval_around_mean, interval_on_log_scale, compute_mean_and_error};
 use assay_model::result::Estimate;
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ pub(super) fn subtract_rounds(a: &FigureByRound, b: &FigureByRound) -> FigureByR
 }
 
 /// Estimates the arithmetic mean with its interval.
-pub(super) fn mean_estimate(rounds: &FigureByRound) -> Option<Estimate> {
+pub(super) fn estimate_mean(rounds: &FigureByRound) -> Option<Estimate> {
     let values: Vec<f64> = rounds.values().copied().collect();
-    let (value, error) = mean_and_error(&values)?;
+    let (value, error) = compute_mean_and_error(&values)?;
     let interval =
         error.and_then(|error| interval_around_mean(value, error, values.len() as f64 - 1.0));
     Some(Estimate {
@@ -29,13 +29,13 @@ pub(super) fn mean_estimate(rounds: &FigureByRound) -> Option<Estimate> {
 }
 
 /// Estimates the geometric mean of `to ÷ from` over the rounds that both have, with its interval.
-pub(super) fn geometric_mean_ratio(from: &FigureByRound, to: &FigureByRound) -> Option<Estimate> {
+pub(super) fn estimate_ratio(from: &FigureByRound, to: &FigureByRound) -> Option<Estimate> {
     let logs: Vec<f64> = to
         .iter()
         .filter_map(|(round, to)| Some((to / from.get(round)?).ln()))
         .filter(|log| log.is_finite())
         .collect();
-    let (log, error) = mean_and_error(&logs)?;
+    let (log, error) = compute_mean_and_error(&logs)?;
     Some(Estimate {
         value: log.exp(),
         interval: error

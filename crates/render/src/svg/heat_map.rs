@@ -2,7 +2,7 @@
 //! `palette`.
 
 use super::canvas::{Svg, TextAnchor};
-use super::palette::{STEPS, color_step};
+use super::palette::{STEPS, choose_color_step};
 use super::scale::AxisScale;
 use assay_model::doubt::Validity;
 
@@ -38,7 +38,7 @@ const CELL: (f64, f64) = (74.0, 34.0);
 
 /// Builds the colour scale shared by several maps.
 #[must_use]
-pub fn shared_color_scale(values: impl Iterator<Item = f64>) -> AxisScale {
+pub fn build_color_scale(values: impl Iterator<Item = f64>) -> AxisScale {
     AxisScale::log(values, 0.0, 1.0)
 }
 
@@ -85,7 +85,7 @@ pub fn draw_heat_map(map: &HeatMap, scale: &AxisScale) -> String {
                 svg.add_text(middle.0, middle.1, TextAnchor::Middle, "bad", "void");
             }
             Some(cell) => {
-                let level = color_step(scale.fraction_of(cell.value.unwrap_or(f64::NAN)));
+                let level = choose_color_step(scale.fraction_of(cell.value.unwrap_or(f64::NAN)));
                 svg.add_rect(x, y, width, height, &format!("q{level}"));
                 let doubt = if cell.validity == Validity::Suspect {
                     " ?"

@@ -45,7 +45,7 @@ pub struct LineChart<'a> {
 /// Builds the vertical axis shared by several charts: logarithmic if the largest value is many
 /// times the smallest.
 #[must_use]
-pub fn shared_value_scale<'a>(lines: impl Iterator<Item = &'a ChartLine> + Clone) -> AxisScale {
+pub fn build_value_scale<'a>(lines: impl Iterator<Item = &'a ChartLine> + Clone) -> AxisScale {
     let points = lines.flat_map(|line| &line.points);
     let values = points.flat_map(|(_, value, ends)| {
         let (low, high) = ends.unwrap_or((*value, *value));
@@ -139,7 +139,7 @@ mod tests {
             lines,
             tick: &|value| value.to_string(),
         };
-        let y = shared_value_scale(chart.lines.iter());
+        let y = build_value_scale(chart.lines.iter());
         draw_lines(&chart, &y)
     }
 

@@ -54,7 +54,7 @@ const LINES_DARK: [Rgb; 4] = [
 ];
 
 /// Computes the relative luminance, 0–1 (WCAG 2.2, "relative luminance").
-fn relative_luminance(color: Rgb) -> f64 {
+fn compute_luminance(color: Rgb) -> f64 {
     let linear = |channel: u8| {
         let c = f64::from(channel) / 255.0;
         if c <= 0.04045 {
@@ -67,13 +67,13 @@ fn relative_luminance(color: Rgb) -> f64 {
 }
 
 /// Computes the contrast ratio, 1–21 (WCAG 2.2, "contrast ratio").
-fn contrast_ratio(a: Rgb, b: Rgb) -> f64 {
-    let (a, b) = (relative_luminance(a) + 0.05, relative_luminance(b) + 0.05);
+fn compute_contrast(a: Rgb, b: Rgb) -> f64 {
+    let (a, b) = (compute_luminance(a) + 0.05, compute_luminance(b) + 0.05);
     a.max(b) / a.min(b)
 }
 
 fn choose_ink(on: Rgb) -> Rgb {
-    match contrast_ratio(on, INKS[0]) >= contrast_ratio(on, INKS[1]) {
+    match compute_contrast(on, INKS[0]) >= compute_contrast(on, INKS[1]) {
         true => INKS[0],
         false => INKS[1],
     }
@@ -85,7 +85,7 @@ fn format_hex(color: Rgb) -> String {
 
 /// Returns the palette step for a position on the scale, 0–1.
 #[must_use]
-pub fn color_step(share: f64) -> usize {
+pub fn choose_color_step(share: f64) -> usize {
     let share = if share.is_nan() {
         0.0
     } else {
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn text_on_every_cell_can_be_read() {
         for color in LIGHT.into_iter().chain(DARK) {
-            let ratio = contrast_ratio(color, choose_ink(color));
+            let ratio = compute_contrast(color, choose_ink(color));
             assert!(ratio >= 4.5, "{}: {ratio:.2}", format_hex(color));
         }
     }
@@ -170,7 +170,7 @@ mod tests {
     fn lines_and_their_labels_stand_out_from_the_page() {
         for (lines, page) in [(LINES_LIGHT, PAGES[0]), (LINES_DARK, PAGES[1])] {
             for color in lines {
-                let ratio = contrast_ratio(color, page);
+                let ratio = compute_contrast(color, page);
                 assert!(ratio >= 3.5, "{}: {ratio:.2}", format_hex(color));
             }
         }
@@ -181,18 +181,18 @@ mod tests {
         assert!(
             LIGHT
                 .windows(2)
-                .all(|pair| relative_luminance(pair[0]) > relative_luminance(pair[1]))
+                .all(|pair| compute_luminance(pair[0]) > compute_luminance(pair[1]))
         );
         assert!(
             DARK.windows(2)
-                .all(|pair| relative_luminance(pair[0]) < relative_luminance(pair[1]))
+                .all(|pair| compute_luminance(pair[0]) < compute_luminance(pair[1]))
         );
     }
 
     #[test]
     fn steps_cover_the_scale() {
         assert_eq!(
-            (color_step(0.0), color_step(1.0), color_step(f64::NAN)),
+            (choose_color_step(0.0), choose_color_step(1.0), choose_color_step(f64::NAN)),
             (0, STEPS - 1, 0)
         );
     }

@@ -56,20 +56,20 @@ const TICKS: [(&str, f64); 7] = [
 /// because faster operations would only take up the axis, and ends at the nines that the number of
 /// operations resolves (one operation in n).
 #[must_use]
-pub fn curve_points(histogram: &Histogram, most: usize) -> Vec<(f64, f64)> {
+pub fn compute_curve(histogram: &Histogram, most: usize) -> Vec<(f64, f64)> {
     let total = histogram.count();
     if total == 0 {
         return Vec::new();
     }
     // The largest value has infinitely many nines; it is drawn where one more operation would lie.
     let end = (total as f64 + 1.0).log10();
-    let begin = nines_of_rank(1, 10, end).min(end);
+    let begin = compute_nines(1, 10, end).min(end);
     let mut curve: Vec<(f64, f64)> = Vec::new();
     let mut seen = 0u64;
     for (nanos, count) in histogram.bins() {
-        let from = nines_of_rank(seen, total, end);
+        let from = compute_nines(seen, total, end);
         seen = seen.saturating_add(count);
-        let to = nines_of_rank(seen, total, end);
+        let to = compute_nines(seen, total, end);
         if to >= begin {
             curve.push((from.max(begin), nanos as f64));
             curve.push((to, nanos as f64));
@@ -79,7 +79,7 @@ pub fn curve_points(histogram: &Histogram, most: usize) -> Vec<(f64, f64)> {
 }
 
 /// Computes −log₁₀ of the fraction above rank `seen`.
-fn nines_of_rank(seen: u64, total: u64, end: f64) -> f64 {
+fn compute_nines(seen: u64, total: u64, end: f64) -> f64 {
     match total.saturating_sub(seen) {
         0 => end,
         above => -((above as f64 / total as f64).log10()),
@@ -105,7 +105,7 @@ fn thin_out(curve: &[(f64, f64)], end: f64, most: usize) -> Vec<(f64, f64)> {
 
 /// Builds the vertical axis shared by several panels of one size.
 #[must_use]
-pub fn shared_latency_scale<'a>(
+pub fn build_latency_scale<'a>(
     panels: impl Iterator<Item = &'a LatencyCurve>,
     large: bool,
 ) -> AxisScale {
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_curve_ends_where_the_count_ends() {
         let histogram: Histogram = [(1000, 99), (5000, 1)].into_iter().collect();
-        let curve = curve_points(&histogram, 100);
+        let curve = compute_curve(&histogram, 100);
         assert_eq!(curve.first().map(|point| point.1), Some(1000.0));
         assert!(
             (curve[1].0 - 2.0).abs() < 1e-9,
@@ -244,7 +244,7 @@ mod tests {
         #[test]
         fn thinning_keeps_order_ends_and_size(bins in prop::collection::vec((1u64..1_000_000, 1u64..1000), 1..400)) {
             let histogram: Histogram = bins.into_iter().collect();
-            let curve = curve_points(&histogram, 60);
+            let curve = compute_curve(&histogram, 60);
             prop_assert!(curve.len() <= 62);
             prop_assert!(curve.windows(2).all(|p| p[0].0 <= p[1].0 && p[0].1 <= p[1].1));
             prop_assert_eq!(curve.last().map(|p| p.1 as u64), histogram.percentile(100.0));

@@ -1,7 +1,7 @@
 //! What changed, as one page: figures with their runs over time, then each machine.
 
 use super::{Changed, between, figures, words};
-use crate::trial::trial_tables::median_with_interval;
+use crate::trial::trial_tables::compute_median;
 use assay_model::drift::FigureChange;
 use assay_model::result;
 use assay_render::html::{Chart, ChartTable, render_page};
@@ -122,7 +122,7 @@ fn curve(number: usize, one: &FigureChange) -> Chart {
     let after = &one.curve[first..first.saturating_add(one.runs[1]).min(one.curve.len())];
     let level = |runs: &[(Timestamp, f64)]| {
         let (from, to) = (runs.first()?.0, runs.last()?.0);
-        let middle = median_with_interval(runs.iter().map(|(_, value)| *value).collect())?.value;
+        let middle = compute_median(runs.iter().map(|(_, value)| *value).collect())?.value;
         Some((at(from), at(to), middle))
     };
     let quantity = one.metric.quantity;

@@ -16,7 +16,7 @@ const CURVE_COLUMNS: [f64; 6] = [50.0, 90.0, 99.0, 99.9, 99.99, 100.0];
 
 /// Builds the percentile curves: for a grid one panel per block size with a curve per depth; else a
 /// few workloads per panel.
-pub(super) fn curve_charts(
+pub(super) fn build_curve_charts(
     grids: &[&ResultGrid],
     rest: &[&WorkloadResult],
     prefix: &str,
@@ -61,7 +61,7 @@ pub(super) fn curve_charts(
                 .iter()
                 .map(|(label, result)| percentile_curves::LatencyCurve {
                     label: label.clone(),
-                    points: percentile_curves::curve_points(&result.latency, 64),
+                    points: percentile_curves::compute_curve(&result.latency, 64),
                 });
             (title, curves.collect(), build_curve_table(&counted))
         })
@@ -69,7 +69,7 @@ pub(super) fn curve_charts(
         .take(MOST_PANELS)
         .collect();
     let large = panels.len() == 1;
-    let y = percentile_curves::shared_latency_scale(
+    let y = percentile_curves::build_latency_scale(
         panels.iter().flat_map(|(_, curves, _)| curves),
         large,
     );
@@ -131,7 +131,7 @@ fn build_curve_table(members: &[&(String, &WorkloadResult)]) -> ChartTable {
 }
 
 /// Builds the rate over time of each workload that has a series.
-pub(super) fn rate_charts(results: &[&WorkloadResult], prefix: &str) -> Vec<Chart> {
+pub(super) fn build_rate_charts(results: &[&WorkloadResult], prefix: &str) -> Vec<Chart> {
     let with_points =
         |result: &&&WorkloadResult| result.series.iter().any(|(_, line)| !line.is_empty());
     let chart = |(i, result): (usize, &&WorkloadResult)| {

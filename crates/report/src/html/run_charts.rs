@@ -45,7 +45,7 @@ fn format_figure(result: &WorkloadResult, quantity: Quantity) -> String {
     }
 }
 
-pub(super) fn heat_columns(grids: &[&ResultGrid], prefix: &str) -> Vec<HeatColumn> {
+pub(super) fn build_heat_columns(grids: &[&ResultGrid], prefix: &str) -> Vec<HeatColumn> {
     let column = |(quantity, name): (Quantity, &str)| {
         let counted = grids.iter().flat_map(|grid| &grid.cells).flatten();
         let counted = counted.filter(|result| result.validity != Validity::Void);
@@ -53,7 +53,7 @@ pub(super) fn heat_columns(grids: &[&ResultGrid], prefix: &str) -> Vec<HeatColum
             .filter_map(|result| find_figure(result, quantity))
             .filter(|value| value.is_finite() && *value > 0.0)
             .collect();
-        let scale = heat_map::shared_color_scale(values.iter().copied());
+        let scale = heat_map::build_color_scale(values.iter().copied());
         let (low, high) = match values.is_empty() {
             true => (NONE.to_owned(), NONE.to_owned()),
             false => (
@@ -147,7 +147,7 @@ fn build_heat_map(
 
 /// Builds the charts of operations per second (with the heading `rates`) and of p99: each workload
 /// with its interval and its rounds.
-pub(super) fn interval_charts(
+pub(super) fn build_interval_charts(
     judged: &Judged,
     results: &[&WorkloadResult],
     rates: &str,
@@ -249,7 +249,7 @@ pub(crate) fn format_rate_tick(v: f64) -> String {
 }
 
 /// Builds the charts of the ratios of this run (B) to another (A), one for each quantity.
-pub(super) fn ratio_charts(comparison: &RunComparison, several_targets: bool) -> Vec<Chart> {
+pub(super) fn build_ratio_charts(comparison: &RunComparison, several_targets: bool) -> Vec<Chart> {
     let chart = |quantity: Quantity| {
         let rows: Vec<_> = comparison
             .rows

@@ -132,12 +132,12 @@ pub(super) fn render_page(
                 jobs => Serde(jobs),
                 seed => run.plan.seed.to_string(),
                 rounds => run.plan.rounds,
-                confidence => confidence_note(judged),
+                confidence => format_confidence(judged),
         },
     )
 }
 
-fn confidence_note(judged: &Judged) -> Option<String> {
+fn format_confidence(judged: &Judged) -> Option<String> {
     let mut estimates = judged
         .results
         .iter()
@@ -252,7 +252,7 @@ fn build_sections(run: &Run, judged: &Judged) -> Vec<TargetSection> {
             let all: Vec<&WorkloadResult> = judged.results.iter().filter(|r| r.target == target).collect();
             let heat = match grids.is_empty() {
                 true => Vec::new(),
-                false => run_charts::heat_columns(&grids, &format!("heat{id}")),
+                false => run_charts::build_heat_columns(&grids, &format!("heat{id}")),
             };
             let most = run_charts::MOST_PANELS;
             let shown = &all[..all.len().min(most)];
@@ -268,9 +268,9 @@ fn build_sections(run: &Run, judged: &Judged) -> Vec<TargetSection> {
                     })
                     .collect(),
                 rows: all.iter().map(|result| build_row(result)).collect(),
-                intervals: run_charts::interval_charts(judged, shown, &rates, &format!("dots{id}")),
-                curves: line_charts::curve_charts(&grids, &rest, &format!("curves{id}")),
-                rates: line_charts::rate_charts(&all, &format!("rates{id}")),
+                intervals: run_charts::build_interval_charts(judged, shown, &rates, &format!("dots{id}")),
+                curves: line_charts::build_curve_charts(&grids, &rest, &format!("curves{id}")),
+                rates: line_charts::build_rate_charts(&all, &format!("rates{id}")),
                 left_out: (all.len() > most)
                     .then(|| format!(
                         "Charts show the first {most} of {} workloads; the table of figures has all.",
@@ -426,7 +426,7 @@ fn build_comparison_view(
             .iter()
             .map(|caution| escape_line(caution))
             .collect(),
-        charts: run_charts::ratio_charts(comparison, several),
+        charts: run_charts::build_ratio_charts(comparison, several),
         only: only
             .into_iter()
             .filter(|(names, _)| !names.is_empty())

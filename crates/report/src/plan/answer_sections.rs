@@ -20,7 +20,7 @@ fn build_part(colour: &'static str, amount: f64, says: String) -> BarPart {
 /// Builds the section of a capacity bill: each factor with the capacity before it, and the capacity
 /// it takes.
 #[must_use]
-pub fn capacity_section(bill: &Bill) -> PlanSection {
+pub fn build_capacity_section(bill: &Bill) -> PlanSection {
     let first = BarLine {
         label: "data".into(),
         lanes: vec![vec![build_part(
@@ -85,7 +85,7 @@ pub fn capacity_section(bill: &Bill) -> PlanSection {
 /// Builds the section of a write's distribution: for each vdev its share of the write, its busy
 /// time, and its fill level afterwards.
 #[must_use]
-pub fn distribution_section(outcome: &Distribution) -> PlanSection {
+pub fn build_distribution_section(outcome: &Distribution) -> PlanSection {
     let name = match outcome.rules {
         Rules::FreeSpace => "before 0.7, or without the allocation throttle",
         Rules::Throttle => "0.7 to 2.3",
@@ -136,7 +136,7 @@ pub fn distribution_section(outcome: &Distribution) -> PlanSection {
 /// Builds the sections of caches: bytes that caches take or hold, and fractions of requests that
 /// they serve.
 #[must_use]
-pub fn cache_sections(question: &CacheQuestion, answer: &CacheAnswer) -> Vec<PlanSection> {
+pub fn build_cache_sections(question: &CacheQuestion, answer: &CacheAnswer) -> Vec<PlanSection> {
     let sizes = [
         ("memory", question.memory, "idle"),
         ("guests", question.guests, "spare"),
@@ -191,7 +191,7 @@ pub fn cache_sections(question: &CacheQuestion, answer: &CacheAnswer) -> Vec<Pla
 /// Builds the section of the probability of loss within a year: of one group, of all groups, and as
 /// simulated, on a logarithmic scale.
 #[must_use]
-pub fn durability_section(one: f64, all: f64, groups: u64, seen: Option<&Estimate>) -> PlanSection {
+pub fn build_durability_section(one: f64, all: f64, groups: u64, seen: Option<&Estimate>) -> PlanSection {
     let mut values = vec![one, all];
     values.extend(
         seen.iter()

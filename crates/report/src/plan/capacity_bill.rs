@@ -1,6 +1,6 @@
 //! The answer about capacity as text. Its charts are in `answer_sections` and `growth_chart`.
 
-use super::{capacity_section, format_section, growth_section};
+use super::{build_capacity_section, format_section, build_growth_section};
 use assay_model::size::Convention::Binary;
 use assay_planner::capacity::{Answer, Forecast, Trend};
 use assay_render::text::{format_named_value, wrap_indented};
@@ -9,12 +9,12 @@ use std::fmt::Write as _;
 
 /// Builds the chart sections of the answer: the bill, and the growth.
 #[must_use]
-pub fn answer_sections(answer: &Answer) -> Vec<super::PlanSection> {
-    let bill = answer.bill.as_ref().map(capacity_section).into_iter();
+pub fn build_answer_sections(answer: &Answer) -> Vec<super::PlanSection> {
+    let bill = answer.bill.as_ref().map(build_capacity_section).into_iter();
     let growth = answer
         .trend
         .as_ref()
-        .map(|trend| growth_section(trend, answer.size, &answer.forecasts, format_date));
+        .map(|trend| build_growth_section(trend, answer.size, &answer.forecasts, format_date));
     bill.chain(growth).collect()
 }
 
@@ -60,7 +60,7 @@ pub fn format_answer(answer: &Answer, columns: usize) -> String {
         let _ = write!(
             text,
             "\n{}",
-            format_section(&capacity_section(bill), 1, columns)
+            format_section(&build_capacity_section(bill), 1, columns)
         );
         text.push('\n');
         for (name, value) in [

@@ -12,7 +12,7 @@ const DAY: f64 = 86_400.0;
 /// Builds the section of a trend from its first point to the last forecast date, at most 20 years
 /// ahead. `date` formats a time in seconds since 1970.
 #[must_use]
-pub fn growth_section(
+pub fn build_growth_section(
     trend: &Trend,
     size: Option<u64>,
     forecasts: &[Forecast],

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 /// Builds the section of datasets with clones, their snapshots, and the clones, at most `most` of
 /// them; the rest is counted and summed. `found` is the report on the same graph and `dataset`.
 #[must_use]
-pub fn lineage_section(
+pub fn build_lineage_section(
     graph: &Graph,
     found: &Report,
     dataset: Option<&str>,

@@ -4,7 +4,7 @@
 use super::STYLE;
 use assay_render::html::render_page;
 use assay_render::svg::canvas::{Svg, TextAnchor, shorten_name};
-use assay_render::text::{display_width, escape_line, pad_right};
+use assay_render::text::{measure_width, escape_line, pad_right};
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
@@ -204,7 +204,7 @@ pub fn format_section(section: &PlanSection, figure: usize, columns: usize) -> S
     let figure_text =
         |row: &BarLine| shorten_name(row.cells.get(figure).map_or("", String::as_str), 18);
     let figures = rows()
-        .map(|row| display_width(&figure_text(row)))
+        .map(|row| measure_width(&figure_text(row)))
         .max()
         .unwrap_or(0);
     let rest = columns.clamp(40, 80) - figures - 4;

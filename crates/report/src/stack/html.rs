@@ -2,7 +2,7 @@
 
 use super::StackView;
 use super::layer_text::{
-    format_heading, format_hint_source, format_settings, hint_numbers, layer_title, list_settings,
+    format_heading, format_hint_source, format_settings, list_hint_numbers, layer_title, list_settings,
     list_unknown,
 };
 use super::tree_rows::build_rows;
@@ -51,7 +51,7 @@ pub fn render_stack_page(view: &StackView<'_>) -> String {
                 true => "as above".to_owned(),
                 false => format_settings(&layers[row.at]),
             },
-            marks: hint_numbers(view, row.at),
+            marks: list_hint_numbers(view, row.at),
         })
         .collect();
     let head = format_heading(view);

@@ -71,7 +71,7 @@ pub(super) fn layer_title(layer: &Layer) -> String {
 }
 
 /// Returns the numbers of the hints on a layer, from 1.
-pub(super) fn hint_numbers(view: &StackView<'_>, at: usize) -> Vec<usize> {
+pub(super) fn list_hint_numbers(view: &StackView<'_>, at: usize) -> Vec<usize> {
     let hints = view.hints.iter().enumerate();
     hints
         .filter(|(_, hint)| hint.layer == at)

@@ -2,7 +2,7 @@
 
 use super::StackView;
 use super::layer_text::{
-    format_heading, format_hint_source, format_settings, hint_numbers, layer_title, list_unknown,
+    format_heading, format_hint_source, format_settings, list_hint_numbers, layer_title, list_unknown,
 };
 use super::tree_rows::build_rows;
 use assay_render::markdown::escape_markdown;
@@ -21,7 +21,7 @@ pub fn render_stack_markdown(view: &StackView<'_>) -> String {
             true => "as above".to_owned(),
             false => format_settings(layer),
         };
-        let numbers: String = hint_numbers(view, row.at)
+        let numbers: String = list_hint_numbers(view, row.at)
             .iter()
             .map(|number| format!(" ({number})"))
             .collect();

@@ -3,11 +3,11 @@
 
 use super::StackView;
 use super::layer_text::{
-    format_heading, format_hint_source, format_settings, hint_numbers, layer_title, list_unknown,
+    format_heading, format_hint_source, format_settings, list_hint_numbers, layer_title, list_unknown,
 };
 use super::tree_rows::build_rows;
 use assay_render::Style;
-use assay_render::text::{display_width, escape_line, pad_right, wrap_lines};
+use assay_render::text::{measure_width, escape_line, pad_right, wrap_lines};
 
 /// Divisor of the terminal's width that bounds the left column.
 const LEFT: usize = 2;
@@ -45,7 +45,7 @@ pub fn render_stack_text(view: &StackView<'_>, style: Style) -> String {
         let column = view
             .next
             .iter()
-            .map(|(command, _)| display_width(command))
+            .map(|(command, _)| measure_width(command))
             .max();
         let column = column.unwrap_or(0) + 4;
         for (command, what) in view.next {
@@ -69,7 +69,7 @@ fn write_tree(view: &StackView<'_>, out: &mut String, style: Style) {
     let names: Vec<String> = rows
         .iter()
         .map(|row| {
-            let numbers = hint_numbers(view, row.at);
+            let numbers = list_hint_numbers(view, row.at);
             let numbers: Vec<String> = numbers.iter().map(|n| format!("[{n}]")).collect();
             let layer = &view.stack.layers[row.at];
             let mut name = layer_title(layer);
@@ -83,7 +83,7 @@ fn write_tree(view: &StackView<'_>, out: &mut String, style: Style) {
     let widest = rows
         .iter()
         .zip(&names)
-        .map(|(row, name)| display_width(&row.name_prefix()) + display_width(name))
+        .map(|(row, name)| measure_width(&row.name_prefix()) + measure_width(name))
         .max()
         .unwrap_or(0);
     let columns = style.columns();
@@ -96,10 +96,10 @@ fn write_tree(view: &StackView<'_>, out: &mut String, style: Style) {
             false => format_settings(layer),
         };
         let (lead, margin) = (row.name_prefix(), row.line_prefix());
-        let room = columns.saturating_sub(display_width(&lead)).max(20);
+        let room = columns.saturating_sub(measure_width(&lead)).max(20);
         let mut lines = wrap_lines(name, room).into_iter();
         let first = lines.next().unwrap_or_default();
-        let used = display_width(&lead) + display_width(&first);
+        let used = measure_width(&lead) + measure_width(&first);
         let bold = style.bold(&first);
         let mut texts: Vec<String> = Vec::new();
         let fits = side_by_side && used + 2 <= beside.max(columns - RIGHT);
@@ -126,7 +126,7 @@ fn write_tree(view: &StackView<'_>, out: &mut String, style: Style) {
             let indent = format!("{margin}   ");
             for text in wrap_lines(
                 &settings,
-                columns.saturating_sub(display_width(&indent)).max(20),
+                columns.saturating_sub(measure_width(&indent)).max(20),
             ) {
                 out.push_str(&format!("{indent}{text}\n"));
             }

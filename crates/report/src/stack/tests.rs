@@ -5,7 +5,7 @@ use super::{
 };
 use assay_model::stack::{Hint, Layer, LayerKind, Stack};
 use assay_render::Style;
-use assay_render::text::display_width;
+use assay_render::text::measure_width;
 use proptest::prelude::*;
 
 fn layer(kind: LayerKind, name: &str, settings: &[(&str, &str)], below: &[usize]) -> Layer {
@@ -99,7 +99,7 @@ fn in_a_narrow_terminal() {
 fn no_line_is_wider_than_the_terminal() {
     for columns in [40, 60, 80, 132] {
         for line in drawn(columns).lines() {
-            assert!(display_width(line) <= columns, "{columns}: {line}");
+            assert!(measure_width(line) <= columns, "{columns}: {line}");
         }
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn collect_curves(study: &Study) -> Vec<StudyCurve<'_>> {
 }
 
 /// Returns the figures that belong to no curve.
-pub(super) fn single_figures(study: &Study) -> Vec<&Figure> {
+pub(super) fn list_single_figures(study: &Study) -> Vec<&Figure> {
     let all = study.figures.iter();
     all.filter(|figure| figure.curve.is_none()).collect()
 }
@@ -58,7 +58,7 @@ pub(super) fn find_cell<'a>(
 const TITLE: usize = 18;
 
 /// Returns the short label of a row.
-pub(super) fn row_label(configuration: &Configuration) -> String {
+pub(super) fn choose_row_label(configuration: &Configuration) -> String {
     escape_line(match configuration.title() {
         title if title.chars().count() <= TITLE => title,
         _ => &configuration.name,

@@ -254,9 +254,9 @@ pub fn render_study_page(view: &StudyView<'_>) -> String {
             ))
         })
         .collect();
-    let curves = curve_charts::curve_charts(view);
+    let curves = curve_charts::build_curve_charts(view);
     let charts: Vec<Chart> = (0..)
-        .zip(curve_tables::single_figures(study))
+        .zip(curve_tables::list_single_figures(study))
         .filter_map(|(number, figure)| build_chart(view, number, figure))
         .collect();
     let doubtful: Vec<&Cell> = view

@@ -141,7 +141,7 @@ fn write_curves(view: &StudyView<'_>, out: &mut String) {
 }
 
 fn write_figures(view: &StudyView<'_>, out: &mut String) {
-    for figure in curve_tables::single_figures(&view.run.study) {
+    for figure in curve_tables::list_single_figures(&view.run.study) {
         let cells = view.result.cells.iter();
         let cells: Vec<_> = cells.filter(|cell| cell.figure == figure.name).collect();
         if cells.is_empty() {

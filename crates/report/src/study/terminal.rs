@@ -1,10 +1,10 @@
 //! The terminal report of a study, conclusions first. Shared text is in `study_text`.
 
-use super::curve_tables::{self, StudyCurve, row_label};
+use super::curve_tables::{self, StudyCurve, choose_row_label};
 use super::{StudyView, study_text};
 use assay_model::study::{Cell, Configuration, Figure, JudgedConclusion, Ranking, Support};
 use assay_render::Style;
-use assay_render::text::{display_width, escape_line, pad_left, pad_right};
+use assay_render::text::{measure_width, escape_line, pad_left, pad_right};
 use assay_render::units::format_timestamp;
 
 /// Renders the whole study.
@@ -134,7 +134,7 @@ fn write_ranking(out: &mut String, view: &StudyView<'_>, ranking: &Ranking, styl
         .into_iter()
         .map(|mut row| {
             let known = study.configuration(&ranking.places[row.at].configuration);
-            row.cells[1] = known.map_or(String::new(), row_label);
+            row.cells[1] = known.map_or(String::new(), choose_row_label);
             if !row.cells[3].is_empty() {
                 "≈".clone_into(&mut row.cells[3]);
             }
@@ -163,20 +163,20 @@ fn write_curve(out: &mut String, view: &StudyView<'_>, curve: &StudyCurve<'_>, s
     let names: Vec<String> = rows
         .iter()
         .map(|row| match row.published {
-            true if row.alone => format!("{} (published)", row_label(row.configuration)),
+            true if row.alone => format!("{} (published)", choose_row_label(row.configuration)),
             true => "  published".to_owned(),
-            false => row_label(row.configuration),
+            false => choose_row_label(row.configuration),
         })
         .collect();
     let name = names
         .iter()
-        .map(|name| display_width(name))
+        .map(|name| measure_width(name))
         .max()
         .unwrap_or(0);
     let points = curve.points.iter();
     let heads: Vec<String> = points.map(|(at, _)| at.to_string()).collect();
     let texts = cells.iter().flatten().chain(&heads);
-    let cell = texts.map(|text| display_width(text)).max().unwrap_or(0) + 2;
+    let cell = texts.map(|text| measure_width(text)).max().unwrap_or(0) + 2;
     let room = style.columns().saturating_sub(name + 2) / cell;
     for from in (0..curve.points.len()).step_by(room.max(1)) {
         let until = (from + room.max(1)).min(curve.points.len());
@@ -215,7 +215,7 @@ const COLUMN: usize = 18;
 fn write_figures(out: &mut String, view: &StudyView<'_>, style: Style) {
     let study = &view.run.study;
     let room = (style.columns().saturating_sub(NAME) / COLUMN).max(1);
-    for figures in curve_tables::single_figures(study).chunks(room) {
+    for figures in curve_tables::list_single_figures(study).chunks(room) {
         let titles: Vec<Vec<String>> = figures
             .iter()
             .map(|figure| assay_render::text::wrap_lines(&escape_line(figure.title()), COLUMN - 2))
@@ -283,7 +283,7 @@ fn write_row(
         }
         let label = escape_line(label);
         // A long name gets a line of its own.
-        let lead = match display_width(&label) < NAME {
+        let lead = match measure_width(&label) < NAME {
             true => pad_right(&label, NAME),
             false => format!("{label}\n{}", " ".repeat(NAME)),
         };

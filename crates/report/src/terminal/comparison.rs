@@ -4,7 +4,7 @@ use super::write_section_heading;
 use assay_model::criterion::{Direction, Quantity};
 use assay_model::result::{Change, ComparisonRow, RunComparison};
 use assay_render::Style;
-use assay_render::text::{display_width, escape_line, pad_left, pad_right};
+use assay_render::text::{measure_width, escape_line, pad_left, pad_right};
 use assay_render::units::{format_ratio, format_value, quantity_heading};
 
 /// The quantities shown to people; the JSON document contains all quantities.
@@ -137,8 +137,8 @@ fn write_table(rows: &[&ComparisonRow], out: &mut String, style: Style) {
     let columns: Vec<usize> = (0..heads.len())
         .map(|i| {
             body.iter()
-                .map(|row| display_width(&row[i]))
-                .chain([display_width(heads[i])])
+                .map(|row| measure_width(&row[i]))
+                .chain([measure_width(heads[i])])
                 .max()
                 .unwrap_or(0)
         })

@@ -6,7 +6,7 @@ use assay_model::Run;
 use assay_model::doubt::Validity;
 use assay_model::result::{CriterionResult, Judged, LimitKind, Steadiness, WorkloadResult};
 use assay_render::Style;
-use assay_render::text::{display_width, escape_line, pad_right};
+use assay_render::text::{measure_width, escape_line, pad_right};
 use assay_render::units::{format_range, format_value_with_unit};
 
 /// Returns the name of a kind of limit.
@@ -140,7 +140,7 @@ pub(super) fn write_limits(judged: &Judged, grouped: bool, out: &mut String, sty
     };
     let longest = counted
         .iter()
-        .map(|result| display_width(&name(result)))
+        .map(|result| measure_width(&name(result)))
         .max()
         .unwrap_or(0);
     let indent = longest + 4;

@@ -7,7 +7,7 @@ use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::WorkloadResult;
 use assay_render::Style;
-use assay_render::text::{display_width, pad_left, pad_right};
+use assay_render::text::{measure_width, pad_left, pad_right};
 use assay_render::units::{NONE, format_value};
 
 fn format_cell(result: Option<&WorkloadResult>, quantity: Quantity, marks: usize) -> String {
@@ -52,7 +52,7 @@ pub(super) fn write_grid(grid: &ResultGrid, out: &mut String, style: Style) {
             let column = cells
                 .iter()
                 .chain(&depths)
-                .map(|cell| display_width(cell))
+                .map(|cell| measure_width(cell))
                 .max()
                 .unwrap_or(0);
             (title, cells, column + 1)
@@ -65,7 +65,7 @@ pub(super) fn write_grid(grid: &ResultGrid, out: &mut String, style: Style) {
         .collect();
     let lead = names
         .iter()
-        .map(|name| display_width(name))
+        .map(|name| measure_width(name))
         .max()
         .unwrap_or(0)
         + 2;

@@ -6,7 +6,7 @@ use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Figures, Judged, WorkloadResult};
 use assay_render::Style;
-use assay_render::text::{display_width, escape_line, pad_left, pad_right};
+use assay_render::text::{measure_width, escape_line, pad_left, pad_right};
 use assay_render::units::{NONE, format_plus_minus, format_value};
 
 const QUANTITIES: [Quantity; 5] = [
@@ -33,14 +33,14 @@ fn write_rows(headings: &[&str], rows: &[TextRow], out: &mut String, style: Styl
             let cells = rows
                 .iter()
                 .filter_map(|row| row.cells.get(i))
-                .map(|cell| display_width(cell));
-            cells.chain([display_width(heading)]).max().unwrap_or(0)
+                .map(|cell| measure_width(cell));
+            cells.chain([measure_width(heading)]).max().unwrap_or(0)
         })
         .collect();
     let figures: usize = columns.iter().map(|column| column + 2).sum();
     let longest = rows
         .iter()
-        .map(|row| display_width(&row.name))
+        .map(|row| measure_width(&row.name))
         .max()
         .unwrap_or(0);
     let room = style.columns().saturating_sub(figures + 4);
@@ -59,7 +59,7 @@ fn write_rows(headings: &[&str], rows: &[TextRow], out: &mut String, style: Styl
     for row in rows {
         let lead = format!("  {} ", pad_right(validity_mark(row.validity), 1));
         let cells = line(&mut row.cells.iter().cloned());
-        let text = match display_width(&row.name) > names {
+        let text = match measure_width(&row.name) > names {
             true => format!("{lead}{}\n    {}{cells}", row.name, pad_right("", names)),
             false => format!("{lead}{}{cells}", pad_right(&row.name, names)),
         };

@@ -191,7 +191,7 @@ fn build_figures(view: &TrialView) -> Map<String, Value> {
         });
         (row.metric.to_string(), value)
     };
-    trial_tables::figure_rows(view).iter().map(row).collect()
+    trial_tables::build_figure_rows(view).iter().map(row).collect()
 }
 
 fn build_pair<'a>(view: &TrialView<'a>, outcome: &'a PairOutcome, number: u32) -> PairSeen<'a> {
@@ -206,7 +206,7 @@ fn build_pair<'a>(view: &TrialView<'a>, outcome: &'a PairOutcome, number: u32) -
 
 /// Returns the last slot of a side of a pair, because a repeated slot replaces the earlier one.
 fn find_slot<'a>(view: &TrialView<'a>, number: u32, side: Side) -> Option<SlotSeen<'a>> {
-    let (slot, sample) = trial_tables::slots_with_samples(view)
+    let (slot, sample) = trial_tables::zip_slots_with_samples(view)
         .filter(|(slot, _)| slot.pair == number && slot.side == side)
         .last()?;
     let figures: Map<String, Value> = sample

@@ -2,7 +2,7 @@
 //! `terminal`.
 
 use super::trial_tables::{GuardState, format_cell};
-use super::trial_text::{change_interval, format_brief_ratio, metric_name, short_metric_name};
+use super::trial_text::{convert_interval, format_brief_ratio, metric_name, short_metric_name};
 use assay_model::Nanos;
 use assay_model::trial::{Judgement, PairOutcome, Side, TrialPlan, Verdict};
 use assay_render::Style;
@@ -73,7 +73,7 @@ pub fn format_live_line(plan: &TrialPlan, live: &LivePair, style: Style) -> Stri
         PairOutcome::Measured { effect, .. } => *effect,
         other => return format_left_out(&lead, other, style),
     };
-    let ratio = super::change_from_improvement(plan.metric, effect.exp());
+    let ratio = super::convert_improvement(plan.metric, effect.exp());
     let time = match live.next_look {
         Some(next) => format!(
             "{}, {}",
@@ -121,7 +121,7 @@ fn format_effect_so_far(plan: &TrialPlan, judgement: &Judgement) -> String {
         return NONE.to_owned();
     };
     let range = judgement.interval.map(|interval| {
-        let (low, high) = change_interval(plan.metric, interval.low, interval.high);
+        let (low, high) = convert_interval(plan.metric, interval.low, interval.high);
         let (low, high) = (format_brief_ratio(low), format_brief_ratio(high));
         match (low.strip_suffix(" %"), high.ends_with(" %")) {
             (Some(short), true) => format!(" ({short} to {high})"),
@@ -130,7 +130,7 @@ fn format_effect_so_far(plan: &TrialPlan, judgement: &Judgement) -> String {
     });
     format!(
         "{}{}",
-        format_brief_ratio(super::change_from_improvement(plan.metric, ratio)),
+        format_brief_ratio(super::convert_improvement(plan.metric, ratio)),
         range.unwrap_or_default()
     )
 }

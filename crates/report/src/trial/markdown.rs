@@ -4,7 +4,7 @@
 use super::TrialView;
 use super::terminal::{
     describe_carriers, describe_change_state, describe_environment, describe_flush_tests,
-    format_median_with_interval, side_letter, subject_rows,
+    format_median_with_interval, side_letter, build_subject_rows,
 };
 use super::trial_tables::{self, format_row_change};
 use super::trial_text::{describe_verdict, headline_word, short_metric_name};
@@ -20,14 +20,14 @@ pub fn render_trial_markdown(view: &TrialView) -> String {
         headline_word(view),
         escape_markdown(&describe_verdict(view))
     );
-    for (label, text) in subject_rows(view) {
+    for (label, text) in build_subject_rows(view) {
         out.push_str(&format!("- {label}: {}\n", escape_markdown(&text)));
     }
     for remark in &view.trial.remarks {
         out.push_str(&format!("- note: {}\n", escape_markdown(remark)));
     }
     write_figures(view, &mut out);
-    let guards = trial_tables::guard_and_total_rows(view);
+    let guards = trial_tables::build_guard_and_total_rows(view);
     if !guards.is_empty() {
         let rows = guards.into_iter().map(|row| {
             let state = format!("**{}**", row.state.word());
@@ -73,7 +73,7 @@ pub fn render_trial_markdown(view: &TrialView) -> String {
         )
     };
     list("Doubts", doubts.iter().map(doubt).collect());
-    let gone = trial_tables::left_out_pairs(view).into_iter();
+    let gone = trial_tables::list_left_out_pairs(view).into_iter();
     list(
         "Left out",
         gone.map(|(kind, reason, pairs)| {
@@ -108,7 +108,7 @@ fn write_figures(view: &TrialView, out: &mut String) {
         "\n## Figures\n\nMedian over the pairs that count, with its interval; MB/s = 10⁶ bytes per \
          second; B/A is the centre of the pairs' own ratios.\n\n",
     );
-    let rows = trial_tables::figure_rows(view).into_iter().map(|row| {
+    let rows = trial_tables::build_figure_rows(view).into_iter().map(|row| {
         let name = short_metric_name(load, row.metric);
         let name = if row.decides {
             format!("**{name}** (decides)")

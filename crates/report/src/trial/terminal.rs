@@ -13,7 +13,7 @@ use assay_model::advice::RiskLevel;
 use assay_model::change::Change;
 use assay_model::trial::{Kept, Side, Trial, TrialState, Verdict};
 use assay_render::Style;
-use assay_render::text::{display_width, escape_line, pad_left, pad_right, wrap_lines};
+use assay_render::text::{measure_width, escape_line, pad_left, pad_right, wrap_lines};
 use assay_render::units::{NONE, format_count, format_timestamp};
 
 /// Renders the verdict first, then its evidence.
@@ -35,11 +35,11 @@ pub fn render_trial_text(view: &TrialView, style: Style) -> String {
     write_section_heading("Next", &mut out, style);
     let page = format!(
         "assay trial --show {} --html trial.html",
-        name_in_command(view.trial)
+        choose_command_name(view.trial)
     );
     let page = [(page, "charts and all evidence")];
-    for (command, what) in page.into_iter().chain(next_commands(view)) {
-        match display_width(&command) > 36 {
+    for (command, what) in page.into_iter().chain(list_next_commands(view)) {
+        match measure_width(&command) > 36 {
             true => out.push_str(&format!("  {command}\n      {what}\n")),
             false => out.push_str(&format!("  {}  {what}\n", pad_right(&command, 36))),
         }
@@ -100,7 +100,7 @@ pub(super) fn describe_unproved_gain(view: &TrialView) -> String {
 }
 
 /// Returns the rows above the figures: what was tested, on which target, when.
-pub(super) fn subject_rows(view: &TrialView) -> Vec<(&'static str, String)> {
+pub(super) fn build_subject_rows(view: &TrialView) -> Vec<(&'static str, String)> {
     let (trial, plan) = (view.trial, &view.trial.plan);
     let read = |side: Side| {
         let slot = view.slots.iter().find(|slot| slot.side == side);
@@ -175,7 +175,7 @@ fn format_time(trial: &Trial) -> String {
 
 fn write_subject(view: &TrialView, out: &mut String, style: Style) {
     out.push('\n');
-    for (label, text) in subject_rows(view) {
+    for (label, text) in build_subject_rows(view) {
         style.write_paragraph(out, &format!("  {label}"), 15, &text);
     }
     for remark in &view.trial.remarks {
@@ -207,7 +207,7 @@ fn format_median(row: &ComparedFigure, median: Option<PairMedian>) -> String {
 }
 
 fn write_figures(view: &TrialView, out: &mut String, style: Style) {
-    let rows = trial_tables::figure_rows(view);
+    let rows = trial_tables::build_figure_rows(view);
     if !rows
         .iter()
         .any(|row| row.now.is_some() || row.changed.is_some())
@@ -252,7 +252,7 @@ fn write_columns<const N: usize>(lines: &[[String; N]], out: &mut String, style:
     let widest = |i: usize| {
         lines
             .iter()
-            .map(|line| display_width(&line[i]))
+            .map(|line| measure_width(&line[i]))
             .max()
             .unwrap_or(0)
     };
@@ -272,14 +272,14 @@ fn write_columns<const N: usize>(lines: &[[String; N]], out: &mut String, style:
 }
 
 fn write_guards(view: &TrialView, out: &mut String, style: Style) {
-    let rows = trial_tables::guard_and_total_rows(view);
+    let rows = trial_tables::build_guard_and_total_rows(view);
     if rows.is_empty() {
         return;
     }
     write_section_heading("Guardrails", out, style);
     let names = rows
         .iter()
-        .map(|row| display_width(&row.name))
+        .map(|row| measure_width(&row.name))
         .max()
         .unwrap_or(0);
     for row in rows {
@@ -396,7 +396,7 @@ pub(super) fn describe_carriers(one: &trial_tables::SideDoubt) -> String {
 }
 
 fn write_left_out_pairs(view: &TrialView, out: &mut String, style: Style) {
-    let found = trial_tables::left_out_pairs(view);
+    let found = trial_tables::list_left_out_pairs(view);
     if found.is_empty() {
         return;
     }
@@ -487,9 +487,9 @@ pub(super) fn describe_change_state(view: &TrialView) -> Vec<String> {
 }
 
 /// Returns the next commands with their descriptions.
-pub(super) fn next_commands(view: &TrialView) -> Vec<(String, &'static str)> {
+pub(super) fn list_next_commands(view: &TrialView) -> Vec<(String, &'static str)> {
     let trial = view.trial;
-    let id = name_in_command(trial);
+    let id = choose_command_name(trial);
     let advice = escape_line(&trial.plan.advice);
     let again = match trial.plan.target.is_empty() {
         true => format!("assay trial {advice}"),
@@ -521,7 +521,7 @@ pub(super) fn next_commands(view: &TrialView) -> Vec<(String, &'static str)> {
     lines
 }
 
-fn name_in_command(trial: &Trial) -> String {
+fn choose_command_name(trial: &Trial) -> String {
     match trial.id.0 {
         0 => "TRIAL".to_owned(),
         id => id.to_string(),

@@ -3,11 +3,11 @@
 
 use super::TrialView;
 use super::trial_text::{
-    change_interval, format_signed_ratio, format_span, headline_word, short_metric_name,
+    convert_interval, format_signed_ratio, format_span, headline_word, short_metric_name,
 };
 use assay_model::trial::{Kept, TrialState};
 use assay_render::Style;
-use assay_render::text::{display_width, escape_line, pad_left, pad_right};
+use assay_render::text::{measure_width, escape_line, pad_left, pad_right};
 use assay_render::units::{NONE, format_timestamp};
 
 /// Renders the list of `assay trial --list` in the given order.
@@ -31,7 +31,7 @@ pub fn render_trial_list(views: &[TrialView], style: Style) -> String {
     let widest = |i: usize| {
         lines
             .iter()
-            .map(|line| display_width(&line[i]))
+            .map(|line| measure_width(&line[i]))
             .max()
             .unwrap_or(0)
     };
@@ -56,7 +56,7 @@ pub fn render_trial_list(views: &[TrialView], style: Style) -> String {
 fn format_change(view: &TrialView) -> String {
     let plan = &view.trial.plan;
     view.judgement.ratio.map_or(NONE.to_owned(), |ratio| {
-        let ratio = super::change_from_improvement(plan.metric, ratio);
+        let ratio = super::convert_improvement(plan.metric, ratio);
         format!(
             "{} {}",
             short_metric_name(&plan.load, plan.metric),
@@ -86,12 +86,12 @@ pub fn render_campaign(views: &[TrialView], style: Style) -> String {
     let mut out = String::new();
     let names = views
         .iter()
-        .map(|view| display_width(&escape_line(&view.trial.plan.advice)))
+        .map(|view| measure_width(&escape_line(&view.trial.plan.advice)))
         .max();
     for view in views {
         let plan = &view.trial.plan;
         let interval = view.judgement.interval.map_or(NONE.to_owned(), |interval| {
-            let (low, high) = change_interval(plan.metric, interval.low, interval.high);
+            let (low, high) = convert_interval(plan.metric, interval.low, interval.high);
             format_span(low, high)
         });
         out.push_str(&format!(

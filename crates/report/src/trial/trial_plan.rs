@@ -254,7 +254,7 @@ fn describe_error_level(plan: &TrialPlan) -> String {
 }
 
 /// Computes the time of so many pairs, without applying the change.
-fn time_of_pairs(plan: &TrialPlan, pairs: u32) -> Nanos {
+fn compute_time(plan: &TrialPlan, pairs: u32) -> Nanos {
     let pair = plan.slot.0.saturating_add(plan.washout.0).saturating_mul(2);
     Nanos(pair.saturating_mul(u64::from(pairs)))
 }
@@ -264,7 +264,7 @@ fn describe_least_time(plan: &TrialPlan, before: &TrialPreview) -> String {
     format!(
         "{}, {}",
         format_count(pairs as usize, "pair"),
-        time_of_pairs(plan, pairs)
+        compute_time(plan, pairs)
     )
 }
 

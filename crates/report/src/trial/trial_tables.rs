@@ -3,7 +3,7 @@
 
 use super::TrialView;
 use super::trial_text::{
-    change_interval, format_share, format_signed_ratio, format_span, metric_name,
+    convert_interval, format_share, format_signed_ratio, format_span, metric_name,
 };
 use assay_model::criterion::Metric;
 use assay_model::result::{Interval, JudgedSample};
@@ -23,7 +23,7 @@ pub(crate) struct PairMedian {
 
 /// Computes the median, with the order statistics as its interval whose binomial confidence is at
 /// least 90 % (the interval that belongs to the sign test).
-pub(crate) fn median_with_interval(mut values: Vec<f64>) -> Option<PairMedian> {
+pub(crate) fn compute_median(mut values: Vec<f64>) -> Option<PairMedian> {
     values.retain(|value| value.is_finite());
     values.sort_by(f64::total_cmp);
     let n = values.len();
@@ -65,7 +65,7 @@ pub(crate) struct ComparedFigure {
 }
 
 /// Iterates over the slots, each with its judged sample.
-pub(crate) fn slots_with_samples<'a>(
+pub(crate) fn zip_slots_with_samples<'a>(
     view: &TrialView<'a>,
 ) -> impl Iterator<Item = (&'a Slot, Option<&'a JudgedSample>)> {
     let samples = view.samples;
@@ -84,7 +84,7 @@ pub(crate) fn is_counted(view: &TrialView, pair: u32) -> bool {
 /// Returns the figures of each pair that counts, of both sides.
 pub(crate) fn pair_figures(view: &TrialView, metric: Metric) -> BTreeMap<u32, [Option<f64>; 2]> {
     let mut found: BTreeMap<u32, [Option<f64>; 2]> = BTreeMap::new();
-    for (slot, sample) in slots_with_samples(view).filter(|(slot, _)| is_counted(view, slot.pair)) {
+    for (slot, sample) in zip_slots_with_samples(view).filter(|(slot, _)| is_counted(view, slot.pair)) {
         let figure = sample.and_then(|sample| sample.figures.get(&metric).copied());
         found.entry(slot.pair).or_default()[slot.side as usize] = figure;
     }
@@ -93,11 +93,11 @@ pub(crate) fn pair_figures(view: &TrialView, metric: Metric) -> BTreeMap<u32, [O
 
 /// Builds the rows of the figures in the judge's order: the deciding figure first, then the
 /// guardrails, then the usual ones. The change in every row is the judge's own.
-pub(crate) fn figure_rows(view: &TrialView) -> Vec<ComparedFigure> {
+pub(crate) fn build_figure_rows(view: &TrialView) -> Vec<ComparedFigure> {
     let row = |judged: &FigureJudgement| {
         let figures = pair_figures(view, judged.metric);
         let side = |side: Side| {
-            median_with_interval(
+            compute_median(
                 figures
                     .values()
                     .filter_map(|pair| pair[side as usize])
@@ -163,13 +163,13 @@ impl GuardState {
     }
 }
 
-pub(crate) fn guard_rows(view: &TrialView) -> Vec<GuardRow> {
+pub(crate) fn build_guard_rows(view: &TrialView) -> Vec<GuardRow> {
     let load = &view.trial.plan.load;
     let row = |guard: &GuardJudgement| {
         let interval = guard
             .interval
-            .map(|i| change_interval(guard.metric, 1.0 / i.high, 1.0 / i.low));
-        let change = format_signed_ratio(super::change_from_improvement(
+            .map(|i| convert_interval(guard.metric, 1.0 / i.high, 1.0 / i.low));
+        let change = format_signed_ratio(super::convert_improvement(
             guard.metric,
             1.0 / guard.worsening,
         ));
@@ -191,14 +191,14 @@ pub(crate) fn guard_rows(view: &TrialView) -> Vec<GuardRow> {
 }
 
 /// Returns all guardrails of a trial: those of the plan, then the total, which every trial has.
-pub(crate) fn guard_and_total_rows(view: &TrialView) -> Vec<GuardRow> {
-    let mut rows = guard_rows(view);
-    rows.extend(total_rows(view));
+pub(crate) fn build_guard_and_total_rows(view: &TrialView) -> Vec<GuardRow> {
+    let mut rows = build_guard_rows(view);
+    rows.extend(build_total_rows(view));
     rows
 }
 
 /// Returns the totals over all slots: operations done and time spent, whichever figure decides.
-fn total_rows(view: &TrialView) -> Vec<GuardRow> {
+fn build_total_rows(view: &TrialView) -> Vec<GuardRow> {
     let Some(total) = view.judgement.total else {
         return Vec::new();
     };
@@ -281,7 +281,7 @@ pub(crate) struct SideDoubt<'a> {
 /// Counts the doubts by code, void before suspect, then by the number of slots.
 pub(crate) fn count_doubts<'a>(view: &TrialView<'a>) -> Vec<SideDoubt<'a>> {
     let mut found: Vec<SideDoubt> = Vec::new();
-    for (slot, sample) in slots_with_samples(view) {
+    for (slot, sample) in zip_slots_with_samples(view) {
         let own = slot.doubts.iter();
         let mut seen: Vec<&str> = Vec::new();
         for doubt in own.chain(sample.into_iter().flat_map(|sample| &sample.doubts)) {
@@ -315,7 +315,7 @@ pub(crate) fn count_doubts<'a>(view: &TrialView<'a>) -> Vec<SideDoubt<'a>> {
 }
 
 /// Returns the pairs that were left out, grouped by reason: kind, reason, numbers of the pairs.
-pub(crate) fn left_out_pairs(view: &TrialView) -> Vec<(&'static str, String, Vec<u32>)> {
+pub(crate) fn list_left_out_pairs(view: &TrialView) -> Vec<(&'static str, String, Vec<u32>)> {
     let mut found: Vec<(&'static str, String, Vec<u32>)> = Vec::new();
     for (pair, outcome) in (1..).zip(view.pairs) {
         let (kind, reason) = match outcome {
@@ -387,19 +387,19 @@ mod tests {
 
     #[test]
     fn a_median_of_few_values_has_no_interval() {
-        let four = median_with_interval(vec![4.0, 1.0, 3.0, 2.0]).unwrap();
+        let four = compute_median(vec![4.0, 1.0, 3.0, 2.0]).unwrap();
         assert_eq!((four.value, four.interval), (2.5, None));
-        let five = median_with_interval(vec![5.0, 1.0, 3.0, 2.0, 4.0]).unwrap();
+        let five = compute_median(vec![5.0, 1.0, 3.0, 2.0, 4.0]).unwrap();
         let interval = five.interval.unwrap();
         assert_eq!((interval.low, interval.high), (1.0, 5.0));
         assert!((interval.confidence - 0.9375).abs() < 1e-12);
-        assert_eq!(median_with_interval(vec![f64::NAN]), None);
+        assert_eq!(compute_median(vec![f64::NAN]), None);
     }
 
     #[test]
     fn ranks_are_those_of_the_sign_test() {
         // n = 20: P(at most 5 heads) = 2.07 %, P(at most 6) = 5.77 %.
-        let twenty = median_with_interval((1..=20).map(f64::from).collect()).unwrap();
+        let twenty = compute_median((1..=20).map(f64::from).collect()).unwrap();
         let interval = twenty.interval.unwrap();
         assert_eq!((interval.low, interval.high), (6.0, 15.0));
         assert!((interval.confidence - 0.9586).abs() < 1e-4);
@@ -408,7 +408,7 @@ mod tests {
     proptest! {
         #[test]
         fn an_interval_holds_its_median(values in prop::collection::vec(-1e6f64..1e6, 1..200)) {
-            let found = median_with_interval(values).unwrap();
+            let found = compute_median(values).unwrap();
             if let Some(interval) = found.interval {
                 prop_assert!(interval.low <= found.value && found.value <= interval.high);
                 prop_assert!(interval.confidence >= 0.9 - 1e-9 && interval.confidence <= 1.0);

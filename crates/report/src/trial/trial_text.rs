@@ -60,7 +60,7 @@ pub(crate) fn short_metric_name(load: &Load, metric: Metric) -> String {
 
 /// Converts an improvement (above 1 is better) into the figure's ratio B ÷ A.
 #[must_use]
-pub fn change_from_improvement(metric: Metric, improvement: f64) -> f64 {
+pub fn convert_improvement(metric: Metric, improvement: f64) -> f64 {
     match metric.quantity.is_latency() {
         true => 1.0 / improvement,
         false => improvement,
@@ -133,10 +133,10 @@ pub(crate) fn format_error_rate(share: f64) -> String {
 }
 
 /// Converts the ends of an interval of improvement into changes of the figure, the smaller first.
-pub(crate) fn change_interval(metric: Metric, low: f64, high: f64) -> (f64, f64) {
+pub(crate) fn convert_interval(metric: Metric, low: f64, high: f64) -> (f64, f64) {
     let (a, b) = (
-        change_from_improvement(metric, low),
-        change_from_improvement(metric, high),
+        convert_improvement(metric, low),
+        convert_improvement(metric, high),
     );
     (a.min(b), a.max(b))
 }
@@ -171,7 +171,7 @@ pub(crate) fn format_interval(metric: Metric, oriented: Option<Interval>) -> Str
     let Some(interval) = oriented else {
         return String::new();
     };
-    let (low, high) = change_interval(metric, interval.low, interval.high);
+    let (low, high) = convert_interval(metric, interval.low, interval.high);
     format!(
         " ({} interval {})",
         format_share(interval.confidence),
@@ -188,9 +188,9 @@ pub(crate) fn describe_metric_change(
     interval: Option<Interval>,
 ) -> String {
     let name = metric_name(load, of);
-    let ratio = change_from_improvement(of, improvement);
+    let ratio = convert_improvement(of, improvement);
     let one_sided = interval
-        .map(|i| change_interval(of, i.low, i.high))
+        .map(|i| convert_interval(of, i.low, i.high))
         .filter(|(low, high)| low.is_finite() && high.is_finite())
         .filter(|(low, high)| (*low >= 1.0 && ratio >= 1.0) || (*high <= 1.0 && ratio <= 1.0));
     let range = match (one_sided, interval) {

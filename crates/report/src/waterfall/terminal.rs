@@ -11,7 +11,7 @@ use crate::terminal::{render_doubts, write_section_heading};
 use assay_model::criterion::Quantity;
 use assay_model::ladder::Waterfall;
 use assay_render::Style;
-use assay_render::text::{display_width, escape_line, pad_left, pad_right, wrap_lines};
+use assay_render::text::{measure_width, escape_line, pad_left, pad_right, wrap_lines};
 use assay_render::units::{NONE, format_latency, format_value};
 
 /// Fewest columns of a bar; in a narrower terminal, figures get a line of their own.
@@ -110,7 +110,7 @@ fn write_chart(view: &WaterfallView, fall: &Waterfall, out: &mut String, style: 
     };
     let most = |cell: fn(&RungCells) -> &str| {
         let all = rows.iter().chain([&heads]);
-        all.map(|row| display_width(cell(row))).max().unwrap_or(0)
+        all.map(|row| measure_width(cell(row))).max().unwrap_or(0)
     };
     let columns = [
         most(|row| &row.label),
@@ -128,7 +128,7 @@ fn write_chart(view: &WaterfallView, fall: &Waterfall, out: &mut String, style: 
             heads.added,
         )));
         for (line, row) in lines.iter().zip(&rows) {
-            let pad = " ".repeat(columns[2].saturating_sub(display_width(&row.added)));
+            let pad = " ".repeat(columns[2].saturating_sub(measure_width(&row.added)));
             let added = match row.told {
                 true => row.added.clone(),
                 false => style.dim(&row.added),

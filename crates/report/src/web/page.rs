@@ -149,7 +149,7 @@ fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Pla
     }
     let of = drawn.iter().map(|step| percentile_curves::LatencyCurve {
         label: name(step),
-        points: percentile_curves::curve_points(&step.histogram, POINTS),
+        points: percentile_curves::compute_curve(&step.histogram, POINTS),
     });
     let heading = match open {
         true => format!("What a user of {} waits", escape_line(url)),
@@ -176,7 +176,7 @@ fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Pla
     let nines = ends.map(|(nines, _)| *nines).fold(1.0, f64::max);
     let drawing = percentile_curves::draw_panel(
         &panel,
-        &percentile_curves::shared_latency_scale(panel.curves.iter(), true),
+        &percentile_curves::build_latency_scale(panel.curves.iter(), true),
         nines,
     );
     let rows = drawn.iter().map(|step| {

@@ -3,7 +3,7 @@
 use super::{Entry, colour, standing};
 use assay_advice::Applicability;
 use assay_render::Style;
-use assay_render::text::{display_width, escape_line, pad_right, wrap_lines};
+use assay_render::text::{measure_width, escape_line, pad_right, wrap_lines};
 use std::fmt::Write as _;
 
 /// Widest id that the rest is lined up behind.
@@ -18,7 +18,7 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
         return "nothing in the catalogue says that: `assay advice` lists all\n".to_owned();
     }
     let columns = style.width.max(30);
-    let ids = entries.iter().map(|entry| display_width(&entry.advice.id));
+    let ids = entries.iter().map(|entry| measure_width(&entry.advice.id));
     let id_width = ids.max().unwrap_or(0).min(WIDEST) + 2;
     let mut out = String::new();
     let mut domain = "";
@@ -38,7 +38,7 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
         }
         let title = wrap_lines(&escape_line(&advice.title), columns.saturating_sub(lead));
         let mut id = escape_line(&advice.id);
-        if display_width(&id) + 2 > id_width {
+        if measure_width(&id) + 2 > id_width {
             // A longer one has a line of its own.
             let _ = writeln!(out, "  {id}");
             id.clear();

@@ -6,7 +6,7 @@ use assay_model::Bytes;
 use assay_model::advice::{Advice, RiskLevel, TargetKind};
 use assay_pool::Pooled;
 use assay_render::Style;
-use assay_render::text::{display_width, escape_line, pad_right, wrap_lines};
+use assay_render::text::{measure_width, escape_line, pad_right, wrap_lines};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -131,7 +131,7 @@ fn elsewhere(out: &mut Out, one: &Pooled) {
     let set: String = set
         .map(|(name, value)| format!("{name}={value}, "))
         .collect();
-    for (number, line) in assay_report::pool::effect_lines(one).iter().enumerate() {
+    for (number, line) in assay_report::pool::format_effect_lines(one).iter().enumerate() {
         match number {
             0 => out.labelled("Elsewhere", &format!("{set}{}: {line}", one.metric)),
             _ => out.item(LABEL, line),
@@ -144,12 +144,12 @@ fn evidence(out: &mut Out, evidence: &[Evidence]) {
         return;
     }
     out.labelled("Rests on", "");
-    let widest = evidence.iter().map(|item| display_width(&item.key)).max();
+    let widest = evidence.iter().map(|item| measure_width(&item.key)).max();
     let key_width = widest.unwrap_or(0).min(34) + 2;
     for item in evidence {
         let text = format!("{}  [{}]", readable(item), item.place);
         let key = escape_line(&item.key);
-        if display_width(&key) + 2 > key_width {
+        if measure_width(&key) + 2 > key_width {
             out.paragraph(4, &key);
             out.hanging("      ", &text);
         } else {
@@ -265,7 +265,7 @@ impl Out {
 
     /// Text behind a lead; further lines are indented like the first.
     fn hanging(&mut self, lead: &str, text: &str) {
-        let indent = display_width(lead);
+        let indent = measure_width(lead);
         let columns = self.columns.saturating_sub(indent).max(20);
         let lines = wrap_lines(&escape_line(&text.replace('\n', " ")), columns);
         for (number, line) in lines.iter().enumerate() {

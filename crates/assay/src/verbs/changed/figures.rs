@@ -90,7 +90,7 @@ fn of_plan(
     let mut series: BTreeMap<(String, String, Metric, String), Vec<Value>> = BTreeMap::new();
     for row in rows {
         let (run, samples) = (store.run(row.id)?, store.samples(row.id)?);
-        for figure in shift::followed_figures(&run, &samples) {
+        for figure in shift::collect_followed_figures(&run, &samples) {
             let key = (figure.workload, figure.target, figure.metric, figure.load);
             series
                 .entry(key)

@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         dirty_max: args.dirty_max,
     };
     let answer = caches(&question, counters)?;
-    let sections = picture::cache_sections(&question, &answer);
+    let sections = picture::build_cache_sections(&question, &answer);
     let intro = [match question.l2arc {
         Some(size) => format!(
             "Blocks of {}; an L2ARC of {}.",

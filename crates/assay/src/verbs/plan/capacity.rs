@@ -7,7 +7,7 @@ use crate::status::Status;
 use anyhow::bail;
 use assay_planner::PlanError;
 use assay_planner::capacity::{Asked, Grown, Recorded, SNAPSHOT_COLUMNS, answer};
-use assay_report::plan::capacity_bill::{answer_sections, describe_snapshots, format_answer};
+use assay_report::plan::capacity_bill::{build_answer_sections, describe_snapshots, format_answer};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         args.html.as_deref(),
         "Capacity",
         &describe_snapshots(&answer),
-        &answer_sections(&answer),
+        &build_answer_sections(&answer),
     )?;
     match args.json {
         true => print_json("capacity", &answer)?,

@@ -107,7 +107,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     if let Some(path) = &args.html {
         let dataset = args.dataset.as_deref();
         let section =
-            picture::lineage_section(&graph, &found, dataset, args.limit.clamp(1, 250) * 4);
+            picture::build_lineage_section(&graph, &found, dataset, args.limit.clamp(1, 250) * 4);
         let mut intro = vec![format!(
             "{} datasets, {} snapshots, {} clones",
             found.datasets,

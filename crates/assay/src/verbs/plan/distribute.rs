@@ -193,7 +193,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let sections: Vec<_> = answer
         .outcomes
         .iter()
-        .map(picture::distribution_section)
+        .map(picture::build_distribution_section)
         .collect();
     write_page(args.html.as_deref(), &title, &intro, &sections)?;
     if args.json {

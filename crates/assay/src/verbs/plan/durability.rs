@@ -138,7 +138,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             .map(|years| simulate(group, &assumptions, years, args.seed, threads)),
         cannot_tell: CANNOT_TELL,
     };
-    let section = picture::durability_section(
+    let section = picture::build_durability_section(
         one,
         answer.loss_per_year,
         args.groups,

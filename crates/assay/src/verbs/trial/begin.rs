@@ -13,7 +13,7 @@ use assay_advice::Applicability;
 use assay_changes::{Journal, Switch};
 use assay_host::{Host as _, Live};
 use assay_judge::trial::second_session::{self, SessionAgreement};
-use assay_judge::trial::{campaign_level, judge_trial, next_look};
+use assay_judge::trial::{campaign_level, judge_trial, find_next_look};
 use assay_measure::runner::Ground;
 use assay_measure::trials::{Candidate, Environment, Options};
 use assay_model::change::Change;
@@ -223,7 +223,7 @@ fn confirm(
 /// What the user asked for, each settled.
 fn candidates(args: &Args, env: &Environment<'_>) -> anyhow::Result<Vec<Candidate>> {
     let (advice, target) = advice_and_target(args)?;
-    let alpha = campaign_level::level_per_trial(assay_judge::trial::ALPHA, advice.len());
+    let alpha = campaign_level::compute_level_per_trial(assay_judge::trial::ALPHA, advice.len());
     let given: BTreeMap<String, String> = args.set.iter().cloned().collect();
     let seed = match args.seed {
         Some(seed) => seed,
@@ -319,7 +319,7 @@ fn shown(
         now,
         applies: &applies,
         forecast,
-        least_pairs: next_look(plan.max_pairs, 0).unwrap_or(1),
+        least_pairs: find_next_look(plan.max_pairs, 0).unwrap_or(1),
     };
     match length {
         Length::Whole => assay_report::trial::render_plan(plan, &before, style),

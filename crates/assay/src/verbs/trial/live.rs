@@ -2,7 +2,7 @@
 //! a line for each pair that stays.
 
 use crate::context::shown;
-use assay_judge::trial::{forecast, next_look};
+use assay_judge::trial::{forecast, find_next_look};
 use assay_measure::trials::Event;
 use assay_model::Nanos;
 use assay_model::trial::{Side, TrialPlan};
@@ -85,7 +85,7 @@ impl Shown {
                 let each = self.a_pair();
                 let time = |pairs: u32| Nanos(each.0.saturating_mul(u64::from(pairs)));
                 let measured = judgement.pairs;
-                let next = next_look(self.plan.max_pairs, measured).filter(|_| !judgement.done);
+                let next = find_next_look(self.plan.max_pairs, measured).filter(|_| !judgement.done);
                 let rest = self.plan.max_pairs.saturating_sub(*pair);
                 let live = LivePair {
                     pair: *pair,
@@ -130,7 +130,7 @@ impl Shown {
             (sd.exp() - 1.0) * 100.0
         ));
         for effect in [0.1, 0.03] {
-            let needed = forecast::pairs_for_difference(
+            let needed = forecast::forecast_pairs_for_difference(
                 sd,
                 f64::ln_1p(effect),
                 self.plan.margin.max(0.0).ln_1p(),

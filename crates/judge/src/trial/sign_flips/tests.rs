@@ -1,7 +1,7 @@
 //! The test against a slow reading of its rule, and its level by trying all signs.
 
 use super::*;
-use crate::trial::look_schedule::reached_looks;
+use crate::trial::look_schedule::list_reached_looks;
 use proptest::prelude::*;
 
 /// The rule as it is written down: everything sorted, nothing looked up.
@@ -71,14 +71,14 @@ proptest! {
         over: bool,
     ) {
         let flips = SignFlips::with_vectors(seed, 500);
-        let looks = reached_looks(60, alpha, x.len(), over);
+        let looks = list_reached_looks(60, alpha, x.len(), over);
         prop_assert_eq!(flips.find_rejection(&x, &looks, PairWeight::Bounded), slowly(&flips, &x, &looks));
     }
 
     #[test]
     fn what_is_proved_stays_proved(x in values(), seed in 0u64..1000) {
         let flips = SignFlips::with_vectors(seed, 500);
-        let looks = reached_looks(60, 0.05, x.len(), false);
+        let looks = list_reached_looks(60, 0.05, x.len(), false);
         let first = flips.find_rejection(&x, &looks, PairWeight::Bounded);
         for reached in 0..looks.len() {
             let by = flips.find_rejection(&x, &looks[..reached], PairWeight::Bounded);
@@ -103,7 +103,7 @@ fn of_all_sign_vectors_the_level_is_rejected() {
             0.001,
         ),
     ];
-    let looks = reached_looks(60, 0.05, 11, false);
+    let looks = list_reached_looks(60, 0.05, 11, false);
     assert_eq!(looks.len(), 3);
     for (sizes, least) in sizes {
         let mut rejected = 0;
@@ -134,7 +134,7 @@ fn of_all_sign_vectors_the_level_is_rejected() {
 #[test]
 fn a_level_that_few_signs_cannot_reach_is_not_wasted_on_them() {
     let flips = SignFlips::new(1, 0.00125);
-    let looks = reached_looks(60, 0.00125, 15, false);
+    let looks = list_reached_looks(60, 0.00125, 15, false);
     let first = flips
         .find_rejection(&[0.1; 15], &looks, PairWeight::Bounded)
         .map(|look| looks[look].pairs);

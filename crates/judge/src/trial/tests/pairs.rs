@@ -260,7 +260,7 @@ fn a_forecast_is_in_pairs_and_in_time() {
     assert_eq!(forecast::forecast_trial(&plan, 0.01, 0.0).pairs, 6);
     assert_eq!(forecast::forecast_trial(&plan, f64::NAN, 0.1).pairs, 60);
     assert_eq!(
-        forecast::pairs_within(&plan, Nanos(20 * 60_000_000_000)),
+        forecast::count_pairs_within(&plan, Nanos(20 * 60_000_000_000)),
         100
     );
     let seen = forecast::estimate_noise(&[0.1, -0.1, 0.12, -0.08, 0.0, 9.0]);

@@ -111,7 +111,7 @@ fn the_forecast_is_right_within_a_factor_of_two() {
     for (variation, gain) in [(0.03f64, 0.05f64), (0.03, 0.1), (0.1, 0.1)] {
         let (_, pairs) = ends(&Noise::Even(variation), gain);
         let noise = variation * 2f64.sqrt();
-        let expected = f64::from(forecast::pairs_for_difference(
+        let expected = f64::from(forecast::forecast_pairs_for_difference(
             noise,
             gain.ln_1p(),
             0.03f64.ln_1p(),
@@ -122,7 +122,7 @@ fn the_forecast_is_right_within_a_factor_of_two() {
         );
     }
     let (_, pairs) = ends(&Noise::Even(0.03), 0.0);
-    let expected = f64::from(forecast::pairs_for_equality(
+    let expected = f64::from(forecast::forecast_pairs_for_equality(
         0.03 * 2f64.sqrt(),
         0.0,
         0.03f64.ln_1p(),

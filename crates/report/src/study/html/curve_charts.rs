@@ -2,13 +2,13 @@
 //! curves are in `curve_tables`.
 
 use crate::study::StudyView;
-use crate::study::curve_tables::{StudyCurve, collect_curves, row_label};
+use crate::study::curve_tables::{StudyCurve, collect_curves, choose_row_label};
 use assay_render::html::{Chart, ChartTable};
-use assay_render::svg::line_chart::{ChartLine, LineChart, draw_lines, shared_value_scale};
+use assay_render::svg::line_chart::{ChartLine, LineChart, draw_lines, build_value_scale};
 use assay_render::text::escape_line;
 
 /// Builds, for each curve, a chart of the measured figures and a chart of the published figures.
-pub(super) fn curve_charts(view: &StudyView<'_>) -> Vec<Chart> {
+pub(super) fn build_curve_charts(view: &StudyView<'_>) -> Vec<Chart> {
     let all = collect_curves(&view.run.study);
     let each = (0..).zip(&all);
     each.flat_map(|(number, curve)| build_chart_pair(view, number, &curve.restrict_to_known(view)))
@@ -38,7 +38,7 @@ fn build_chart_pair(view: &StudyView<'_>, number: usize, curve: &StudyCurve<'_>)
                 Some((f64::from(*at), value / by, ends))
             });
             ChartLine {
-                label: row_label(row.configuration),
+                label: choose_row_label(row.configuration),
                 points: points.filter(|(_, value, _)| *value > 0.0).collect(),
             }
         });
@@ -58,7 +58,7 @@ fn build_chart_pair(view: &StudyView<'_>, number: usize, curve: &StudyCurve<'_>)
         lines.iter().map(line).collect()
     };
     let values: Vec<ChartLine> = bare(&here).into_iter().chain(bare(&theirs)).collect();
-    let y = shared_value_scale(values.iter());
+    let y = build_value_scale(values.iter());
     let sides = [("here", false, here), ("published", true, theirs)].into_iter();
     sides
         .filter(|(_, _, lines)| !lines.is_empty())

@@ -5,7 +5,7 @@ use crate::trial::TrialView;
 use crate::trial::trial_lists;
 use crate::trial::trial_tables::{self, GuardState, PairMedian};
 use crate::trial::trial_text::{
-    change_interval, format_share, format_signed_ratio, format_span, headline_word, metric_name,
+    convert_interval, format_share, format_signed_ratio, format_span, headline_word, metric_name,
     short_metric_name,
 };
 use assay_model::criterion::{Metric, Quantity};
@@ -20,16 +20,16 @@ fn to_strings(names: &[&str]) -> Vec<String> {
 }
 
 /// Returns ln of a margin.
-fn log_margin(margin: f64) -> f64 {
+fn compute_log_margin(margin: f64) -> f64 {
     margin.max(0.0).ln_1p()
 }
 
-fn log_interval(interval: Interval) -> (f64, f64) {
+fn compute_log_interval(interval: Interval) -> (f64, f64) {
     (interval.low.ln(), interval.high.ln())
 }
 
 /// Builds the chart with a point for each pair; none before the first pair.
-pub(super) fn pairs_chart(view: &TrialView) -> Option<Chart> {
+pub(super) fn build_pairs_chart(view: &TrialView) -> Option<Chart> {
     let plan = &view.trial.plan;
     let name = metric_name(&plan.load, plan.metric);
     let first = |i: usize| plan.first.get(i).copied().unwrap_or(Side::Now);
@@ -49,7 +49,7 @@ pub(super) fn pairs_chart(view: &TrialView) -> Option<Chart> {
         };
         let change = match outcome {
             PairOutcome::Measured { effect, .. } => format_signed_ratio(
-                crate::trial::change_from_improvement(plan.metric, effect.exp()),
+                crate::trial::convert_improvement(plan.metric, effect.exp()),
             ),
             _ => "left out".to_owned(),
         };
@@ -67,8 +67,8 @@ pub(super) fn pairs_chart(view: &TrialView) -> Option<Chart> {
         title: title.clone(),
         points: view.pairs.iter().enumerate().map(point).collect(),
         centre: view.judgement.ratio.map(f64::ln),
-        interval: view.judgement.interval.map(log_interval),
-        margin: log_margin(plan.margin),
+        interval: view.judgement.interval.map(compute_log_interval),
+        margin: compute_log_margin(plan.margin),
         falls: plan.metric.quantity.is_latency(),
         tick: &format_axis_ratio,
     };
@@ -83,12 +83,12 @@ pub(super) fn pairs_chart(view: &TrialView) -> Option<Chart> {
 }
 
 /// Builds the chart of the interval at each look.
-pub(super) fn looks_chart(view: &TrialView) -> Option<Chart> {
+pub(super) fn build_looks_chart(view: &TrialView) -> Option<Chart> {
     let plan = &view.trial.plan;
     let looks = &view.judgement.looks;
     let text = |low: Option<f64>, high: Option<f64>| {
         let (low, high) = (low.unwrap_or(0.0), high.unwrap_or(f64::INFINITY));
-        let (low, high) = change_interval(plan.metric, low, high);
+        let (low, high) = convert_interval(plan.metric, low, high);
         let end = |ratio: f64, none: &str| match ratio.is_finite() && ratio > 0.0 {
             true => format_signed_ratio(ratio),
             false => none.to_owned(),
@@ -97,7 +97,7 @@ pub(super) fn looks_chart(view: &TrialView) -> Option<Chart> {
     };
     let title = format!(
         "Change and {} interval at each look",
-        confidence_heading(view)
+        format_confidence(view)
     );
     let chart = trial_effects::LooksChart {
         id: "looks".to_owned(),
@@ -113,14 +113,14 @@ pub(super) fn looks_chart(view: &TrialView) -> Option<Chart> {
                 (look.pairs, look.ratio.ln(), ln(look.low), ln(look.high))
             })
             .collect(),
-        margin: log_margin(plan.margin),
+        margin: compute_log_margin(plan.margin),
         falls: plan.metric.quantity.is_latency(),
         tick: &format_axis_ratio,
     };
     let row = |look: &assay_model::trial::Look| {
         vec![
             look.pairs.to_string(),
-            format_signed_ratio(crate::trial::change_from_improvement(
+            format_signed_ratio(crate::trial::convert_improvement(
                 plan.metric,
                 look.ratio,
             )),
@@ -137,7 +137,7 @@ pub(super) fn looks_chart(view: &TrialView) -> Option<Chart> {
     })
 }
 
-fn confidence_heading(view: &TrialView) -> String {
+fn format_confidence(view: &TrialView) -> String {
     format_share(
         view.judgement
             .interval
@@ -146,14 +146,14 @@ fn confidence_heading(view: &TrialView) -> String {
 }
 
 /// Builds the chart of the guardrails, each with its interval and its limit.
-pub(super) fn guards_chart(view: &TrialView) -> Option<Chart> {
-    let rows = trial_tables::guard_rows(view);
+pub(super) fn build_guards_chart(view: &TrialView) -> Option<Chart> {
+    let rows = trial_tables::build_guard_rows(view);
     let draw = |(guard, row): (&assay_model::trial::GuardJudgement, &trial_tables::GuardRow)| {
         forest_plot::ForestRow {
             label: format!("{}: {}", row.name, row.state.word()),
             effect: Some(-guard.worsening.ln()).filter(|effect| effect.is_finite()),
             interval: guard.interval.map(|i| (-i.high.ln(), -i.low.ln())),
-            least: Some(-log_margin(guard.margin)),
+            least: Some(-compute_log_margin(guard.margin)),
             margin: None,
             shape: match row.state {
                 GuardState::Held => forest_plot::ForestMark::Good,
@@ -217,7 +217,7 @@ fn format_worsening(ratio: f64) -> String {
 }
 
 /// Builds the chart of the latency of both sides.
-pub(super) fn latencies_chart(view: &TrialView) -> Option<Chart> {
+pub(super) fn build_latencies_chart(view: &TrialView) -> Option<Chart> {
     let names = match view.trial.plan.aa {
         true => ["A", "B, the same"],
         false => ["A, as it is", "B, changed"],
@@ -227,10 +227,10 @@ pub(super) fn latencies_chart(view: &TrialView) -> Option<Chart> {
         .into_iter()
         .map(|i| percentile_curves::LatencyCurve {
             label: ["A", "B"][i].to_owned(),
-            points: percentile_curves::curve_points(&view.latency[i], 64),
+            points: percentile_curves::compute_curve(&view.latency[i], 64),
         })
         .collect();
-    let y = percentile_curves::shared_latency_scale(lines.iter(), true);
+    let y = percentile_curves::build_latency_scale(lines.iter(), true);
     let nines = lines
         .iter()
         .filter_map(|line| Some(line.points.last()?.0))
@@ -262,7 +262,7 @@ pub(super) fn latencies_chart(view: &TrialView) -> Option<Chart> {
 }
 
 /// Builds the charts of the deciding figure and the guardrails over time.
-pub(super) fn course_charts(view: &TrialView) -> Vec<Chart> {
+pub(super) fn build_course_charts(view: &TrialView) -> Vec<Chart> {
     let plan = &view.trial.plan;
     let mut metrics = vec![plan.metric];
     metrics.extend(plan.guards.iter().map(|guard| guard.metric));
@@ -276,14 +276,14 @@ pub(super) fn course_charts(view: &TrialView) -> Vec<Chart> {
     metrics
         .into_iter()
         .enumerate()
-        .filter_map(|(i, metric)| course_chart(view, metric, i))
+        .filter_map(|(i, metric)| build_course_chart(view, metric, i))
         .collect()
 }
 
-fn course_chart(view: &TrialView, of: Metric, i: usize) -> Option<Chart> {
+fn build_course_chart(view: &TrialView, of: Metric, i: usize) -> Option<Chart> {
     let load = &view.trial.plan.load;
     let mut lines = [Vec::new(), Vec::new()];
-    for (slot, sample) in trial_tables::slots_with_samples(view)
+    for (slot, sample) in trial_tables::zip_slots_with_samples(view)
         .filter(|(slot, _)| trial_tables::is_counted(view, slot.pair))
     {
         if let Some(figure) = sample.and_then(|sample| sample.figures.get(&of)) {
@@ -327,7 +327,7 @@ fn course_chart(view: &TrialView, of: Metric, i: usize) -> Option<Chart> {
 }
 
 /// Builds the chart of a campaign, with a row for each piece of advice.
-pub(super) fn campaign_chart(views: &[TrialView]) -> Option<Chart> {
+pub(super) fn build_campaign_chart(views: &[TrialView]) -> Option<Chart> {
     let row = |view: &TrialView| {
         let plan = &view.trial.plan;
         forest_plot::ForestRow {
@@ -337,9 +337,9 @@ pub(super) fn campaign_chart(views: &[TrialView]) -> Option<Chart> {
                 .ratio
                 .map(f64::ln)
                 .filter(|effect| effect.is_finite()),
-            interval: view.judgement.interval.map(log_interval),
+            interval: view.judgement.interval.map(compute_log_interval),
             least: None,
-            margin: Some(log_margin(plan.margin)),
+            margin: Some(compute_log_margin(plan.margin)),
             shape: match view.judgement.verdict {
                 Verdict::Better => forest_plot::ForestMark::Good,
                 Verdict::Worse | Verdict::Unsafe => forest_plot::ForestMark::Bad,
@@ -386,13 +386,13 @@ pub(super) fn summarize_trial(view: &TrialView) -> String {
         return NONE.to_owned();
     };
     let range = view.judgement.interval.map(|interval| {
-        let (low, high) = change_interval(plan.metric, interval.low, interval.high);
+        let (low, high) = convert_interval(plan.metric, interval.low, interval.high);
         format!(" ({})", format_span(low, high))
     });
     format!(
         "{} {}{}",
         short_metric_name(&plan.load, plan.metric),
-        format_signed_ratio(crate::trial::change_from_improvement(plan.metric, ratio)),
+        format_signed_ratio(crate::trial::convert_improvement(plan.metric, ratio)),
         range.unwrap_or_default()
     )
 }

@@ -7,7 +7,7 @@ use crate::html::run_page::group_facts;
 use crate::trial::TrialView;
 use crate::trial::terminal::{
     describe_carriers, describe_change_state, describe_environment, describe_flush_tests,
-    describe_unproved_gain, has_unproved_gain, next_commands, side_letter, subject_rows,
+    describe_unproved_gain, has_unproved_gain, list_next_commands, side_letter, build_subject_rows,
 };
 use crate::trial::trial_tables::{self, format_row_change};
 use crate::trial::trial_text::{
@@ -116,7 +116,7 @@ fn build_head(view: &TrialView) -> TrialHead {
             .iter()
             .map(|line| capitalize(line))
             .collect(),
-        subject: subject_rows(view)
+        subject: build_subject_rows(view)
             .into_iter()
             .filter(|(label, _)| *label != "trial")
             .map(|(label, text)| match label {
@@ -143,7 +143,7 @@ fn build_figure_rows(view: &TrialView) -> Vec<FigureRow> {
         changed: trial_charts::format_median_cell(row.metric, row.changed),
         change: format_row_change(&row),
     };
-    trial_tables::figure_rows(view)
+    trial_tables::build_figure_rows(view)
         .into_iter()
         .map(row)
         .collect()
@@ -161,7 +161,7 @@ fn build_guard_views(view: &TrialView) -> Vec<GuardView> {
         text: row.text,
         name: row.name,
     };
-    trial_tables::guard_and_total_rows(view)
+    trial_tables::build_guard_and_total_rows(view)
         .into_iter()
         .map(row)
         .collect()
@@ -176,7 +176,7 @@ fn build_doubt_views(view: &TrialView) -> Vec<DoubtView> {
 }
 
 fn list_left_out_pairs(view: &TrialView) -> Vec<(String, String)> {
-    trial_tables::left_out_pairs(view)
+    trial_tables::list_left_out_pairs(view)
         .into_iter()
         .map(|(kind, reason, pairs)| {
             (
@@ -209,8 +209,8 @@ fn list_provenance(trial: &Trial) -> Vec<(&'static str, String)> {
 pub(super) fn render_trial(view: &TrialView) -> String {
     let plan = &view.trial.plan;
     let decides: Vec<Chart> = [
-        trial_charts::pairs_chart(view),
-        trial_charts::looks_chart(view),
+        trial_charts::build_pairs_chart(view),
+        trial_charts::build_looks_chart(view),
     ]
     .into_iter()
     .flatten()
@@ -235,16 +235,16 @@ pub(super) fn render_trial(view: &TrialView) -> String {
             alpha => format_error_rate(plan.alpha),
             aa => plan.aa,
             figures => Serde(build_figure_rows(view)),
-            course => Serde(trial_charts::course_charts(view)),
+            course => Serde(trial_charts::build_course_charts(view)),
             guards => Serde(build_guard_views(view)),
             proved => trial_tables::describe_proof(view),
-            guard_chart => Serde(trial_charts::guards_chart(view)),
-            latency => Serde(trial_charts::latencies_chart(view)),
+            guard_chart => Serde(trial_charts::build_guards_chart(view)),
+            latency => Serde(trial_charts::build_latencies_chart(view)),
             proofs => Serde(proofs),
             doubts => Serde(build_doubt_views(view)),
             left_out => Serde(list_left_out_pairs(view)),
             machine => Serde(describe_environment(view)),
-            next => Serde(next_commands(view)),
+            next => Serde(list_next_commands(view)),
             provenance => Serde(list_provenance(view.trial)),
             facts => Serde(group_facts(&view.trial.facts)),
             slot => plan.slot.to_string(),
@@ -283,7 +283,7 @@ pub(super) fn render_campaign(views: &[TrialView]) -> String {
         context! {
             title => title,
             rows => Serde(views.iter().map(row).collect::<Vec<_>>()),
-            chart => Serde(trial_charts::campaign_chart(views)),
+            chart => Serde(trial_charts::build_campaign_chart(views)),
             alpha => first.map(|view| format_error_rate(view.trial.plan.alpha)),
             together => first.map(|view| format_error_rate((view.trial.plan.alpha * views.len() as f64).min(1.0))),
             machine => Serde(first.map(describe_environment).unwrap_or_default()),
