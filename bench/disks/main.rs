@@ -8,7 +8,7 @@
 mod book;
 mod model;
 
-use assay_judge::siblings::judge;
+use assay_judge::sibling_disks::compare_siblings;
 use model::{EQUAL, Model, ends};
 use std::fmt::Write as _;
 use std::{io, thread};

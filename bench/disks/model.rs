@@ -1,6 +1,6 @@
 //! Simulated disks that share work. Shared with the tests of the rule.
 
-use super::judge;
+use super::compare_siblings;
 use assay_model::sample::DeviceDelta;
 use assay_model::siblings::{Siblings, SlowDisk, Watched};
 use rand_chacha::ChaCha8Rng;
@@ -129,7 +129,7 @@ pub fn ends(model: Model, watches: u32, seed: u64) -> Ends {
     let mut ends = Ends::default();
     let one = 1.0 / f64::from(watches);
     for _ in 0..watches {
-        for found in judge(&[watch(model, &mut random)]) {
+        for found in compare_siblings(&[watch(model, &mut random)]) {
             match found.finding {
                 SlowDisk::Slow { at, .. } => {
                     ends.accused += one;

@@ -3,8 +3,8 @@
 
 use crate::parallel::repeat;
 use crate::tables::{measured, percent, rule};
-use assay_judge::trial::decide;
-use assay_judge::trial::slots::{Bounds, choose};
+use assay_judge::trial::decide_verdict;
+use assay_judge::trial::slot_length::{SlotBounds, choose_slot_length};
 use assay_model::Nanos;
 use assay_model::trial::{MAX_PAIRS, Verdict};
 use rand::RngExt as _;
@@ -67,17 +67,20 @@ fn trial(
             SLOT
         }
         Policy::Chosen => {
-            let many =
-                assay_judge::trial::slots::short_slots(nanos(LEAST), nanos(SLOT), nanos(BESIDES));
+            let many = assay_judge::trial::slot_length::count_short_slots(
+                nanos(LEAST),
+                nanos(SLOT),
+                nanos(BESIDES),
+            );
             let logs: Vec<f64> = (0..many).map(|_| machine.slot(LEAST)).collect();
-            let bounds = Bounds {
+            let bounds = SlotBounds {
                 least: nanos(LEAST),
                 most: nanos(SLOT),
                 besides: nanos(BESIDES),
                 margin: rule(seed).margin,
                 max_pairs: MAX_PAIRS,
             };
-            choose(&logs, &bounds)
+            choose_slot_length(&logs, &bounds)
                 .map_or(SLOT, |choice| choice.slot.0 as usize / nanos(1).0 as usize)
         }
     };
@@ -91,7 +94,7 @@ fn trial(
             }
         })
         .collect();
-    let (verdict, pairs) = decide(&rule(seed), &measured(&work));
+    let (verdict, pairs) = decide_verdict(&rule(seed), &measured(&work));
     let steps = before + pairs * 2 * (length + BESIDES);
     let minutes = (steps * STEP) as f64 / 60_000.0;
     (verdict, minutes, (length * STEP) as f64 / 1000.0)

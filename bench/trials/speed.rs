@@ -2,7 +2,7 @@
 
 use crate::noise;
 use crate::tables::{measured, pair, rule};
-use assay_judge::trial::{Rule, decide, judge};
+use assay_judge::trial::{TrialRule, decide_verdict, judge_trial_pairs};
 use assay_model::advice::Guard;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::trial::PairOutcome;
@@ -39,15 +39,15 @@ pub fn report() -> String {
         .iter()
         .map(|[a, b]| pair([*a, *b], vec![b - a, a - b]))
         .collect();
-    let two = Rule {
+    let two = TrialRule {
         guards: vec![guard; 2],
         ..rule(1)
     };
     let verdict = milliseconds(|| {
-        black_box(decide(&rule(1), &plain));
+        black_box(decide_verdict(&rule(1), &plain));
     });
-    let all = milliseconds(|| drop(black_box(judge(&rule(1), &plain))));
-    let most = milliseconds(|| drop(black_box(judge(&two, &guarded))));
+    let all = milliseconds(|| drop(black_box(judge_trial_pairs(&rule(1), &plain))));
+    let most = milliseconds(|| drop(black_box(judge_trial_pairs(&two, &guarded))));
     format!(
         "processor time, 60 pairs x 9,999 flips: the verdict (4 tests, 8 looks each) {verdict:.1} ms; with all \
          intervals {all:.1} ms; with two guardrails {most:.1} ms"

@@ -3,7 +3,7 @@
 use crate::noise::Noise;
 use crate::parallel::repeat;
 use crate::tables::{cells, measured, rule};
-use assay_judge::trial::decide;
+use assay_judge::trial::decide_verdict;
 use assay_model::trial::MAX_PAIRS;
 use rand::RngExt as _;
 use std::fmt::Write as _;
@@ -59,7 +59,7 @@ pub fn stalls(n: usize) -> String {
                     }
                 }
             }
-            decide(&rule(seed), &measured(&work))
+            decide_verdict(&rule(seed), &measured(&work))
         });
         let more = (1.0 + gain) * done(b) / done(a) - 1.0;
         let longer = took(b) / took(a) / (1.0 + gain) - 1.0;

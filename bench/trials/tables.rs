@@ -2,7 +2,7 @@
 
 use crate::noise::{self, Noise};
 use crate::parallel::repeat;
-use assay_judge::trial::{Rule, decide};
+use assay_judge::trial::{TrialRule, decide_verdict};
 use assay_model::trial::{MAX_PAIRS, PairOutcome, Verdict};
 use std::fmt::Write as _;
 
@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 pub type End = (Verdict, usize);
 
 /// The rule of a trial with nothing special about it.
-pub fn rule(seed: u64) -> Rule {
-    Rule {
+pub fn rule(seed: u64) -> TrialRule {
+    TrialRule {
         margin: 0.03,
         guards: Vec::new(),
         max_pairs: MAX_PAIRS,
@@ -91,7 +91,7 @@ pub fn cells(ends: &[End]) -> String {
 pub fn trials(name: &str, noise: &Noise, gain: f64, n: usize) -> Vec<End> {
     repeat(&format!("{name} {gain}"), n, |seed, random| {
         let work = noise.work(random, MAX_PAIRS as usize, gain.ln_1p());
-        decide(&rule(seed), &measured(&work))
+        decide_verdict(&rule(seed), &measured(&work))
     })
 }
 

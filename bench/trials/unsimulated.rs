@@ -4,7 +4,7 @@
 use crate::noise::{Noise, normal};
 use crate::parallel::repeat;
 use crate::tables::{End, cells, halves, mean, measured, noises, pair, percent, rule, share};
-use assay_judge::trial::{Rule, campaign, decide, evidence, judge};
+use assay_judge::trial::{TrialRule, campaign_level, decide_verdict, e_process, judge_trial_pairs};
 use assay_model::advice::Guard;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::trial::{Look, MAX_PAIRS, PairOutcome, Verdict};
@@ -25,9 +25,9 @@ pub fn coverage(n: usize) -> String {
                 let truth = 1.0 + gain;
                 let pairs = measured(&noise.work(random, MAX_PAIRS as usize, f64::ln(truth)));
                 let rule = rule(seed);
-                let (_, stop) = decide(&rule, &pairs);
+                let (_, stop) = decide_verdict(&rule, &pairs);
                 // What was printed at a look does not depend on what came after it.
-                let looks = judge(&rule, &pairs).looks;
+                let looks = judge_trial_pairs(&rule, &pairs).looks;
                 let of = |look: &Look| {
                     let low = look.low.unwrap_or(0.0);
                     let high = look.high.unwrap_or(f64::INFINITY);
@@ -74,7 +74,7 @@ pub fn guards(n: usize) -> String {
                 margin: 0.1,
             };
             let ends = repeat(&format!("guards {count} {worse}"), n, |seed, random| {
-                let rule = Rule {
+                let rule = TrialRule {
                     guards: vec![guard; count],
                     ..rule(seed)
                 };
@@ -87,7 +87,7 @@ pub fn guards(n: usize) -> String {
                     pair(halves(effect), guards.collect())
                 };
                 let pairs: Vec<_> = (0..MAX_PAIRS).map(|_| one(random)).collect();
-                decide(&rule, &pairs)
+                decide_verdict(&rule, &pairs)
             });
             let _ = writeln!(out, "| {count} | {:.0} | {}", worse * 100.0, cells(&ends));
         }
@@ -146,7 +146,7 @@ pub fn failures(n: usize) -> String {
 }
 
 /// The pairs as a trial gets them, until it stops; with the pairs tried.
-fn one_by_one(rule: &Rule, pairs: &[PairOutcome]) -> End {
+fn one_by_one(rule: &TrialRule, pairs: &[PairOutcome]) -> End {
     const LOOKS: [usize; 8] = [6, 8, 11, 15, 21, 30, 42, 60];
     let mut measured = 0;
     for (tried, pair) in (1..).zip(pairs) {
@@ -156,7 +156,7 @@ fn one_by_one(rule: &Rule, pairs: &[PairOutcome]) -> End {
         if counts && tried < pairs.len() && !LOOKS.contains(&measured) {
             continue;
         }
-        let (verdict, _) = decide(rule, &pairs[..tried]);
+        let (verdict, _) = decide_verdict(rule, &pairs[..tried]);
         if verdict != Verdict::Undecided {
             return (verdict, tried);
         }
@@ -173,17 +173,19 @@ pub fn campaigns(n: usize) -> String {
         "| each trial | campaigns with a false keep, % | gains kept, % | mean pairs of a gain | mean pairs of all 40 |\n\
          |---|---|---|---|---|\n",
     );
-    let corrected = campaign::level(0.05, PIECES);
-    type Way<'a> = &'a (dyn Fn(&Rule, &[[f64; 2]]) -> End + Sync);
+    let corrected = campaign_level::compute_level_per_trial(0.05, PIECES);
+    type Way<'a> = &'a (dyn Fn(&TrialRule, &[[f64; 2]]) -> End + Sync);
     let ways: [(&str, Way); 4] = [
-        ("sign flips, 5 %", &|rule, x| decide(rule, &measured(x))),
+        ("sign flips, 5 %", &|rule, x| {
+            decide_verdict(rule, &measured(x))
+        }),
         ("e-process, 20", &|_, x| by_evidence(x, 0.05)),
         ("sign flips, 5 % / 40", &|rule, x| {
-            let rule = Rule {
+            let rule = TrialRule {
                 alpha: corrected,
                 ..rule.clone()
             };
-            decide(&rule, &measured(x))
+            decide_verdict(&rule, &measured(x))
         }),
         ("e-process, 800", &|_, x| by_evidence(x, corrected)),
     ];
@@ -214,17 +216,17 @@ pub fn campaigns(n: usize) -> String {
 pub fn strict(n: usize) -> String {
     let mut out =
         String::from("| noise | each trial | gains kept, % | mean pairs |\n|---|---|---|---|\n");
-    let alpha = campaign::level(0.05, 40);
+    let alpha = campaign_level::compute_level_per_trial(0.05, 40);
     for (name, noise) in noises() {
         for (way, flips) in [("sign flips, 5 % / 40", true), ("e-process, 800", false)] {
             let ends = repeat(&format!("strict {name}"), n, |seed, random| {
                 let x = noise.work(random, MAX_PAIRS as usize, 0.1f64.ln_1p());
-                let rule = Rule {
+                let rule = TrialRule {
                     alpha,
                     ..rule(seed)
                 };
                 match flips {
-                    true => decide(&rule, &measured(&x)),
+                    true => decide_verdict(&rule, &measured(&x)),
                     false => by_evidence(&x, alpha),
                 }
             });
@@ -238,7 +240,7 @@ pub fn strict(n: usize) -> String {
 /// Better when the fortune reaches 1/α; an answer otherwise at 60 pairs.
 fn by_evidence(work: &[[f64; 2]], alpha: f64) -> End {
     let x: Vec<f64> = work.iter().map(|[a, b]| b - a).collect();
-    let reached = evidence::fortunes(&x)
+    let reached = e_process::compute_wealth(&x)
         .iter()
         .position(|e| *e >= 1.0 / alpha);
     match reached {
@@ -271,15 +273,15 @@ pub fn makings(n: usize) -> String {
                         x.extend(noise.iter().map(|d| d + luck));
                     }
                     if name == "pair" {
-                        return decide(&rule(seed), &from_effects(&x));
+                        return decide_verdict(&rule(seed), &from_effects(&x));
                     }
                     let mean = |making: &[f64]| making.iter().sum::<f64>() / pairs as f64;
                     let means: Vec<f64> = x.chunks(pairs).map(mean).collect();
-                    let rule = Rule {
+                    let rule = TrialRule {
                         max_pairs: makings,
                         ..rule(seed)
                     };
-                    let (verdict, judged) = decide(&rule, &from_effects(&means));
+                    let (verdict, judged) = decide_verdict(&rule, &from_effects(&means));
                     (verdict, judged * pairs)
                 });
                 let gain = gain * 100.0;

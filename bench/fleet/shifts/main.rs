@@ -14,7 +14,7 @@ mod noise;
 #[path = "../../trials/parallel.rs"]
 mod parallel;
 
-use assay_judge::shift::{LEVEL, Point, shifts};
+use assay_judge::shift::{LEVEL, RunFigure, find_shifts};
 use noise::{Noise, normal};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
@@ -90,20 +90,20 @@ struct Seen {
 }
 
 fn ours(logs: &[f64], random: &mut ChaCha8Rng, effect: f64) -> Seen {
-    let points: Vec<Point> = logs
+    let points: Vec<RunFigure> = logs
         .iter()
-        .map(|&log| Point {
+        .map(|&log| RunFigure {
             log,
             tie: random.random(),
         })
         .collect();
     // What is told of a series does not depend on how often it was looked at.
-    let told = shifts(&points, LEVEL);
+    let told = find_shifts(&points, LEVEL);
     let first = told.first();
     let noticed = first.map(|shift| shift.noticed);
     // As it is told on the day on which it is noticed.
     let located = noticed.filter(|at| *at >= CHANGES).and_then(|at| {
-        let then = shifts(&points[..=at], LEVEL);
+        let then = find_shifts(&points[..=at], LEVEL);
         let shift = then.first()?;
         let holds = shift
             .interval

@@ -10,7 +10,7 @@ use assay_loads::scratch::State;
 use assay_measure::engine::Environment;
 use assay_model::Machine;
 use assay_render::Style;
-use assay_render::output::escape;
+use assay_render::output_escaping::escape_output;
 use assay_store::Store;
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -141,7 +141,7 @@ pub fn begun_here(what: &str, on: Option<&Machine>) -> anyhow::Result<()> {
     match (on, &here) {
         (Some(on), Some(here)) if on.id != here.id => anyhow::bail!(
             "{what} was begun on another machine, {}: go on with it there, or begin a new one here",
-            assay_render::text::clean(&on.shown_among([here].into_iter()))
+            assay_render::text::escape_line(&on.shown_among([here].into_iter()))
         ),
         _ => Ok(()),
     }
@@ -220,12 +220,12 @@ pub fn columns() -> usize {
 
 /// A sentence of a verb's own in lines, each indented; the last has no end.
 pub fn wrap(text: &str, indent: usize) -> String {
-    assay_render::text::indented(text, indent, columns())
+    assay_render::text::wrap_indented(text, indent, columns())
 }
 
 /// The same with the end of the last line.
 pub fn paragraph(text: &str, indent: usize) -> String {
-    assay_render::text::paragraph(text, indent, columns())
+    assay_render::text::format_paragraph(text, indent, columns())
 }
 
 /// Standard input as a whole; more than `most` bytes are an error.
@@ -247,7 +247,7 @@ static STYLED: AtomicBool = AtomicBool::new(false);
 
 /// A text as it may be written, with what deceives in it made visible.
 pub fn shown(text: &str) -> Cow<'_, str> {
-    escape(text, STYLED.load(Ordering::Relaxed))
+    escape_output(text, STYLED.load(Ordering::Relaxed))
 }
 
 /// Writes to standard error, if anybody listens.
@@ -269,7 +269,7 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 /// Writes a file that the user named, whole or not at all. No link is followed.
 pub fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     check_named_once(path)?;
-    let text = escape(text, false);
+    let text = escape_output(text, false);
     let mut output = OutputFile::create(path).map_err(unwritten)?;
     match output.write_all(text.as_bytes()) {
         // A reader that went away is an error that `main` forgives.

@@ -6,7 +6,7 @@ use crate::status::Unreadable;
 use assay_fleet::{Session, session};
 use assay_host::{Bundle, Captured, Host};
 use assay_model::Nanos;
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -112,7 +112,7 @@ impl Elsewhere {
             if passed >= Duration::from_secs(2)
                 && (passed < LOG_EVERY || passed.as_secs() % 10 == 0)
             {
-                meter.say(format!("waiting for {}", clean(host)));
+                meter.say(format!("waiting for {}", escape_line(host)));
             }
             cancel.is_cancelled()
         });

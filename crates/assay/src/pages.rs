@@ -18,16 +18,18 @@ pub fn html(
     }
     match (&run.ladder, against) {
         (Some(ladder), None) => {
-            let falls = assay_judge::waterfalls(ladder, &run.plan.workloads, &judged.samples);
-            assay_report::waterfall::html(&assay_report::waterfall::View {
-                run,
-                ladder,
-                judged,
-                samples,
-                falls: &falls,
-            })
+            let falls = assay_judge::build_waterfalls(ladder, &run.plan.workloads, &judged.samples);
+            assay_report::waterfall::render_waterfall_page(
+                &assay_report::waterfall::WaterfallView {
+                    run,
+                    ladder,
+                    judged,
+                    samples,
+                    falls: &falls,
+                },
+            )
         }
-        _ => assay_report::html::run(run, judged, samples, against, &job_files(run)),
+        _ => assay_report::html::render_run_page(run, judged, samples, against, &job_files(run)),
     }
 }
 

@@ -13,7 +13,7 @@ use assay_loads::Cancel;
 use assay_model::run::RunState;
 use assay_model::trial::TrialState;
 use assay_model::{Machine, Nanos};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use assay_store::Store;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -131,7 +131,7 @@ impl Done {
             return context::print(&format!("{document:#}\n"));
         }
         let text = String::from_utf8_lossy(&self.stdout);
-        let mut text = assay_render::text::clean_lines(&text);
+        let mut text = assay_render::text::escape_lines(&text);
         if !text.is_empty() {
             text.push('\n');
         }
@@ -253,7 +253,10 @@ impl Journey<'_> {
                         meter.expect(Nanos::from(passed.mul_f64(1.0 / share - 1.0)));
                     }
                     let share = (share * 100.0).floor();
-                    meter.say(format!("assay goes to {}: {share:.0} % there", clean(host)));
+                    meter.say(format!(
+                        "assay goes to {}: {share:.0} % there",
+                        escape_line(host)
+                    ));
                 }
                 (self.stop)()
             },
@@ -315,7 +318,7 @@ impl Way<'_> {
             self.link.put_records(&asked.records).map_err(unreached)?;
         }
         let mut last = Records::default();
-        let (cancel, host) = (self.cancel.clone(), clean(&self.host));
+        let (cancel, host) = (self.cancel.clone(), escape_line(&self.host));
         let ran = self.link.run(
             &words,
             &mut Wishes {
@@ -343,7 +346,7 @@ impl Way<'_> {
             let mut store = Store::open(&path)?.on(machine.clone());
             records
                 .keep(&mut store, &ours)
-                .with_context(|| clean(&self.host))?;
+                .with_context(|| escape_line(&self.host))?;
         }
         records.machine = machine;
         let ran = match ran {
@@ -379,7 +382,7 @@ impl Way<'_> {
         let name = self.host.rsplit('@').next().unwrap_or(&self.host);
         Some(Machine {
             id,
-            name: Some(clean(name)),
+            name: Some(escape_line(name)),
         })
     }
 }
@@ -395,7 +398,7 @@ fn same_machine(begun: Option<&Machine>, there: Option<&Machine>) -> anyhow::Res
     match (begun, there) {
         (Some(begun), Some(there)) if begun.id != there.id => anyhow::bail!(
             "it was begun on another machine, {}: go on with it there",
-            clean(begun.shown())
+            escape_line(begun.shown())
         ),
         _ => Ok(()),
     }

@@ -419,7 +419,10 @@ fn the_whole_store_as_parquet() {
     let mut expected = 0;
     for row in store.runs().unwrap() {
         let (run, parts) = (store.run(row.id).unwrap(), store.samples(row.id).unwrap());
-        for (part, one) in parts.iter().zip(assay_judge::judge(&run, &parts).samples) {
+        for (part, one) in parts
+            .iter()
+            .zip(assay_judge::judge_run(&run, &parts).samples)
+        {
             expected += one.figures.len().max(1);
             for (metric, value) in one.figures {
                 let is_it = |(advice, told): &&(String, Value)| {

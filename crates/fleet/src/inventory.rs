@@ -7,7 +7,7 @@ mod ssh;
 
 use crate::session::{Session, SessionError, check_name};
 use assay_host::{Host as _, HostError, Live};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use globset::{Glob, GlobMatcher};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -293,7 +293,7 @@ impl Inventory {
                 continue;
             }
             return Err(InventoryError::Unknown {
-                what: clean(what),
+                what: escape_line(what),
                 known: self.known(),
             });
         }
@@ -306,7 +306,7 @@ impl Inventory {
         let all: Vec<String> = groups
             .into_iter()
             .chain(names)
-            .map(|name| clean(name))
+            .map(|name| escape_line(name))
             .collect();
         match all.len() {
             0 => "none".to_owned(),

@@ -2,7 +2,7 @@
 //! own configuration, agent and known hosts, so whatever works by hand works here.
 
 use assay_host::process::{Dies, Keep, Leftovers, Running};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -236,19 +236,19 @@ impl Session {
     /// An error of this login.
     #[must_use]
     pub fn failed(&self, kind: Fault, reason: &str) -> SessionError {
-        self.fault(kind, clean(reason))
+        self.fault(kind, escape_line(reason))
     }
 
     /// What it sent is no bundle: why, and what the machine complained about, such as a program that it lacks.
     #[must_use]
     pub fn no_bundle(&self, why: &str, complaint: Option<&str>) -> SessionError {
         let said = complaint.map_or_else(String::new, |line| format!(" (it says: {line})"));
-        self.fault(Fault::Bundle, clean(&format!("{why}{said}")))
+        self.fault(Fault::Bundle, escape_line(&format!("{why}{said}")))
     }
 
     fn fault(&self, kind: Fault, reason: String) -> SessionError {
         SessionError {
-            host: clean(&self.host),
+            host: escape_line(&self.host),
             kind,
             reason,
             way_out: None,
@@ -287,14 +287,14 @@ impl Session {
                 Fault::HostKey,
                 Some(format!(
                     "its key is another one than before: ask whoever installed it, then `ssh-keygen -R` and `ssh {}` once by hand",
-                    clean(name)
+                    escape_line(name)
                 )),
             ),
             () if has("Host key verification failed") || has("No ED25519 host key is known") => (
                 Fault::HostKey,
                 Some(format!(
                     "its key is not known here: `ssh {}` once by hand, and compare the fingerprint",
-                    clean(name)
+                    escape_line(name)
                 )),
             ),
             () if has("sudo:") => (
@@ -339,7 +339,7 @@ fn worst_line(text: &str) -> Option<String> {
         .rfind(|line| line.contains(": ") && !line.starts_with("Offending"))
         .or_else(|| lines.next_back())?;
     let text = assay_model::secrets::text(line);
-    Some(clean(&text.chars().take(200).collect::<String>()))
+    Some(escape_line(&text.chars().take(200).collect::<String>()))
 }
 
 /// Refuses what ssh would take for something else than a machine.
@@ -358,7 +358,7 @@ pub fn check_name(name: &str) -> Result<(), SessionError> {
         () => return Ok(()),
     };
     Err(SessionError {
-        host: clean(name),
+        host: escape_line(name),
         kind: Fault::Name,
         reason: reason.to_owned(),
         way_out: None,

@@ -1,18 +1,22 @@
-//! What the user declared as success, held against the estimates.
+//! Tests the user's success criteria against the estimates. The estimates are computed in
+//! `estimate`.
 
 use assay_model::criterion::Criterion;
 use assay_model::result::{CriterionResult, Estimate, WorkloadResult};
 
-/// Each criterion on each target that it speaks of. A criterion whose workload or target was never
-/// measured is there once, and not met.
-pub(crate) fn judge(criteria: &[Criterion], results: &[WorkloadResult]) -> Vec<CriterionResult> {
+/// Tests each criterion on each of its targets. A criterion whose workload or target was never
+/// measured appears once, as not met.
+pub(crate) fn judge_criteria(
+    criteria: &[Criterion],
+    results: &[WorkloadResult],
+) -> Vec<CriterionResult> {
     criteria
         .iter()
-        .flat_map(|criterion| one(criterion, results))
+        .flat_map(|criterion| judge_criterion(criterion, results))
         .collect()
 }
 
-fn one(criterion: &Criterion, results: &[WorkloadResult]) -> Vec<CriterionResult> {
+fn judge_criterion(criterion: &Criterion, results: &[WorkloadResult]) -> Vec<CriterionResult> {
     let fits = |result: &&WorkloadResult| {
         let named = criterion.target.as_ref();
         result.workload == criterion.workload && named.is_none_or(|name| *name == result.target)
@@ -22,20 +26,20 @@ fn one(criterion: &Criterion, results: &[WorkloadResult]) -> Vec<CriterionResult
         .filter(fits)
         .map(|result| {
             let value = result.estimates.get(&criterion.metric).copied();
-            hold(criterion, &result.target, value)
+            test_estimate(criterion, &result.target, value)
         })
         .collect();
     if held.is_empty() {
         let target = criterion.target.clone().unwrap_or_default();
-        return vec![hold(criterion, &target, None)];
+        return vec![test_estimate(criterion, &target, None)];
     }
     held
 }
 
-fn hold(criterion: &Criterion, target: &str, value: Option<Estimate>) -> CriterionResult {
+fn test_estimate(criterion: &Criterion, target: &str, value: Option<Estimate>) -> CriterionResult {
     let holds = |value: f64| criterion.comparison.holds(value, criterion.threshold);
     let met = value.is_some_and(|estimate| holds(estimate.value));
-    // One round cannot tell how far the figure would move.
+    // A single round does not show how far the figure varies.
     let clear = value
         .and_then(|estimate| estimate.interval)
         .is_some_and(|interval| holds(interval.low) == met && holds(interval.high) == met);
@@ -91,7 +95,7 @@ mod tests {
 
     fn verdicts(criterion: &str, results: &[WorkloadResult]) -> Vec<(String, bool, bool)> {
         let criteria = [criterion.parse().unwrap()];
-        let held = judge(&criteria, results).into_iter();
+        let held = judge_criteria(&criteria, results).into_iter();
         held.map(|held| (held.target, held.met, held.clear))
             .collect()
     }

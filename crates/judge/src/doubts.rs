@@ -1,7 +1,8 @@
-//! Why a sample may not mean what it seems to: one rule per file, all of them pure.
+//! Doubts: reasons why a sample may not measure what it seems to measure. Each rule is a pure
+//! function in a file of its own; rules about HTTP loads are in [`crate::web`].
 //!
-//! The same rules judge a command line before it runs, a result that somebody else measured, and
-//! assay's own samples: a rule takes what evidence there is and says nothing where there is none.
+//! The same rules judge a command line before it runs, an imported result, and assay's own samples:
+//! a rule uses the evidence that exists and returns no doubt without evidence.
 
 mod burst;
 mod cache_hit_read;
@@ -11,8 +12,9 @@ mod cut_short;
 mod depth_not_reached;
 mod device_in_use;
 mod direct_ignored_zfs;
+mod doubt_constructors;
+mod doubt_evidence;
 mod engine_dependent;
-mod evidence;
 mod flush_dropped_zfs;
 mod flush_hidden;
 mod foreign_load;
@@ -37,7 +39,6 @@ mod page_cache_write;
 mod prefetched_read;
 mod rate_capped;
 mod repeated_offsets;
-mod say;
 mod short_io;
 mod small_target;
 mod sparse_file;
@@ -51,12 +52,12 @@ mod unflushed_write;
 mod unified_directions;
 mod unit_trap;
 mod unknown_option;
-mod worlds;
+mod unknown_values;
 mod wrong_mount;
 
-pub(crate) use evidence::{ENOUGH, HALF};
-pub use evidence::{Evidence, Origin};
-pub(crate) use say::{clean, suspect, void};
+pub(crate) use doubt_constructors::{clean_text, suspect_doubt, void_doubt};
+pub use doubt_evidence::{DoubtEvidence, EvidenceOrigin};
+pub(crate) use doubt_evidence::{ENOUGH, HALF};
 
 use assay_fio::import;
 use assay_fio::json::Document;
@@ -65,7 +66,7 @@ use assay_model::sample::Worker;
 use assay_model::{Doubt, Facts, Run, Sample, TargetInfo};
 use std::ops::Range;
 
-/// What is no reason to doubt reads that are meant to come from a cache.
+/// Doubts that do not apply to reads that are meant to come from a cache.
 pub(crate) const ABOUT_CACHED_READS: [&str; 5] = [
     page_cache_read::CODE,
     cache_hit_read::CODE,
@@ -74,20 +75,20 @@ pub(crate) const ABOUT_CACHED_READS: [&str; 5] = [
     prefetched_read::CODE,
 ];
 
-/// To which loads a rule applies.
+/// The loads that a rule applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Loads {
-    /// fio: the rule is about its options, its I/O or what lies under its file.
+enum RuleLoads {
+    /// fio: the rule is about fio's options, its I/O or the storage below its file.
     Fio,
-    /// Those whose own work is told from that of other programs. A server that answers requests and
-    /// logins works for the load too, and nobody counts it apart.
+    /// Loads whose own CPU time is counted apart from that of other programs. A server that answers
+    /// requests or logins also works for the load, and its time is not counted apart.
     Told,
-    /// All: the rule is about the machine.
+    /// Every load: the rule is about the machine.
     Every,
 }
 
-impl Loads {
-    fn include(self, evidence: &Evidence) -> bool {
+impl RuleLoads {
+    fn includes(self, evidence: &DoubtEvidence) -> bool {
         match self {
             Self::Fio => evidence.is_fio(),
             Self::Told => !evidence.is_served(),
@@ -96,25 +97,25 @@ impl Loads {
     }
 }
 
-struct Rule {
+struct DoubtRule {
     code: &'static str,
-    loads: Loads,
-    check: fn(&Evidence) -> Option<Doubt>,
+    loads: RuleLoads,
+    check: fn(&DoubtEvidence) -> Option<Doubt>,
 }
 
 macro_rules! rule {
     ($name:ident, $loads:ident) => {
-        Rule {
+        DoubtRule {
             code: $name::CODE,
-            loads: Loads::$loads,
+            loads: RuleLoads::$loads,
             check: $name::check,
         }
     };
 }
 
-/// All rules, in the order in which their doubts are shown: first what voids, then the cache, the
-/// time, the pattern, the reporting.
-const RULES: [Rule; 46] = [
+/// All rules, in the order in which their doubts are shown: rules that void a sample, then rules
+/// about the cache, the time, the pattern, the reporting.
+const RULES: [DoubtRule; 46] = [
     rule!(no_io, Fio),
     rule!(io_error, Fio),
     rule!(short_io, Fio),
@@ -163,45 +164,45 @@ const RULES: [Rule; 46] = [
     rule!(unified_directions, Fio),
 ];
 
-/// The codes of all rules, in the order in which they are shown.
-pub fn codes() -> impl Iterator<Item = &'static str> {
+/// Returns the codes of all rules, in the order in which they are shown.
+pub fn list_rule_codes() -> impl Iterator<Item = &'static str> {
     RULES.iter().map(|rule| rule.code)
 }
 
-/// Every rule on this evidence.
+/// Applies every rule to the evidence.
 #[must_use]
-pub fn judge(evidence: &Evidence) -> Vec<Doubt> {
+pub fn apply_rules(evidence: &DoubtEvidence) -> Vec<Doubt> {
     RULES
         .iter()
-        .filter(|rule| rule.loads.include(evidence))
+        .filter(|rule| rule.loads.includes(evidence))
         .filter_map(|rule| (rule.check)(evidence))
         .collect()
 }
 
-/// What each job of one call of fio would not measure, by its options alone.
+/// Finds the doubts about each job of one fio command, from the options alone.
 #[must_use]
 pub fn judge_options(jobs: &[JobOptions]) -> Vec<Vec<Doubt>> {
-    let stages = jobs_together::stages(jobs);
-    let beside = jobs_together::beside(jobs, &stages);
-    let grouped = grouped_jobs::sections(jobs, &stages);
+    let stages = jobs_together::find_stages(jobs);
+    let beside = jobs_together::find_jobs_on_same_files(jobs, &stages);
+    let grouped = grouped_jobs::find_sections_reported_together(jobs, &stages);
     jobs.iter()
         .zip(&beside)
         .zip(&grouped)
         .map(|((options, beside), grouped)| {
-            worlds::certain(options, |options| {
-                judge(&Evidence {
+            unknown_values::find_certain_doubts(options, |options| {
+                apply_rules(&DoubtEvidence {
                     options: Some(options),
                     beside,
                     grouped,
-                    source: Origin::CommandLine,
-                    ..Evidence::default()
+                    source: EvidenceOrigin::CommandLine,
+                    ..DoubtEvidence::default()
                 })
             })
         })
         .collect()
 }
 
-/// What each group of equal jobs of a foreign result did not measure.
+/// Finds the doubts about each group of equal jobs in an imported result.
 #[must_use]
 pub fn judge_result(document: &Document) -> Vec<JudgedJobs> {
     let groups = import::groups(document);
@@ -210,26 +211,26 @@ pub fn judge_result(document: &Document) -> Vec<JudgedJobs> {
         .iter()
         .map(|range| {
             let first = document.jobs[range.clone()].first();
-            first.and_then(options_of).unwrap_or_default()
+            first.and_then(read_job_options).unwrap_or_default()
         })
         .collect();
-    let stages = jobs_together::stages_of_result(document, &groups, &options);
-    let beside = jobs_together::beside(&options, &stages);
+    let stages = jobs_together::find_result_stages(document, &groups, &options);
+    let beside = jobs_together::find_jobs_on_same_files(&options, &stages);
     groups
         .into_iter()
         .zip(&beside)
         .map(|(range, beside)| {
             let jobs = &document.jobs[range.clone()];
-            let options = jobs.first().and_then(options_of);
-            let doubts = judge(&Evidence {
+            let options = jobs.first().and_then(read_job_options);
+            let doubts = apply_rules(&DoubtEvidence {
                 options: options.as_ref(),
                 results: jobs,
                 beside,
                 // fio counts the disks over all jobs together.
                 disks: if alone { &document.disks } else { &[] },
                 unified: document.unified.iter().any(|index| range.contains(index)),
-                source: Origin::Imported,
-                ..Evidence::default()
+                source: EvidenceOrigin::Imported,
+                ..DoubtEvidence::default()
             });
             JudgedJobs {
                 jobs: range,
@@ -239,33 +240,33 @@ pub fn judge_result(document: &Document) -> Vec<JudgedJobs> {
         .collect()
 }
 
-/// Jobs that are copies of one another (`numjobs`), and their doubts.
+/// Jobs that are copies of one another (`numjobs`), with their doubts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JudgedJobs {
     /// Indices into `Document::jobs`.
     pub jobs: Range<usize>,
-    /// Their doubts.
+    /// Doubts about these jobs.
     pub doubts: Vec<Doubt>,
 }
 
-/// What is known about a sample from elsewhere.
+/// Context of a sample that is not stored in the sample itself.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Around<'a> {
-    /// Who measured.
-    pub source: Origin,
-    /// What was measured on.
+pub(crate) struct SampleContext<'a> {
+    /// Origin of the measurement.
+    pub source: EvidenceOrigin,
+    /// Target of the measurement.
     pub target: Option<&'a TargetInfo>,
-    /// The machine.
+    /// Facts of the machine.
     pub facts: Option<&'a Facts>,
 }
 
-impl<'a> Around<'a> {
-    /// What a run knows about one of its samples.
+impl<'a> SampleContext<'a> {
+    /// Returns the context that a run has for one of its samples.
     pub fn of(run: &'a Run, sample: &Sample) -> Self {
         Self {
             source: match run.origin {
-                assay_model::Origin::Measured => Origin::Measured,
-                assay_model::Origin::Imported { .. } => Origin::Imported,
+                assay_model::Origin::Measured => EvidenceOrigin::Measured,
+                assay_model::Origin::Imported { .. } => EvidenceOrigin::Imported,
             },
             target: run
                 .targets
@@ -276,11 +277,11 @@ impl<'a> Around<'a> {
     }
 }
 
-/// What a sample did not measure.
+/// Finds the doubts about a sample.
 #[must_use]
-pub(crate) fn for_sample(around: Around<'_>, sample: &Sample) -> Vec<Doubt> {
-    let options = sample.workers.first().and_then(options_of);
-    judge(&Evidence {
+pub(crate) fn find_sample_doubts(around: SampleContext<'_>, sample: &Sample) -> Vec<Doubt> {
+    let options = sample.workers.first().and_then(read_job_options);
+    apply_rules(&DoubtEvidence {
         options: options.as_ref(),
         results: &sample.workers,
         series: &sample.series,
@@ -289,23 +290,23 @@ pub(crate) fn for_sample(around: Around<'_>, sample: &Sample) -> Vec<Doubt> {
         file: sample.file.as_ref(),
         facts: around.facts,
         source: around.source,
-        ..Evidence::default()
+        ..DoubtEvidence::default()
     })
 }
 
-/// What jobs of ours that ran together did not measure, by their result alone.
-pub(crate) fn for_jobs(jobs: &[Worker]) -> Vec<Doubt> {
-    judge(&Evidence {
-        options: jobs.first().and_then(options_of).as_ref(),
+/// Finds the doubts about assay's own jobs that ran together, from fio's result alone.
+pub(crate) fn find_job_doubts(jobs: &[Worker]) -> Vec<Doubt> {
+    apply_rules(&DoubtEvidence {
+        options: jobs.first().and_then(read_job_options).as_ref(),
         results: jobs,
-        source: Origin::Measured,
-        ..Evidence::default()
+        source: EvidenceOrigin::Measured,
+        ..DoubtEvidence::default()
     })
 }
 
-/// The options of a job, none when the result does not tell them (fio before 2.2): defaults must
-/// not be taken for what was asked.
-fn options_of(job: &Worker) -> Option<JobOptions> {
+/// Reads the options of a job; none if the result does not contain them (fio before 2.2), because
+/// fio's defaults must not stand in for the real options.
+fn read_job_options(job: &Worker) -> Option<JobOptions> {
     (!job.fio.options.is_empty()).then(|| JobOptions::from_result(job))
 }
 

@@ -1,50 +1,52 @@
-//! Estimates over rounds: one value from all of them, and how far it can be trusted.
+//! Estimates over rounds: the pooled value of a figure, and its interval. Estimates of a few plain
+//! numbers are in `study` and `waterfall`.
 //!
-//! One method for every metric: the value of all rounds pooled, and a delete-one-round jackknife
-//! on the log scale with Student's t (Efron and Tibshirani, *An Introduction to the Bootstrap*,
-//! chapter 11). For a rate it is the usual interval of a mean, up to the logarithm; for a
-//! percentile of the pooled histogram it needs no model of the latencies. The unit that is left
-//! out is a round, because operations within a round are not independent.
+//! All metrics use one method: the value of all rounds pooled, and a delete-one-round jackknife on
+//! the log scale with Student's t (Efron and Tibshirani, *An Introduction to the Bootstrap*,
+//! chapter 11). For a rate this is the usual interval of a mean, up to the logarithm; for a
+//! percentile of the pooled histogram it needs no model of the latencies. The jackknife leaves out
+//! whole rounds, because operations within a round are not independent.
 
-use crate::figures::{Distribution, Side, Sides};
+use crate::sample_figures::{FiguresByDirection, LatencyDistribution, SideFigures};
 use assay_model::criterion::{Direction, Metric, Quantity};
 use assay_model::result::{Estimate, Interval};
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Confidence of every interval.
+/// Confidence level of every interval.
 pub(crate) const CONFIDENCE: f64 = 0.95;
 /// Standard uncertainty that a histogram bin adds to the log of a percentile: fio's bins are up to
-/// 1/64 wide (`FIO_IO_U_PLAT_BITS` = 6, fio 3.33 stat.h), and the value lies evenly within (GUM 4.3.7).
+/// 1/64 wide (`FIO_IO_U_PLAT_BITS` = 6, fio 3.33 stat.h), and the value is uniformly distributed
+/// within a bin (GUM 4.3.7).
 const BIN: f64 = 1.0 / 64.0 / 3.464_101_615_137_754_6;
 
-/// A pooled value, its standard error on the log scale, and what it rests on.
+/// A pooled value, its standard error on the log scale, and the number of rounds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pooled {
-    /// In base units; above 0.
+pub(crate) struct PooledValue {
+    /// Value in base units; above 0.
     pub value: f64,
-    /// Standard error of the log; none when it cannot be told.
+    /// Standard error of the logarithm; none if it cannot be computed.
     pub error: Option<f64>,
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: u32,
 }
 
-impl Pooled {
-    /// With its interval.
-    pub(crate) fn estimate(self) -> Estimate {
+impl PooledValue {
+    /// Converts the pooled value into an estimate with its interval.
+    pub(crate) fn to_estimate(self) -> Estimate {
         let freedom = f64::from(self.rounds) - 1.0;
         Estimate {
             value: self.value,
             interval: self
                 .error
-                .and_then(|error| around(self.value, error, freedom)),
+                .and_then(|error| interval_on_log_scale(self.value, error, freedom)),
             rounds: self.rounds,
         }
     }
 }
 
-/// Mean and its standard error; none of the latter with fewer than two values.
-pub(crate) fn moments(values: &[f64]) -> Option<(f64, Option<f64>)> {
+/// Computes the mean and its standard error; no standard error with fewer than two values.
+pub(crate) fn compute_mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>)> {
     if values.is_empty() {
         return None;
     }
@@ -57,15 +59,15 @@ pub(crate) fn moments(values: &[f64]) -> Option<(f64, Option<f64>)> {
     Some((mean, error))
 }
 
-/// The quantile of Student's t that [`CONFIDENCE`] asks for.
-fn quantile(freedom: f64) -> Option<f64> {
+/// Returns the quantile of Student's t for [`CONFIDENCE`].
+fn compute_student_quantile(freedom: f64) -> Option<f64> {
     let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
     Some(t.inverse_cdf(0.5 + CONFIDENCE / 2.0))
 }
 
-/// The interval around a mean with its standard error.
-pub(crate) fn beside(mean: f64, error: f64, freedom: f64) -> Option<Interval> {
-    let reach = quantile(freedom)? * error;
+/// Computes the interval around a mean from its standard error.
+pub(crate) fn interval_around_mean(mean: f64, error: f64, freedom: f64) -> Option<Interval> {
+    let reach = compute_student_quantile(freedom)? * error;
     reach.is_finite().then_some(Interval {
         low: mean - reach,
         high: mean + reach,
@@ -73,10 +75,10 @@ pub(crate) fn beside(mean: f64, error: f64, freedom: f64) -> Option<Interval> {
     })
 }
 
-/// The interval around a value with a standard error on the log scale.
-pub(crate) fn around(value: f64, error: f64, freedom: f64) -> Option<Interval> {
-    let reach = (quantile(freedom)? * error).exp();
-    // Two rounds that are far apart say nothing that a number can hold.
+/// Computes the interval around a value from its standard error on the log scale.
+pub(crate) fn interval_on_log_scale(value: f64, error: f64, freedom: f64) -> Option<Interval> {
+    let reach = (compute_student_quantile(freedom)? * error).exp();
+    // Two rounds that are far apart can give an interval that overflows a number.
     (reach.is_finite() && reach > 0.0).then(|| Interval {
         low: value / reach,
         high: value * reach,
@@ -84,24 +86,24 @@ pub(crate) fn around(value: f64, error: f64, freedom: f64) -> Option<Interval> {
     })
 }
 
-/// Every metric over the rounds of one workload on one target.
-pub(crate) fn pool(rounds: &[&Sides]) -> BTreeMap<Metric, Pooled> {
+/// Pools every metric over the rounds of one workload on one target.
+pub(crate) fn pool_metrics(rounds: &[&FiguresByDirection]) -> BTreeMap<Metric, PooledValue> {
     let directions: BTreeSet<Direction> = rounds.iter().flat_map(|s| s.keys().copied()).collect();
     let mut out = BTreeMap::new();
     for direction in directions {
-        // A round in which the direction is missing cannot count for it.
-        let sides: Vec<&Side> = rounds.iter().filter_map(|s| s.get(&direction)).collect();
-        let all = whole(&sides);
-        let without = without_each(&sides);
+        // A round without this direction is left out.
+        let sides: Vec<&SideFigures> = rounds.iter().filter_map(|s| s.get(&direction)).collect();
+        let all = merge_sides(&sides);
+        let without = leave_each_out(&sides);
         for quantity in Quantity::ALL {
             if let Some(value) = all.get(quantity).filter(|value| *value > 0.0) {
                 let metric = Metric {
                     direction,
                     quantity,
                 };
-                let pooled = Pooled {
+                let pooled = PooledValue {
                     value,
-                    error: error(quantity, &without),
+                    error: compute_jackknife_error(quantity, &without),
                     rounds: sides.len() as u32,
                 };
                 out.insert(metric, pooled);
@@ -111,61 +113,61 @@ pub(crate) fn pool(rounds: &[&Sides]) -> BTreeMap<Metric, Pooled> {
     out
 }
 
-/// The latency of all operations of all rounds.
-pub(crate) fn latency(rounds: &[&Sides]) -> Distribution {
+/// Merges the latencies of all operations of all rounds.
+pub(crate) fn merge_latencies(rounds: &[&FiguresByDirection]) -> LatencyDistribution {
     let all = rounds.iter().filter_map(|sides| sides.get(&Direction::All));
-    Distribution::merged(all.map(|side| &side.latency))
+    LatencyDistribution::merge(all.map(|side| &side.latency))
 }
 
-/// All rounds as one: rates are the mean over rounds, latencies are merged.
-fn whole(sides: &[&Side]) -> Side {
+/// Merges all rounds into one side: rates are averaged over rounds, latencies are merged.
+fn merge_sides(sides: &[&SideFigures]) -> SideFigures {
     let n = sides.len().max(1) as f64;
-    Side {
+    SideFigures {
         iops: sides.iter().map(|side| side.iops).sum::<f64>() / n,
         bytes_per_s: sides
             .iter()
             .map(|side| side.bytes_per_s)
             .sum::<Option<f64>>()
             .map(|sum| sum / n),
-        latency: Distribution::merged(sides.iter().map(|side| &side.latency)),
+        latency: LatencyDistribution::merge(sides.iter().map(|side| &side.latency)),
     }
 }
 
-/// The whole without each round in turn. Latencies are merged from both ends, so that many rounds
-/// cost no more than a few merges each.
-fn without_each(sides: &[&Side]) -> Vec<Side> {
+/// Merges all rounds but one, for each round in turn. Latencies are merged from both ends, so that
+/// the number of merges grows linearly with the number of rounds.
+fn leave_each_out(sides: &[&SideFigures]) -> Vec<SideFigures> {
     let n = sides.len();
     if n < 2 {
         return Vec::new();
     }
-    let mut before = vec![Distribution::default()];
+    let mut before = vec![LatencyDistribution::default()];
     for side in &sides[..n - 1] {
         let so_far = before.last().into_iter().chain([&side.latency]);
-        before.push(Distribution::merged(so_far));
+        before.push(LatencyDistribution::merge(so_far));
     }
-    let mut after = Distribution::default();
-    let mut out: Vec<Side> = Vec::with_capacity(n);
+    let mut after = LatencyDistribution::default();
+    let mut out: Vec<SideFigures> = Vec::with_capacity(n);
     for (i, side) in sides.iter().enumerate().rev() {
-        let others: Vec<&Side> = sides[..i].iter().chain(&sides[i + 1..]).copied().collect();
+        let others: Vec<&SideFigures> = sides[..i].iter().chain(&sides[i + 1..]).copied().collect();
         let rates = others.len() as f64;
-        out.push(Side {
+        out.push(SideFigures {
             iops: others.iter().map(|side| side.iops).sum::<f64>() / rates,
             bytes_per_s: others
                 .iter()
                 .map(|side| side.bytes_per_s)
                 .sum::<Option<f64>>()
                 .map(|sum| sum / rates),
-            latency: Distribution::merged([&before[i], &after].into_iter()),
+            latency: LatencyDistribution::merge([&before[i], &after].into_iter()),
         });
-        after = Distribution::merged([&side.latency, &after].into_iter());
+        after = LatencyDistribution::merge([&side.latency, &after].into_iter());
     }
     out.reverse();
     out
 }
 
-/// Standard error of the log by the jackknife.
-fn error(quantity: Quantity, without: &[Side]) -> Option<f64> {
-    // The largest of a few rounds says nothing about the largest of more.
+/// Computes the standard error of the logarithm by the jackknife.
+fn compute_jackknife_error(quantity: Quantity, without: &[SideFigures]) -> Option<f64> {
+    // The largest value of a few rounds does not predict the largest value of more rounds.
     if quantity == Quantity::Max || without.len() < 2 {
         return None;
     }
@@ -189,6 +191,6 @@ fn error(quantity: Quantity, without: &[Side]) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod coverage;
+mod interval_coverage;
 #[cfg(test)]
 mod tests;

@@ -1,66 +1,71 @@
-//! What samples mean: doubts, statistics, criteria, attribution. Pure.
+//! Judges stored samples: doubts, statistics, criteria and limits. Pure functions; the text of a
+//! report is in `assay-report`.
 //!
-//! Everything here is derived from stored samples on read, so that an old run can be judged again
-//! by better rules.
+//! All results are derived from stored samples on every read, so that better rules also apply to
+//! old runs.
 
-mod compare;
 mod criteria;
 pub mod doubts;
 mod estimate;
-mod figures;
-mod group;
 mod limit;
+mod run_comparison;
+mod sample_figures;
 pub mod shift;
-pub mod siblings;
-mod steady;
+pub mod sibling_disks;
+mod steadiness;
 pub mod study;
 pub mod trial;
 mod waterfall;
 pub mod web;
+mod workload_groups;
 
-pub use compare::compare;
-pub use group::judge_jobs;
-pub use waterfall::waterfalls;
+pub use run_comparison::compare_runs;
+pub use waterfall::build_waterfalls;
+pub use workload_groups::judge_jobs;
 
 use assay_model::criterion::Direction;
 use assay_model::result::{Judged, Limit as Answer, WorkloadResult};
 use assay_model::{Run, Sample};
-use doubts::Around;
-use group::Group;
-use limit::{Evidence, Sibling};
+use doubts::SampleContext;
+use limit::{LimitEvidence, SiblingResult};
+use workload_groups::WorkloadGroup;
 
 /// Judges a run: each sample, each workload on each target, each criterion.
 #[must_use]
-pub fn judge(run: &Run, samples: &[Sample]) -> Judged {
-    let judged: Vec<group::Judged> = samples
+pub fn judge_run(run: &Run, samples: &[Sample]) -> Judged {
+    let judged: Vec<workload_groups::SampleWithFigures> = samples
         .iter()
-        .map(|s| group::judge(Around::of(run, s), s))
+        .map(|s| workload_groups::judge_sample(SampleContext::of(run, s), s))
         .collect();
-    let samples = judged.iter().map(group::Judged::to_result).collect();
-    let groups = group::group(run, judged);
-    let evidence = evidence(run, &groups);
+    let samples = judged
+        .iter()
+        .map(workload_groups::SampleWithFigures::to_judged_sample)
+        .collect();
+    let groups = workload_groups::group_judged(run, judged);
+    let evidence = collect_evidence(run, &groups);
     let results: Vec<WorkloadResult> = groups
         .iter()
         .zip(&evidence)
-        .map(|(group, evidence)| result(group, evidence))
+        .map(|(group, evidence)| build_workload_result(group, evidence))
         .collect();
     Judged {
         samples,
-        criteria: criteria::judge(&run.plan.want, &results),
+        criteria: criteria::judge_criteria(&run.plan.want, &results),
         results,
     }
 }
 
-fn result(group: &Group, evidence: &Evidence) -> WorkloadResult {
-    let valid = group.valid();
-    let sides: Vec<&figures::Sides> = valid.iter().map(|(_, sides)| *sides).collect();
+fn build_workload_result(group: &WorkloadGroup, evidence: &LimitEvidence) -> WorkloadResult {
+    let valid = group.valid_samples();
+    let sides: Vec<&sample_figures::FiguresByDirection> =
+        valid.iter().map(|(_, sides)| *sides).collect();
     let rates: Vec<f64> = sides
         .iter()
         .filter_map(|sides| Some(sides.get(&Direction::All)?.iops))
         .collect();
-    let pooled = group.pooled();
+    let pooled = group.pool_samples();
     let counted: Vec<&Sample> = valid.iter().map(|(sample, _)| *sample).collect();
-    let answer = web::limit_of(&counted).unwrap_or_else(|| limit::judge(evidence));
+    let answer = web::limit_of(&counted).unwrap_or_else(|| limit::find_limit(evidence));
     WorkloadResult {
         workload: group.workload.clone(),
         target: group.target.clone(),
@@ -68,14 +73,14 @@ fn result(group: &Group, evidence: &Evidence) -> WorkloadResult {
         rounds: valid.len() as u32,
         rounds_void: (group.samples.len() - valid.len()) as u32,
         validity: group.validity(),
-        doubts: group.doubts(),
+        doubts: group.count_doubts(),
         estimates: pooled
             .into_iter()
-            .map(|(metric, pooled)| (metric, pooled.estimate()))
+            .map(|(metric, pooled)| (metric, pooled.to_estimate()))
             .collect(),
-        steadiness: steady::judge(&rates, &evidence.series),
+        steadiness: steadiness::judge_steadiness(&rates, &evidence.series),
         limit: answer,
-        latency: estimate::latency(&sides).histogram,
+        latency: estimate::merge_latencies(&sides).histogram,
         series: valid
             .iter()
             .map(|(sample, _)| (sample.round, sample.series.clone()))
@@ -83,34 +88,38 @@ fn result(group: &Group, evidence: &Evidence) -> WorkloadResult {
     }
 }
 
-/// The evidence of each group, with its siblings in the same run.
-fn evidence<'a>(run: &'a Run, groups: &[Group<'a>]) -> Vec<Evidence<'a>> {
-    let mut all: Vec<Evidence> = groups
+/// Collects the evidence of each group, with its siblings in the same run.
+fn collect_evidence<'a>(run: &'a Run, groups: &[WorkloadGroup<'a>]) -> Vec<LimitEvidence<'a>> {
+    let mut all: Vec<LimitEvidence> = groups
         .iter()
         .map(|group| {
             let target = run
                 .targets
                 .iter()
                 .find(|target| target.name == group.target);
-            Evidence::of(group.spec, target, &run.facts, &group.valid())
+            LimitEvidence::collect(group.spec, target, &run.facts, &group.valid_samples())
         })
         .collect();
-    let siblings: Vec<Option<Sibling>> = groups
+    let siblings: Vec<Option<SiblingResult>> = groups
         .iter()
         .zip(&all)
         .map(|(group, evidence)| {
-            (fio(group).is_some() && evidence.iops > 0.0).then(|| Sibling {
+            (find_fio_workload(group).is_some() && evidence.iops > 0.0).then(|| SiblingResult {
                 workload: group.workload.clone(),
                 in_flight: evidence.in_flight,
                 block_size: evidence.block_size,
                 iops: evidence.iops,
-                variation: limit::variation(&evidence.series),
+                variation: limit::find_largest_variation(&evidence.series),
             })
         })
         .collect();
     for (i, one) in groups.iter().enumerate() {
         for (j, other) in groups.iter().enumerate() {
-            let (Some(sibling), Some(a), Some(b)) = (&siblings[j], fio(one), fio(other)) else {
+            let (Some(sibling), Some(a), Some(b)) = (
+                &siblings[j],
+                find_fio_workload(one),
+                find_fio_workload(other),
+            ) else {
                 continue;
             };
             let alike = i != j
@@ -130,7 +139,7 @@ fn evidence<'a>(run: &'a Run, groups: &[Group<'a>]) -> Vec<Evidence<'a>> {
     all
 }
 
-fn fio<'a>(group: &Group<'a>) -> Option<&'a assay_model::Workload> {
+fn find_fio_workload<'a>(group: &WorkloadGroup<'a>) -> Option<&'a assay_model::Workload> {
     group.spec?.fio()
 }
 

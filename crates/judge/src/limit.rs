@@ -1,183 +1,192 @@
-//! Why not more? A list of decisions, first match wins: from what would make the later evidence
-//! meaningless (data that never reached the device, heat, a stolen CPU) to what remains when
-//! nothing else explains the rate (the device). Every threshold is named with its reason.
+//! Finds what limited a workload. The first rule that matches wins: first the causes that make
+//! later evidence meaningless (data that never reached the device, heat, stolen CPU time), last the
+//! device, if nothing else explains the rate.
 
-mod evidence;
-mod link;
+mod limit_evidence;
+mod link_bandwidth;
 mod rate_limit;
 
-pub(crate) use evidence::{Evidence, Sibling};
-pub(crate) use rate_limit::variation;
+pub(crate) use limit_evidence::{LimitEvidence, SiblingResult};
+pub(crate) use rate_limit::find_largest_variation;
 
 use assay_model::result::{Limit, LimitKind};
 use assay_model::units::{mb_per_s, significant};
 
-/// Share of a resource from which nothing useful is left: counters are read before and after the
-/// load generator's start and end, where it does no I/O.
+/// Utilisation from which a resource counts as full. The counters span the load generator's start
+/// and end, during which it does no I/O.
 const FULL: f64 = 0.90;
-/// Share of busy CPUs from which the machine has none left.
+/// Utilisation of all CPUs from which the machine counts as full.
 const MACHINE_FULL: f64 = 0.95;
-/// A larger share of CPU time taken by the hypervisor is more than its bookkeeping.
+/// Fraction of CPU time stolen by the hypervisor that exceeds its normal bookkeeping.
 const STOLEN: f64 = 0.10;
-/// A cause that takes at least half of the latency is the cause.
+/// A cause that takes at least this fraction of the latency is the limit.
 const HALF: f64 = 0.5;
-/// The device's queue counts as full when this share of the requests that fio keeps in flight is in
-/// the device, and not on its way through software.
+/// The device's queue counts as full if this fraction of the requests that fio keeps in flight is
+/// in the device rather than in software above it.
 const QUEUE: f64 = 0.8;
-/// A deeper queue helps when it gives this much more; less is noise between samples.
+/// A deeper queue helps if it raises the rate by this factor; less is noise between samples.
 const GAIN: f64 = 1.10;
 
-/// What kept the workload from going faster.
-pub(crate) fn judge(evidence: &Evidence) -> Limit {
-    const DECISIONS: [fn(&Evidence) -> Option<Limit>; 12] = [
-        nothing,
-        throttling,
-        memory,
-        steal,
-        flush,
-        tool_cpu,
-        rate_limit::judge,
-        link::judge,
-        one_at_a_time,
-        machine_cpu,
-        device,
-        one_cpu,
+/// Finds what kept the workload from going faster.
+pub(crate) fn find_limit(evidence: &LimitEvidence) -> Limit {
+    const DECISIONS: [fn(&LimitEvidence) -> Option<Limit>; 12] = [
+        check_nothing_measured,
+        check_throttling,
+        check_memory,
+        check_steal,
+        check_flush,
+        check_tool_cpu,
+        rate_limit::check_rate_limit,
+        link_bandwidth::check_link,
+        check_one_in_flight,
+        check_machine_cpu,
+        check_device,
+        check_one_cpu,
     ];
     let found = DECISIONS.iter().find_map(|decide| decide(evidence));
-    found.unwrap_or_else(|| unknown(evidence))
+    found.unwrap_or_else(|| build_unknown_limit(evidence))
 }
 
-fn limit(what: LimitKind, evidence: String) -> Option<Limit> {
+fn build_limit(what: LimitKind, evidence: String) -> Option<Limit> {
     Some(Limit { what, evidence })
 }
 
-fn percent(share: f64) -> String {
+fn format_percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn nothing(e: &Evidence) -> Option<Limit> {
+fn check_nothing_measured(e: &LimitEvidence) -> Option<Limit> {
     (e.rounds == 0).then(|| Limit {
         what: LimitKind::Unknown,
         evidence: "no sample counts".to_owned(),
     })
 }
 
-fn throttling(e: &Evidence) -> Option<Limit> {
+fn check_throttling(e: &LimitEvidence) -> Option<Limit> {
     if let Some(events) = e.throttle_events.filter(|events| *events > 0) {
-        let said = format!("the CPUs were throttled for heat {events} times during the samples");
-        return limit(LimitKind::Throttling, said);
+        let sentence =
+            format!("the CPUs were throttled for heat {events} times during the samples");
+        return build_limit(LimitKind::Throttling, sentence);
     }
     let (celsius, most) = e
         .celsius
         .filter(|(celsius, most)| *most > 0.0 && celsius >= most)?;
-    let said = format!("the drive reached {celsius:.0} °C; its limit is {most:.0} °C");
-    limit(LimitKind::Throttling, said)
+    let sentence = format!("the drive reached {celsius:.0} °C; its limit is {most:.0} °C");
+    build_limit(LimitKind::Throttling, sentence)
 }
 
-fn memory(e: &Evidence) -> Option<Limit> {
+fn check_memory(e: &LimitEvidence) -> Option<Limit> {
     if e.memory_file_system {
-        let said = "the file system keeps its data in memory".to_owned();
-        return limit(LimitKind::Memory, said);
+        let sentence = "the file system keeps its data in memory".to_owned();
+        return build_limit(LimitKind::Memory, sentence);
     }
     let share = e.device_share.filter(|share| *share < HALF)?;
-    limit(
+    build_limit(
         LimitKind::Memory,
         format!(
             "only {} of the bytes reached the device; the rest came from memory or went to it",
-            percent(share)
+            format_percent(share)
         ),
     )
 }
 
-fn steal(e: &Evidence) -> Option<Limit> {
+fn check_steal(e: &LimitEvidence) -> Option<Limit> {
     let steal = e.steal.filter(|steal| *steal >= STOLEN)?;
-    let said = format!("the hypervisor took {} of the CPU time", percent(steal));
-    limit(LimitKind::Steal, said)
+    let sentence = format!(
+        "the hypervisor took {} of the CPU time",
+        format_percent(steal)
+    );
+    build_limit(LimitKind::Steal, sentence)
 }
 
-fn flush(e: &Evidence) -> Option<Limit> {
+fn check_flush(e: &LimitEvidence) -> Option<Limit> {
     let (flush, whole) = e
         .flush
         .filter(|(flush, whole)| *whole > 0.0 && flush / whole >= HALF)?;
-    limit(
+    build_limit(
         LimitKind::Flush,
         format!(
             "the flush after each write takes {} of its {} ({})",
-            time(flush),
-            time(whole),
-            percent(flush / whole)
+            format_time(flush),
+            format_time(whole),
+            format_percent(flush / whole)
         ),
     )
 }
 
-fn tool_cpu(e: &Evidence) -> Option<Limit> {
+fn check_tool_cpu(e: &LimitEvidence) -> Option<Limit> {
     let (user, kernel) = e.job_cpu.filter(|(user, kernel)| user + kernel >= FULL)?;
-    limit(
+    build_limit(
         LimitKind::ToolCpu,
         format!(
             "fio used {} of a CPU for each job ({} user, {} kernel)",
-            percent(user + kernel),
-            percent(user),
-            percent(kernel)
+            format_percent(user + kernel),
+            format_percent(user),
+            format_percent(kernel)
         ),
     )
 }
 
-fn machine_cpu(e: &Evidence) -> Option<Limit> {
+fn check_machine_cpu(e: &LimitEvidence) -> Option<Limit> {
     let busy = e.machine_busy.filter(|busy| *busy >= MACHINE_FULL)?;
     let own = e.job_cpu.map_or_else(String::new, |(user, kernel)| {
-        format!("; fio's busiest job used {} of one", percent(user + kernel))
+        format!(
+            "; fio's busiest job used {} of one",
+            format_percent(user + kernel)
+        )
     });
-    limit(
+    build_limit(
         LimitKind::MachineCpu,
         format!(
             "all CPUs together were busy {} of the time{own}",
-            percent(busy)
+            format_percent(busy)
         ),
     )
 }
 
-/// Comes last: the busy CPU may have worked for somebody else.
-fn one_cpu(e: &Evidence) -> Option<Limit> {
+/// Checks for a single busy CPU. This rule comes last, because another program may have kept that
+/// CPU busy.
+fn check_one_cpu(e: &LimitEvidence) -> Option<Limit> {
     let busiest = e.busiest_cpu.filter(|busy| *busy >= MACHINE_FULL)?;
-    limit(
+    build_limit(
         LimitKind::MachineCpu,
         format!(
-            "one CPU was busy {} of the time, not with fio alone: an interrupt handler, a kernel thread or another program; nothing else was at its limit",
-            percent(busiest)
+            "one CPU was busy {} of the time, not with fio alone: an interrupt handler, a kernel \
+             thread or another program; nothing else was at its limit",
+            format_percent(busiest)
         ),
     )
 }
 
-fn one_at_a_time(e: &Evidence) -> Option<Limit> {
+fn check_one_in_flight(e: &LimitEvidence) -> Option<Limit> {
     let occupied = e.latency? / 1e9 * e.iops;
     let starved = e.machine_busy.filter(|busy| *busy >= MACHINE_FULL);
     let starved = starved.map_or_else(String::new, |busy| {
         format!(
             "; all CPUs were busy {} of the time, which makes each slower",
-            percent(busy)
+            format_percent(busy)
         )
     });
     let above = e.device_busy.filter(|busy| *busy < HALF);
     let above = above.map_or_else(String::new, |busy| {
         format!(
             "; the device was busy only {} of the time, so most of it is spent above the device",
-            percent(busy)
+            format_percent(busy)
         )
     });
     (e.in_flight == 1 && occupied >= FULL).then(|| Limit {
         what: LimitKind::OneAtATime,
         evidence: format!(
             "{} each make {} per second{}{above}{starved}",
-            time(e.latency.unwrap_or_default()),
+            format_time(e.latency.unwrap_or_default()),
             significant(e.iops),
-            deeper(e).map_or_else(String::new, |text| format!("; {text}"))
+            describe_deeper_sibling(e).map_or_else(String::new, |text| format!("; {text}"))
         ),
     })
 }
 
-/// What more depth gave in the same run.
-fn deeper(e: &Evidence) -> Option<String> {
+/// Describes how much a deeper queue raised the rate in the same run.
+fn describe_deeper_sibling(e: &LimitEvidence) -> Option<String> {
     let best = e.best_deeper()?;
     Some(format!(
         "{} in flight gave {} per second ({})",
@@ -187,55 +196,57 @@ fn deeper(e: &Evidence) -> Option<String> {
     ))
 }
 
-fn device(e: &Evidence) -> Option<Limit> {
+fn check_device(e: &LimitEvidence) -> Option<Limit> {
     let busy = e.device_busy.filter(|busy| *busy >= FULL)?;
     let queue = e.device_queue?;
-    // A large I/O is split into several requests, so the queue may be longer than what fio asked.
+    // The block layer splits a large I/O into several requests, so the queue may be longer than
+    // fio's depth.
     if queue < QUEUE * f64::from(e.in_flight) {
         return None;
     }
     let seen = format!(
         "the device was busy {} of the time with {queue:.1} requests in it (fio kept {} in flight)",
-        percent(busy),
+        format_percent(busy),
         e.in_flight
     );
     match e.best_deeper() {
-        Some(best) if best.iops >= e.iops * GAIN => limit(
+        Some(best) if best.iops >= e.iops * GAIN => build_limit(
             LimitKind::Depth,
             format!(
                 "{seen}, and it can do more at once: {}",
-                deeper(e).unwrap_or_default()
+                describe_deeper_sibling(e).unwrap_or_default()
             ),
         ),
-        Some(_) => limit(
+        Some(_) => build_limit(
             LimitKind::Device,
             format!(
                 "{seen}, and more depth does not help: {}",
-                deeper(e).unwrap_or_default()
+                describe_deeper_sibling(e).unwrap_or_default()
             ),
         ),
-        None => limit(
+        None => build_limit(
             LimitKind::Device,
             format!("{seen}; whether more depth helps was not measured"),
         ),
     }
 }
 
-fn unknown(e: &Evidence) -> Limit {
+fn build_unknown_limit(e: &LimitEvidence) -> Limit {
     let mut looked = Vec::new();
     let mut seen = |name: &str, value: Option<String>| match value {
         Some(value) => looked.push(format!("{name} {value}")),
         None => looked.push(format!("{name} not known")),
     };
-    seen("device busy", e.device_busy.map(percent));
+    seen("device busy", e.device_busy.map(format_percent));
     let queue = |queue| format!("{queue:.1} of {}", e.in_flight);
     seen("device queue", e.device_queue.map(queue));
     seen(
         "fio's CPU",
-        e.job_cpu.map(|(user, kernel)| percent(user + kernel)),
+        e.job_cpu
+            .map(|(user, kernel)| format_percent(user + kernel)),
     );
-    seen("machine's CPUs", e.machine_busy.map(percent));
-    let deeper = deeper(e).map_or_else(String::new, |text| format!("; {text}"));
+    seen("machine's CPUs", e.machine_busy.map(format_percent));
+    let deeper = describe_deeper_sibling(e).map_or_else(String::new, |text| format!("; {text}"));
     let rate = mb_per_s(e.bytes_per_s);
     Limit {
         what: LimitKind::Unknown,
@@ -243,7 +254,7 @@ fn unknown(e: &Evidence) -> Limit {
     }
 }
 
-fn time(nanos: f64) -> String {
+fn format_time(nanos: f64) -> String {
     assay_model::Nanos(nanos.max(0.0) as u64).to_string()
 }
 

@@ -1,46 +1,48 @@
-//! What a study came to: every figure with its interval beside the published one, every conclusion
+//! Judges a study: every figure with its interval beside the published figure, every conclusion
 //! with a finding.
 //!
 //! A figure of a configuration is the mean over its rounds. A ratio of two configurations is the
-//! geometric mean of the ratios within each round: what disturbs a whole round falls out. Intervals
-//! are 95 %, each for itself, with Student's t over rounds: on the log scale where every value is
-//! above 0, else as they are. What is counted ([`Figure::exact`]) has no spread: its interval runs
-//! from its smallest to its largest value.
+//! geometric mean of the ratios within each round, so that a disturbance of a whole round cancels.
+//! Each interval is a 95 % interval with Student's t over rounds: on the log scale if every value
+//! is above 0, else on the linear scale. A counted figure ([`Figure::exact`]) has no error: its
+//! interval runs from its smallest to its largest value.
 //!
-//! A claim is supported when the whole interval lies within its bounds, contradicted when none of
-//! it does, else unresolved. A conclusion is what its weightiest claim is.
+//! A claim is supported if the whole interval lies within its bounds, contradicted if the whole
+//! interval lies outside, else unresolved. The most important claim decides a conclusion.
 
-mod claim;
-mod derive;
-mod rank;
-mod spread;
+mod claims;
+mod derived_figures;
+mod rankings;
+mod round_estimates;
 
 use assay_model::study::{
     Cell, Conclusion, JudgedClaim, JudgedConclusion, Needs, Observation, Published, StudyResult,
     StudyRun, Support,
 };
-use claim::Known;
+use claims::ClaimEvidence;
 use std::collections::BTreeMap;
 
 /// Judges a study.
 #[must_use]
-pub fn judge(run: &StudyRun) -> StudyResult {
-    let observations = derive::observations(&run.study, &run.observations);
-    let published = derive::published(&run.study);
-    let known = Known {
+pub fn judge_study(run: &StudyRun) -> StudyResult {
+    let observations = derived_figures::derive_observations(&run.study, &run.observations);
+    let published = derived_figures::derive_published(&run.study);
+    let known = ClaimEvidence {
         run,
         observations: &observations,
         published: &published,
     };
     let conclusions = run.study.conclusions.iter();
     StudyResult {
-        cells: cells(run, &observations, &published),
-        conclusions: conclusions.map(|one| conclusion(&known, one)).collect(),
-        rankings: rank::rankings(&known),
+        cells: build_cells(run, &observations, &published),
+        conclusions: conclusions
+            .map(|one| judge_conclusion(&known, one))
+            .collect(),
+        rankings: rankings::build_rankings(&known),
     }
 }
 
-fn cells(run: &StudyRun, observations: &[Observation], published: &[Published]) -> Vec<Cell> {
+fn build_cells(run: &StudyRun, observations: &[Observation], published: &[Published]) -> Vec<Cell> {
     let mut cells = Vec::new();
     for configuration in &run.study.configurations {
         for figure in &run.study.figures {
@@ -66,7 +68,7 @@ fn cells(run: &StudyRun, observations: &[Observation], published: &[Published]) 
             cells.push(Cell {
                 configuration: configuration.name.clone(),
                 figure: figure.name.clone(),
-                estimate: spread::mean(&valid, figure.exact),
+                estimate: round_estimates::estimate_mean(&valid, figure.exact),
                 rounds_void: (all.len() - valid.len()) as u32,
                 doubts,
                 published: published.cloned(),
@@ -76,11 +78,11 @@ fn cells(run: &StudyRun, observations: &[Observation], published: &[Published]) 
     cells
 }
 
-fn conclusion(known: &Known<'_>, conclusion: &Conclusion) -> JudgedConclusion {
+fn judge_conclusion(known: &ClaimEvidence<'_>, conclusion: &Conclusion) -> JudgedConclusion {
     let claims: Vec<JudgedClaim> = conclusion
         .claims
         .iter()
-        .map(|one| known.judge(one))
+        .map(|one| known.judge_claim(one))
         .collect();
     let finding = claims.iter().map(|claim| claim.finding).max();
     let mut finding = finding.unwrap_or(Support::NotTried);

@@ -64,7 +64,7 @@ pub(crate) fn fio(run: &mut Run) -> &mut assay_model::Workload {
 #[test]
 fn the_cost_of_fdatasync_is_in_the_write() {
     let (run, samples) = recorded("fdatasync");
-    let judged = judge(&run, &samples);
+    let judged = judge_run(&run, &samples);
     let result = &judged.results[0];
     let value = |metric: &str| result.estimates[&metric.parse().unwrap()].value;
     let job = &samples[0].workers[0];
@@ -84,7 +84,7 @@ fn the_cost_of_fdatasync_is_in_the_write() {
 #[test]
 fn rounds_make_intervals_and_steadiness() {
     let (run, samples) = rounds("clean-read", &[1.0, 1.02, 0.98, 1.01, 0.99]);
-    let judged = judge(&run, &samples);
+    let judged = judge_run(&run, &samples);
     let result = &judged.results[0];
     assert_eq!(
         (result.rounds, result.rounds_void),
@@ -104,14 +104,14 @@ fn void_samples_reach_no_estimate() {
     samples[2].outcome = Outcome::Failed {
         error: "I/O error\x1b[31m".to_owned(),
     };
-    let judged = judge(&run, &samples);
+    let judged = judge_run(&run, &samples);
     assert_eq!(judged.samples[2].validity, Validity::Void);
     assert!(judged.samples[2].figures.is_empty());
-    let said = &judged.samples[2].doubts.last().unwrap().evidence;
-    assert!(!said.contains('\x1b'), "{said}");
+    let evidence = &judged.samples[2].doubts.last().unwrap().evidence;
+    assert!(!evidence.contains('\x1b'), "{evidence}");
     let result = &judged.results[0];
     assert_eq!((result.rounds, result.rounds_void), (2, 1));
-    let two = judge(&run, &samples[..2]);
+    let two = judge_run(&run, &samples[..2]);
     assert_eq!(result.estimates, two.results[0].estimates);
 }
 
@@ -119,7 +119,7 @@ fn void_samples_reach_no_estimate() {
 fn when_no_sample_counts_there_is_a_result_without_figures() {
     let (mut run, samples) = recorded("io-error");
     run.plan.want = vec![format!("{}.iops > 1", samples[0].workload).parse().unwrap()];
-    let judged = judge(&run, &samples);
+    let judged = judge_run(&run, &samples);
     let result = &judged.results[0];
     assert_eq!(result.validity, Validity::Void);
     assert!(result.estimates.is_empty() && !result.doubts.is_empty());
@@ -130,7 +130,7 @@ fn when_no_sample_counts_there_is_a_result_without_figures() {
 #[test]
 fn a_planned_workload_without_samples_is_listed() {
     let (run, _) = recorded("clean-read");
-    let judged = judge(&run, &[]);
+    let judged = judge_run(&run, &[]);
     assert_eq!(judged.results.len(), 1);
     assert_eq!(judged.results[0].rounds, 0);
     assert_eq!(judged.results[0].validity, Validity::Void);
@@ -140,14 +140,14 @@ fn a_planned_workload_without_samples_is_listed() {
 fn an_empty_run_is_judged() {
     let (mut run, _) = recorded("clean-read");
     run.plan.order.clear();
-    assert!(judge(&run, &[]).results.is_empty());
+    assert!(judge_run(&run, &[]).results.is_empty());
 }
 
 #[test]
 fn every_figure_of_every_recorded_result_is_finite_and_positive() {
     for name in ["fdatasync", "clean-read", "tmpfs", "io-error"] {
         let (run, samples) = recorded(name);
-        for sample in judge(&run, &samples).samples {
+        for sample in judge_run(&run, &samples).samples {
             for (metric, value) in sample.figures {
                 assert!(value.is_finite() && value > 0.0, "{name} {metric} {value}");
             }
@@ -166,7 +166,7 @@ fn with_one_request_at_a_time_the_submission_counts() {
         .unwrap();
     io.per_s = 60_000.0;
     (io.clat.mean, io.lat.mean) = (12_000.0, 16_000.0);
-    let limit = &judge(&run, &samples).results[0].limit;
+    let limit = &judge_run(&run, &samples).results[0].limit;
     assert_eq!(limit.what, LimitKind::OneAtATime, "{}", limit.evidence);
 }
 
@@ -189,7 +189,7 @@ fn jobs_without_a_run_are_doubted_as_a_sample_of_which_nothing_else_is_known() {
         sample.series.clear();
         sample.file = None;
         let jobs = sample.workers.clone();
-        let judged = judge(&run, &samples).samples;
+        let judged = judge_run(&run, &samples).samples;
         assert_eq!(
             codes(&judge_jobs(&jobs)),
             codes(&judged[0].doubts),
@@ -198,5 +198,5 @@ fn jobs_without_a_run_are_doubted_as_a_sample_of_which_nothing_else_is_known() {
         doubted += judged[0].doubts.len();
     }
     assert!(doubted > 0);
-    assert_eq!(codes(&judge_jobs(&[])), [group::NOT_COMPLETED]);
+    assert_eq!(codes(&judge_jobs(&[])), [workload_groups::NOT_COMPLETED]);
 }

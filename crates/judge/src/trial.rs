@@ -1,48 +1,52 @@
-//! Keep or revert: what the pairs of a trial amount to. Pure, seeded, replayable bit for bit.
+//! Judges trials: computes the pair outcomes and the verdict from the slots. Pure functions, seeded
+//! and reproducible bit for bit; applying and reverting changes is in `assay-changes`.
 //!
-//! The order of every pair is a coin of our own. If the change does nothing, each pair's log ratio
-//! could as well have had the other sign, whatever the noise looks like; that alone carries the
-//! error of every verdict here. `docs/src/trial-statistics.md` explains the rule and shows what it
-//! does on simulated and recorded noise.
+//! The order within every pair is randomised. If the change has no effect, each pair's log ratio
+//! could equally have had the other sign, whatever the noise; the error level of every verdict
+//! rests on that alone. `docs/src/trial-statistics.md` explains the rule and its results on
+//! simulated and recorded noise.
 
-pub mod campaign;
-mod centre;
-pub mod evidence;
-mod failures;
-mod flips;
+pub mod campaign_level;
+mod counted_pairs;
+pub mod e_process;
+mod figure_judgements;
 pub mod forecast;
 mod interval;
-mod looks;
-mod measured;
-mod pairs;
-mod rows;
-mod rule;
-pub mod second;
-mod shown;
-pub mod slots;
-mod test;
-mod total;
+mod judged_slots;
+mod look_schedule;
+mod one_sided_failures;
+mod pair_outcomes;
+mod robust_statistics;
+pub mod second_session;
+mod sequential_test;
+mod sign_flips;
+pub mod slot_length;
+mod trial_rule;
 mod verdict;
-mod words;
+mod verdict_sentence;
+mod work_total;
 
-pub use looks::next_look;
-pub use measured::{FRUITLESS, fruitless};
-pub use pairs::{judged_slots, pairs};
-pub use rule::{ALPHA, Rule};
-pub use shown::{Shown, shown};
-pub use verdict::{decide, judge};
+pub use counted_pairs::{FRUITLESS, find_reason_to_give_up};
+pub use judged_slots::{JudgedSlots, judge_slots_for_display};
+pub use look_schedule::find_next_look;
+pub use pair_outcomes::{judge_pairs, judge_slots};
+pub use trial_rule::{ALPHA, TrialRule};
+pub use verdict::{decide_verdict, judge_trial_pairs};
 
 use assay_model::Trial;
 use assay_model::trial::{Judgement, PairOutcome, Slot};
 
-/// The pairs of a trial and what they amount to.
+/// Judges a trial: returns the outcome of each pair, and the judgement over all pairs.
 #[must_use]
 pub fn judge_trial(trial: &Trial, slots: &[Slot]) -> (Vec<PairOutcome>, Judgement) {
-    let (pairs, figures): (Vec<_>, Vec<_>) = pairs::with_figures(trial, slots).into_iter().unzip();
+    let (pairs, figures): (Vec<_>, Vec<_>) = pair_outcomes::judge_pairs_with_figures(trial, slots)
+        .into_iter()
+        .unzip();
     let figures: Vec<_> = figures.into_iter().flatten().collect();
-    let rule = Rule::of(&trial.plan, &trial.durability);
-    let mut judgement = judge(&rule, &pairs);
-    judgement.figures = rows::figures(&trial.plan, &rule, &pairs, &figures, &judgement);
+    let rule = TrialRule::from_plan(&trial.plan, &trial.durability);
+    let mut judgement = judge_trial_pairs(&rule, &pairs);
+    judgement.figures =
+        figure_judgements::judge_figures(&trial.plan, &rule, &pairs, &figures, &judgement);
     (pairs, judgement)
 }
 

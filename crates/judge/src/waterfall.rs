@@ -1,25 +1,26 @@
-//! What each layer of a stack costs, from paired rounds.
+//! Waterfalls: the cost of each layer of a stack, from paired rounds. Rungs and layers come from
+//! `assay-stack`.
 //!
-//! Time per I/O adds up from layer to layer, throughput does not: a layer that takes 20 µs takes
-//! 20 µs below a fast disk and a slow one, while the IOPS it costs depend on what lies below. So a
-//! layer's cost is the mean latency with it less the mean latency without it, in the same round:
-//! what drifts from round to round meets both.
+//! Time per I/O adds up from layer to layer, throughput does not: a layer that takes 20 µs takes 20
+//! µs above a fast disk and above a slow one, while the loss in IOPS depends on the layers below. A
+//! layer's cost is therefore the mean latency with the layer less the mean latency without it in
+//! the same round, so that drift from round to round cancels.
 
-mod first;
-mod paired;
+mod layers_to_check;
+mod paired_rounds;
 
 use assay_model::Planned;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::ladder::{Ladder, Level, Step, Waterfall, Whole};
 use assay_model::result::{CountedDoubt, Estimate, JudgedSample};
-use paired::{Rounds, difference, geometric, linear};
+use paired_rounds::{FigureByRound, estimate_ratio, estimate_mean, subtract_rounds};
 use std::collections::BTreeMap;
 
-/// One waterfall for each workload, in the order of `workloads`; those without any sample are left
-/// out.
+/// Builds one waterfall for each workload, in the order of `workloads`; workloads without any
+/// sample are left out.
 #[must_use]
-pub fn waterfalls(
+pub fn build_waterfalls(
     ladder: &Ladder,
     workloads: &[Planned],
     samples: &[JudgedSample],
@@ -29,41 +30,41 @@ pub fn waterfalls(
             .iter()
             .filter(|sample| sample.workload == workload.name)
             .collect();
-        (!ours.is_empty()).then(|| Evidence::of(ladder, &ours).waterfall(workload))
+        (!ours.is_empty()).then(|| RungFigures::collect(ladder, &ours).build_waterfall(workload))
     };
     workloads.iter().filter_map(of).collect()
 }
 
-/// What was measured of one workload, by rung.
-struct Evidence<'a> {
+/// Figures of one workload, by rung.
+struct RungFigures<'a> {
     ladder: &'a Ladder,
-    /// Mean latency, ns, by round.
-    latency: Vec<Rounds>,
+    /// Mean latency in nanoseconds by round.
+    latency: Vec<FigureByRound>,
     /// I/Os per second by round.
-    iops: Vec<Rounds>,
+    iops: Vec<FigureByRound>,
     left_out: Vec<u32>,
     doubts: Vec<Vec<CountedDoubt>>,
 }
 
-impl<'a> Evidence<'a> {
-    fn of(ladder: &'a Ladder, samples: &[&JudgedSample]) -> Self {
+impl<'a> RungFigures<'a> {
+    fn collect(ladder: &'a Ladder, samples: &[&JudgedSample]) -> Self {
         let rungs = ladder.rungs.len();
         let mut all = Self {
             ladder,
-            latency: vec![Rounds::new(); rungs],
-            iops: vec![Rounds::new(); rungs],
+            latency: vec![FigureByRound::new(); rungs],
+            iops: vec![FigureByRound::new(); rungs],
             left_out: vec![0; rungs],
             doubts: vec![Vec::new(); rungs],
         };
         for (index, rung) in ladder.rungs.iter().enumerate() {
             for sample in samples.iter().filter(|sample| sample.target == rung.name) {
-                all.take(index, sample);
+                all.add_sample(index, sample);
             }
         }
         all
     }
 
-    fn take(&mut self, rung: usize, sample: &JudgedSample) {
+    fn add_sample(&mut self, rung: usize, sample: &JudgedSample) {
         for doubt in &sample.doubts {
             let known = &mut self.doubts[rung];
             match known
@@ -90,15 +91,17 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    fn waterfall(&self, workload: &Planned) -> Waterfall {
-        let mut steps = self.steps();
+    fn build_waterfall(&self, workload: &Planned) -> Waterfall {
+        let mut steps = self.build_steps();
         let tops = self.ladder.tops().into_iter();
-        let mut wholes: Vec<Whole> = tops.filter_map(|top| self.whole(top, &steps)).collect();
-        // The one that is checked comes first.
+        let mut wholes: Vec<Whole> = tops
+            .filter_map(|top| self.build_whole(top, &steps))
+            .collect();
+        // The path with the check comes first.
         wholes.sort_by_key(|whole| !whole.separate);
         for (index, step) in steps.iter_mut().enumerate() {
             let on = wholes.iter().find(|whole| whole.steps.contains(&index));
-            step.share = on.and_then(|whole| share(step, whole));
+            step.share = on.and_then(|whole| share_of_whole(step, whole));
         }
         Waterfall {
             workload: workload.name.clone(),
@@ -106,8 +109,8 @@ impl<'a> Evidence<'a> {
             levels: (0..self.ladder.rungs.len())
                 .map(|rung| Level {
                     rung,
-                    latency: level(&self.latency[rung]),
-                    iops: level(&self.iops[rung]),
+                    latency: estimate_level(&self.latency[rung]),
+                    iops: estimate_level(&self.iops[rung]),
                     left_out: self.left_out[rung],
                     doubts: self.doubts[rung].clone(),
                 })
@@ -117,39 +120,39 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    fn steps(&self) -> Vec<Step> {
+    fn build_steps(&self) -> Vec<Step> {
         let rungs = self.ladder.rungs.iter().enumerate();
         rungs
             .filter_map(|(to, rung)| Some((rung.parent?, to)))
             .filter(|(from, _)| *from < self.ladder.rungs.len())
             .map(|(from, to)| {
-                let added = linear(&self.added(from, to));
+                let added = estimate_mean(&self.added_time(from, to));
                 Step {
                     from,
                     to,
-                    told: added.is_some_and(told),
+                    told: added.is_some_and(differs_from_zero),
                     added,
-                    ratio: geometric(&self.latency[from], &self.latency[to]),
+                    ratio: estimate_ratio(&self.latency[from], &self.latency[to]),
                     share: None,
                 }
             })
             .collect()
     }
 
-    /// What `to` takes longer than `from`, round by round.
-    fn added(&self, from: usize, to: usize) -> Rounds {
-        difference(&self.latency[to], &self.latency[from])
+    /// Computes how much longer `to` takes than `from`, in nanoseconds by round.
+    fn added_time(&self, from: usize, to: usize) -> FigureByRound {
+        subtract_rounds(&self.latency[to], &self.latency[from])
     }
 
-    fn whole(&self, top: usize, steps: &[Step]) -> Option<Whole> {
+    fn build_whole(&self, top: usize, steps: &[Step]) -> Option<Whole> {
         let path = self.ladder.path(top);
         let (&bottom, true) = (path.first()?, path.len() > 1) else {
             return None;
         };
         let own = self.ladder.again(bottom).zip(self.ladder.again(top));
         let (low, high) = own.unwrap_or((bottom, top));
-        let whole = self.added(low, high);
-        let sum = self.sum(&path);
+        let whole = self.added_time(low, high);
+        let sum = self.sum_path(&path);
         let on_path: Vec<usize> = (0..steps.len())
             .filter(|&step| {
                 path.windows(2)
@@ -159,26 +162,26 @@ impl<'a> Evidence<'a> {
         Some(Whole {
             bottom,
             top,
-            first: first::first(steps, &on_path, &|step: &Step| {
-                self.added(step.from, step.to)
+            first: layers_to_check::find_layers_to_check(steps, &on_path, &|step: &Step| {
+                self.added_time(step.from, step.to)
             }),
             steps: on_path,
-            added: linear(&whole),
-            ratio: geometric(&self.latency[low], &self.latency[high]),
-            closing: own.and_then(|_| linear(&difference(&sum, &whole))),
-            sum: linear(&sum),
+            added: estimate_mean(&whole),
+            ratio: estimate_ratio(&self.latency[low], &self.latency[high]),
+            closing: own.and_then(|_| estimate_mean(&subtract_rounds(&sum, &whole))),
+            sum: estimate_mean(&sum),
             separate: own.is_some(),
         })
     }
 
-    /// The parts added up, in the rounds in which all rungs of a path have a figure.
-    fn sum(&self, path: &[usize]) -> Rounds {
+    /// Sums the steps of a path in the rounds in which all of its rungs have a figure.
+    fn sum_path(&self, path: &[usize]) -> FigureByRound {
         let mut sum = BTreeMap::new();
         let (Some(bottom), Some(top)) = (path.first(), path.last()) else {
             return sum;
         };
-        for (round, added) in self.added(*bottom, *top) {
-            // Adjacent differences telescope, so the sum of all of them is that of the ends.
+        for (round, added) in self.added_time(*bottom, *top) {
+            // Adjacent differences telescope, so their sum is the difference of the ends.
             if path
                 .iter()
                 .all(|rung| self.latency[*rung].contains_key(&round))
@@ -190,26 +193,26 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// A level is a latency or a rate: nothing below zero can be true.
-fn level(rounds: &Rounds) -> Option<Estimate> {
-    let mut estimate = linear(rounds)?;
+/// Estimates a level: a latency or a rate, whose interval is cut off at zero.
+fn estimate_level(rounds: &FigureByRound) -> Option<Estimate> {
+    let mut estimate = estimate_mean(rounds)?;
     if let Some(interval) = &mut estimate.interval {
         interval.low = interval.low.max(0.0);
     }
     Some(estimate)
 }
 
-/// Whether an estimate is told from zero.
-fn told(estimate: Estimate) -> bool {
+/// Whether an estimate's interval excludes zero.
+fn differs_from_zero(estimate: Estimate) -> bool {
     estimate
         .interval
         .is_some_and(|interval| interval.low > 0.0 || interval.high < 0.0)
 }
 
-fn share(step: &Step, whole: &Whole) -> Option<f64> {
+fn share_of_whole(step: &Step, whole: &Whole) -> Option<f64> {
     let all = whole
         .added
-        .filter(|added| told(*added) && added.value > 0.0)?;
+        .filter(|added| differs_from_zero(*added) && added.value > 0.0)?;
     let part = step.added.filter(|_| step.told)?;
     Some(part.value / all.value)
 }

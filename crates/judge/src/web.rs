@@ -11,7 +11,7 @@ mod tests;
 pub use doubts::{ALL as DOUBTS, by_status, doubts};
 pub use limit::limit;
 
-use crate::estimate::{around, moments};
+use crate::estimate::{interval_on_log_scale, compute_mean_and_error};
 use assay_model::doubt::{Doubt, Validity};
 use assay_model::result::{Estimate, LimitKind};
 use assay_model::web::result::{Capacity, Judged, Limit, Limited, Percentiles, StepResult};
@@ -108,7 +108,7 @@ fn result(shape: &[&Step]) -> StepResult {
     let all = merged(shown);
     let mean = |of: &dyn Fn(&Step) -> Option<f64>| {
         let values: Vec<f64> = shown.iter().filter_map(|step| of(step)).collect();
-        moments(&values).map(|(mean, _)| mean)
+        compute_mean_and_error(&values).map(|(mean, _)| mean)
     };
     let seconds = |time: Nanos| time.0 as f64 / 1e9;
     let server_cpus = mean(&|step| {
@@ -173,13 +173,13 @@ pub(crate) fn per_cpu_second(step: &Step) -> Option<f64> {
 
 /// The mean of positive figures of rounds, with an interval on the log scale.
 fn estimate(values: &[f64]) -> Option<Estimate> {
-    let (mean, _) = moments(values)?;
+    let (mean, _) = compute_mean_and_error(values)?;
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-    let (_, error) = moments(&logs)?;
+    let (_, error) = compute_mean_and_error(&logs)?;
     let freedom = values.len() as f64 - 1.0;
     Some(Estimate {
         value: mean,
-        interval: error.and_then(|error| around(mean, error, freedom)),
+        interval: error.and_then(|error| interval_on_log_scale(mean, error, freedom)),
         rounds: values.len() as u32,
     })
 }

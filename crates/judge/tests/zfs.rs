@@ -5,7 +5,7 @@
 
 use assay_fio::options::JobOptions;
 use assay_host::Recorded;
-use assay_judge::doubts::{Evidence, Origin, judge};
+use assay_judge::doubts::{DoubtEvidence, EvidenceOrigin, apply_rules};
 use assay_loads::counters::{Snapshot, Sources};
 use assay_model::sample::Counters;
 use assay_model::target::{TargetInfo, TargetKind};
@@ -94,14 +94,14 @@ impl Case {
             "flush-dropped-zfs",
         ];
         let counters = self.counters();
-        judge(&Evidence {
+        apply_rules(&DoubtEvidence {
             options: Some(&options),
             results: jobs,
             counters: Some(&counters),
             target: Some(&target),
             facts: Some(&self.facts),
-            source: Origin::Measured,
-            ..Evidence::default()
+            source: EvidenceOrigin::Measured,
+            ..DoubtEvidence::default()
         })
         .into_iter()
         .filter(|doubt| ours.contains(&doubt.code.as_str()))

@@ -9,7 +9,7 @@ use crate::player::Played;
 use crate::result::Run;
 use crate::role::{Role, Workload};
 use crate::verdict::{Grade, LEAST_EVENTS, PersonVerdict, RoleVerdict};
-use assay_judge::trial::{Rule, fruitless, judge};
+use assay_judge::trial::{TrialRule, judge_trial_pairs, find_reason_to_give_up};
 use assay_model::advice::Guard;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::trial::{Judgement, PairOutcome, Side, Verdict};
@@ -151,7 +151,7 @@ impl Trial {
             metric: Metric::all(Quantity::Iops),
             margin: self.guard,
         };
-        let rule = Rule {
+        let rule = TrialRule {
             margin: self.margin,
             guards: vec![guard; people.len()],
             max_pairs: u32::try_from(self.first.len()).unwrap_or(u32::MAX),
@@ -162,7 +162,7 @@ impl Trial {
             by_latency: false,
             aa: false,
         };
-        let mut judgement = judge(&rule, &outcomes);
+        let mut judgement = judge_trial_pairs(&rule, &outcomes);
         if let Some(reason) = self.reason(&people, &judgement) {
             judgement.reason = reason;
         }
@@ -276,7 +276,7 @@ impl Trial {
             if judgement.done {
                 break;
             }
-            if let Some(why) = fruitless(&self.outcomes()) {
+            if let Some(why) = find_reason_to_give_up(&self.outcomes()) {
                 return Ok(Ended::Fruitless(why));
             }
         }

@@ -1,43 +1,49 @@
-//! Pages: self-contained, without a script or a request, readable in light and dark, on paper and
-//! on a narrow screen.
+//! Builds self-contained HTML pages: no script, no request, readable in light and dark, on paper
+//! and on a narrow screen. Charts are drawn in [`crate::svg`], the contents of each page in
+//! `assay-report`.
 
 use crate::svg::palette;
-use crate::text::clean;
+use crate::text::escape_line;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, context};
 use serde::Serialize;
 
-/// From the doctype to `</html>`, around what a page has of its own.
+/// HTML from the doctype to `</html>` around the body of a page.
 const SHELL: &str = include_str!("html/shell.html");
 /// Macros that pages share: `table`, `chart`, `tiles`, `remarks`, `doubts`, `environment`.
 const PARTS: &str = include_str!("html/parts.html");
 const STYLE: &str = include_str!("html/style.css");
 
-/// A chart and what it shows as a table.
+/// A chart together with the table of its figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct Chart {
-    /// Printed above it.
+    /// Heading printed above the chart.
     pub title: String,
-    /// The drawing, which is markup already.
+    /// The drawing, as SVG markup.
     pub svg: String,
-    /// The same figures.
-    pub table: Table,
+    /// The figures that the chart shows.
+    pub table: ChartTable,
 }
 
-/// Columns of text; the first is a row's name.
+/// A table of text; the first column holds the rows' names.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Table {
-    /// Headings.
+pub struct ChartTable {
+    /// Column headings.
     pub head: Vec<String>,
-    /// Cells of every row.
+    /// Cells of each row.
     pub rows: Vec<Vec<String>>,
 }
 
-/// A whole page. `title` is text; `style` is CSS that only this page needs; `body` is the template
-/// between `<body>` and `</body>`, which escapes the `values` it shows and may import from
-/// `parts.html`.
+/// Renders a whole page. `title` is plain text; `style` is CSS that only this page needs; `body` is
+/// the template between `<body>` and `</body>`. The template escapes the `values` it shows and may
+/// import from `parts.html`.
 #[must_use]
-pub fn page(title: &str, style: &str, body: &'static str, values: minijinja::Value) -> String {
+pub fn render_page(
+    title: &str,
+    style: &str,
+    body: &'static str,
+    values: minijinja::Value,
+) -> String {
     let mut environment = Environment::new();
     let syntax = SyntaxConfig::builder()
         .trim_blocks(true)
@@ -48,11 +54,11 @@ pub fn page(title: &str, style: &str, body: &'static str, values: minijinja::Val
         Err(error) => unreachable!("the syntax is part of the program: {error:#}"),
     }
     environment.add_filter("marked", |text: &str| {
-        minijinja::Value::from_safe_string(marked(text))
+        minijinja::Value::from_safe_string(mark_up_code(text))
     });
     let values = context! {
-        page_title => clean(title),
-        page_style => format!("{}\n{STYLE}\n{style}", palette::css()),
+        page_title => escape_line(title),
+        page_style => format!("{}\n{STYLE}\n{style}", palette::format_css()),
         ..values
     };
     let rendered = environment
@@ -66,11 +72,11 @@ pub fn page(title: &str, style: &str, body: &'static str, values: minijinja::Val
     }
 }
 
-/// Escapes for element content and quoted attributes; deceptive characters become visible.
+/// Escapes text for element content and quoted attributes, and makes deceptive characters visible.
 #[must_use]
-pub fn escape(text: &str) -> String {
+pub fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in clean(text).chars() {
+    for c in escape_line(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -83,8 +89,9 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// Text for HTML in which what stands between backticks, as many at the end as at the beginning, is code.
-fn marked(text: &str) -> String {
+/// Escapes text for HTML and turns text between backticks into `<code>`. The opening and the
+/// closing run of backticks have the same length.
+fn mark_up_code(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('`') {
@@ -98,16 +105,16 @@ fn marked(text: &str) -> String {
         let Some((end, _)) = ends else {
             break;
         };
-        out.push_str(&escaped(&rest[..at]));
+        out.push_str(&escape_and_mark(&rest[..at]));
         out.push_str("<code>");
-        out.push_str(&escaped(&inside[..end]));
+        out.push_str(&escape_and_mark(&inside[..end]));
         out.push_str("</code>");
         rest = &inside[end + ticks..];
     }
-    out + &escaped(rest)
+    out + &escape_and_mark(rest)
 }
 
-fn escaped(text: &str) -> String {
+fn escape_and_mark(text: &str) -> String {
     minijinja::HtmlEscape(text).to_string()
 }
 
@@ -117,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_hostile_title_is_text_and_the_shell_is_whole() {
-        let page = page(
+        let page = render_page(
             "<b>\u{202e}",
             "",
             "<p>{{ said }}</p>",

@@ -1,16 +1,16 @@
-//! What every output is made of: the HTML shell and its style, SVG charts, tables, wrapped text,
-//! units as people read them, terminal style.
+//! Building blocks of every output: the HTML shell and its style, SVG charts, tables, wrapped text,
+//! formatted units, terminal style. What a report contains is decided in `assay-report`.
 //!
-//! Every function takes values and returns a string: nothing here touches a machine. Text from
-//! outside is shown with control and direction characters made visible, see [`text::clean`].
+//! Every function takes values and returns a string; nothing here reads or changes the machine.
+//! Control and direction characters in foreign text are made visible, see [`text::escape_line`].
 
 pub mod html;
 pub mod markdown;
-pub mod output;
-pub mod style;
+pub mod output_escaping;
 pub mod svg;
 pub mod table;
+pub mod terminal_style;
 pub mod text;
 pub mod units;
 
-pub use style::Style;
+pub use terminal_style::Style;

@@ -1,12 +1,13 @@
-//! Markdown as GitHub reads it.
+//! GitHub-flavoured Markdown: escaped text and tables. The Markdown of each report is in
+//! `assay-report`.
 
-use crate::text::clean;
+use crate::text::escape_line;
 
-/// Text from outside, so that Markdown and the HTML within it show it as it is.
+/// Escapes foreign text so that Markdown, and HTML within Markdown, shows it literally.
 #[must_use]
-pub fn plain(text: &str) -> String {
+pub fn escape_markdown(text: &str) -> String {
     let mut out = String::new();
-    for c in clean(text).chars() {
+    for c in escape_line(text).chars() {
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
@@ -21,9 +22,10 @@ pub fn plain(text: &str) -> String {
     out
 }
 
-/// A table. `sides` has a letter for each column, `l` or `r`; the cells are Markdown already.
+/// Renders a table. `sides` has one letter for each column, `l` or `r`; the cells must already be
+/// Markdown.
 #[must_use]
-pub fn table<C: AsRef<str>>(
+pub fn render_table<C: AsRef<str>>(
     head: &[&str],
     sides: &str,
     rows: impl IntoIterator<Item = impl IntoIterator<Item = C>>,
@@ -52,7 +54,11 @@ mod tests {
 
     #[test]
     fn a_table_has_a_rule_for_every_column_and_no_cell_ends_it() {
-        let text = table(&["a", "b"], "lr", [[plain("x|y"), "1".to_owned()]]);
+        let text = render_table(
+            &["a", "b"],
+            "lr",
+            [[escape_markdown("x|y"), "1".to_owned()]],
+        );
         assert_eq!(text, "| a | b |\n|---|--:|\n| x\\|y | 1 |\n");
     }
 }

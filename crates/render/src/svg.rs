@@ -1,20 +1,20 @@
-//! Charts as SVG: deterministic text, styled by the page's CSS, no script.
+//! Charts as SVG: deterministic text without a script, styled by the page's CSS.
 //!
-//! Every chart has a title and a description, and takes plain values: what they mean is said by the
-//! caller. Colours are CSS classes (see [`palette`]), so that one chart fits light and dark.
+//! Every chart takes plain values, a title and a description; the caller decides what the values
+//! mean. Colours are CSS classes (see [`palette`]), so that one chart suits light and dark pages.
 
-pub mod curves;
-pub mod draw;
-pub mod effects;
-pub mod forest;
-pub mod heat;
-pub mod intervals;
-pub mod lines;
+pub mod canvas;
+pub mod dot_plot;
+pub mod forest_plot;
+pub mod heat_map;
+pub mod layer_diagram;
+pub mod line_chart;
 pub mod palette;
-pub mod rates;
+pub mod percentile_curves;
+pub mod rate_panels;
 pub mod scale;
-pub mod sides;
-pub mod stack;
+pub mod sides_over_time;
 pub mod timeline;
 pub mod treemap;
+pub mod trial_effects;
 pub mod waterfall;

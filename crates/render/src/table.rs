@@ -1,20 +1,21 @@
-//! Columns of text for a terminal, as wide as their widest cell.
+//! Text tables for a terminal, each column as wide as its widest cell. Markdown tables are in
+//! [`crate::markdown`].
 
-use crate::text::{left, right, width};
+use crate::text::{measure_width, pad_left, pad_right};
 
-/// Room between two columns.
+/// Space between two columns.
 const GAP: &str = "  ";
 
-/// Widths and sides of columns.
+/// Widths and alignment of the columns of a table.
 #[derive(Clone, Debug)]
-pub struct Columns {
+pub struct TableColumns {
     widths: Vec<usize>,
     sides: Vec<char>,
 }
 
-impl Columns {
-    /// Columns that fit all rows, as many as the longest row has. `sides` has a letter for each
-    /// column: `l` or `r`, the side on which its cells stand.
+impl TableColumns {
+    /// Measures columns that fit all rows, as many as the longest row has. `sides` has one letter
+    /// for each column: `l` for left-aligned, `r` for right-aligned.
     #[must_use]
     pub fn fit<C: AsRef<str>>(
         sides: &str,
@@ -25,46 +26,56 @@ impl Columns {
         for row in rows {
             for (at, cell) in row.into_iter().take(sides.len()).enumerate() {
                 widths.resize(widths.len().max(at + 1), 0);
-                widths[at] = widths[at].max(width(cell.as_ref()));
+                widths[at] = widths[at].max(measure_width(cell.as_ref()));
             }
         }
         Self { widths, sides }
     }
 
-    /// Columns that a line takes.
+    /// Returns the width of a line in columns.
     #[must_use]
     pub fn width(&self) -> usize {
         let gaps = self.widths.len().saturating_sub(1) * GAP.len();
         self.widths.iter().sum::<usize>() + gaps
     }
 
-    /// One line without its end; nothing is filled up behind the last cell.
+    /// Formats one line without a newline and without trailing spaces.
     #[must_use]
-    pub fn line<C: AsRef<str>>(&self, cells: impl IntoIterator<Item = C>) -> String {
+    pub fn format_row<C: AsRef<str>>(&self, cells: impl IntoIterator<Item = C>) -> String {
         let columns = self.widths.iter().zip(&self.sides);
         let cells: Vec<String> = columns
             .zip(cells)
             .map(|((room, side), cell)| match side {
-                'r' => right(cell.as_ref(), *room),
-                _ => left(cell.as_ref(), *room),
+                'r' => pad_left(cell.as_ref(), *room),
+                _ => pad_right(cell.as_ref(), *room),
             })
             .collect();
         cells.join(GAP).trim_end().to_owned()
     }
 }
 
-/// A table with its headings, every line behind `indent` spaces.
+/// Renders a table with its headings, every line indented by `indent` spaces.
 #[must_use]
-pub fn table<C: AsRef<str>>(indent: usize, sides: &str, head: &[&str], rows: &[Vec<C>]) -> String {
+pub fn render_table<C: AsRef<str>>(
+    indent: usize,
+    sides: &str,
+    head: &[&str],
+    rows: &[Vec<C>],
+) -> String {
     let cells = |row: &'_ [C]| row.iter().map(|cell| cell.as_ref().to_owned()).collect();
     let head: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
-    let columns = Columns::fit(sides, [&head].into_iter().chain(&rows));
+    let columns = TableColumns::fit(sides, [&head].into_iter().chain(&rows));
     let pad = " ".repeat(indent);
     [&head]
         .into_iter()
         .chain(&rows)
-        .map(|row| format!("{}\n", format!("{pad}{}", columns.line(row)).trim_end()))
+        .map(|row| {
+            format!(
+                "{}\n",
+                format!("{pad}{}", columns.format_row(row)).trim_end()
+            )
+        })
         .collect()
 }
 
@@ -74,7 +85,7 @@ mod tests {
 
     #[test]
     fn cells_stand_on_their_side_and_wide_characters_count() {
-        let text = table(
+        let text = render_table(
             1,
             "lrl",
             &["n", "", "what"],

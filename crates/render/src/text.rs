@@ -1,23 +1,25 @@
-//! Text from outside made safe to show, and text laid out in columns.
+//! Makes foreign text safe to show, and lays text out in columns. Formatting of figures is in
+//! [`crate::units`].
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Whether a character is invisible or changes how others are shown: control characters, direction
-/// marks and overrides (Unicode TR 36, section 2.11), zero-width characters, line separators.
-pub(crate) fn deceptive(c: char) -> bool {
+/// Whether a character is invisible or changes how other characters are shown: control characters,
+/// direction marks and overrides (Unicode TR 36, section 2.11), zero-width characters, line
+/// separators.
+pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{00ad}' | '\u{061c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// One line of text from outside, with deceptive characters written as Rust would escape them:
-/// a newline becomes `\n`, a right-to-left override `\u{202e}`.
+/// Escapes foreign text to one line, with deceptive characters written as in Rust: a newline
+/// becomes `\n`, a right-to-left override `\u{202e}`.
 #[must_use]
-pub fn clean(text: &str) -> String {
+pub fn escape_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if deceptive(c) {
+        if is_deceptive(c) {
             out.extend(c.escape_default());
         } else {
             out.push(c);
@@ -26,74 +28,80 @@ pub fn clean(text: &str) -> String {
     out
 }
 
-/// Text of many lines from outside: like [`clean`], but newlines stay.
+/// Escapes foreign text of several lines: like [`escape_line`], but newlines stay.
 #[must_use]
-pub fn clean_lines(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(clean).collect();
+pub fn escape_lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(escape_line).collect();
     lines.join("\n")
 }
 
-/// Columns that a text takes on a terminal.
+/// Measures how many columns a text takes on a terminal.
 #[must_use]
-pub fn width(text: &str) -> usize {
+pub fn measure_width(text: &str) -> usize {
     text.width()
 }
 
-/// Fills up with spaces on the left to `columns`.
+/// Right-aligns a text: pads it with spaces on the left to `columns`.
 #[must_use]
-pub fn right(text: &str, columns: usize) -> String {
-    format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
+pub fn pad_left(text: &str, columns: usize) -> String {
+    format!(
+        "{}{text}",
+        " ".repeat(columns.saturating_sub(measure_width(text)))
+    )
 }
 
-/// Fills up with spaces on the right to `columns`.
+/// Left-aligns a text: pads it with spaces on the right to `columns`.
 #[must_use]
-pub fn left(text: &str, columns: usize) -> String {
-    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+pub fn pad_right(text: &str, columns: usize) -> String {
+    format!(
+        "{text}{}",
+        " ".repeat(columns.saturating_sub(measure_width(text)))
+    )
 }
 
-/// Breaks text into lines of at most `columns` at spaces and newlines; a word that is longer is
-/// broken anywhere. A percent sign stays with its number, and words joined by a no-break space stay
-/// together. Always at least one line.
+/// Wraps text at spaces and newlines into lines of at most `columns`; breaks a longer word
+/// anywhere. A percent sign stays with its number, and words joined by a no-break space stay
+/// together. Returns at least one line.
 #[must_use]
-pub fn wrap(text: &str, columns: usize) -> Vec<String> {
-    broken(text, columns, true)
+pub fn wrap_lines(text: &str, columns: usize) -> Vec<String> {
+    break_lines(text, columns, true)
 }
 
-/// Like [`wrap`] with every line indented, but longer words stay whole, so that a path can be
-/// copied. The last line has no end.
+/// Wraps text like [`wrap_lines`], indents every line, and keeps longer words whole so that a path
+/// can be copied. There is no newline at the end.
 #[must_use]
-pub fn indented(text: &str, indent: usize, columns: usize) -> String {
+pub fn wrap_indented(text: &str, indent: usize, columns: usize) -> String {
     let lead = " ".repeat(indent);
-    let lines = broken(text, columns.saturating_sub(indent), false);
+    let lines = break_lines(text, columns.saturating_sub(indent), false);
     let lines: Vec<String> = lines.iter().map(|line| format!("{lead}{line}")).collect();
     lines.join("\n")
 }
 
-/// The same with the end of the last line.
+/// Formats a paragraph: [`wrap_indented`] with a newline at the end.
 #[must_use]
-pub fn paragraph(text: &str, indent: usize, columns: usize) -> String {
-    indented(text, indent, columns) + "\n"
+pub fn format_paragraph(text: &str, indent: usize, columns: usize) -> String {
+    wrap_indented(text, indent, columns) + "\n"
 }
 
-/// Columns from which a value stands beside its name, and not below.
+/// Narrowest terminal, in columns, in which a value stands beside its name instead of below it.
 const BESIDE: usize = 60;
 
-/// A name and its value, which begins `room` columns from the left; in a narrow terminal, below the
-/// name. With the end of the last line.
+/// Formats a name and its value, with a newline at the end. The value starts `room` columns from
+/// the left, or below the name in a narrow terminal.
 #[must_use]
-pub fn named(name: &str, value: &str, room: usize, columns: usize) -> String {
+pub fn format_named_value(name: &str, value: &str, room: usize, columns: usize) -> String {
     if columns < BESIDE {
-        return format!("  {name}\n{}", paragraph(value, 4, columns));
+        return format!("  {name}\n{}", format_paragraph(value, 4, columns));
     }
-    let value = paragraph(value, room, columns);
+    let value = format_paragraph(value, room, columns);
     format!(
         "  {} {}",
-        left(name, room.saturating_sub(3)),
+        pad_right(name, room.saturating_sub(3)),
         value.trim_start()
     )
 }
 
-fn broken(text: &str, columns: usize, within_words: bool) -> Vec<String> {
+fn break_lines(text: &str, columns: usize, within_words: bool) -> Vec<String> {
     let columns = columns.max(1);
     let mut words: Vec<String> = Vec::new();
     for word in text.split([' ', '\n']).filter(|word| !word.is_empty()) {
@@ -112,14 +120,17 @@ fn broken(text: &str, columns: usize, within_words: bool) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in &words {
-        if !line.is_empty() && width(&line) + 1 + width(word) > columns {
+        if !line.is_empty() && measure_width(&line) + 1 + measure_width(word) > columns {
             lines.push(std::mem::take(&mut line));
         }
         if !line.is_empty() {
             line.push(' ');
         }
         for c in word.chars() {
-            if within_words && !line.is_empty() && width(&line) + c.width().unwrap_or(0) > columns {
+            if within_words
+                && !line.is_empty()
+                && measure_width(&line) + c.width().unwrap_or(0) > columns
+            {
                 lines.push(std::mem::take(&mut line));
             }
             line.push(c);
@@ -138,25 +149,28 @@ mod tests {
 
     #[test]
     fn deceptive_characters_become_visible() {
-        assert_eq!(clean("a\x1b[31m\u{202e}b\n"), "a\\u{1b}[31m\\u{202e}b\\n");
-        assert_eq!(clean_lines("a\nb\x07"), "a\nb\\u{7}");
-        assert_eq!(clean("Größe 数据 µs"), "Größe 数据 µs");
+        assert_eq!(
+            escape_line("a\x1b[31m\u{202e}b\n"),
+            "a\\u{1b}[31m\\u{202e}b\\n"
+        );
+        assert_eq!(escape_lines("a\nb\x07"), "a\nb\\u{7}");
+        assert_eq!(escape_line("Größe 数据 µs"), "Größe 数据 µs");
     }
 
     #[test]
     fn a_number_keeps_its_percent_sign() {
         assert_eq!(
-            wrap("at most 8.9 % of all", 12),
+            wrap_lines("at most 8.9 % of all", 12),
             ["at most", "8.9 % of all"]
         );
-        assert_eq!(wrap("% %", 1), ["%", "%"]);
+        assert_eq!(wrap_lines("% %", 1), ["%", "%"]);
     }
 
     #[test]
     fn an_indented_line_is_longer_than_a_terminal_only_for_one_long_word() {
         let path = "/srv/".repeat(20);
         let text = format!("{} {path} 95\u{a0}% of\nall", "word ".repeat(30));
-        let lines = indented(&text, 4, 80);
+        let lines = wrap_indented(&text, 4, 80);
         let long: Vec<&str> = lines.lines().filter(|line| line.len() > 80).collect();
         assert_eq!(long, [format!("    {path}")]);
         assert_eq!(lines.lines().last().unwrap().trim_start(), "95 % of all");
@@ -166,10 +180,10 @@ mod tests {
     proptest! {
         #[test]
         fn no_line_is_too_long_and_no_word_is_lost(text in "[a-zé数 ]{0,120}", columns in 2usize..40) {
-            let lines = wrap(&text, columns);
+            let lines = wrap_lines(&text, columns);
             prop_assert!(!lines.is_empty());
             for line in &lines {
-                prop_assert!(width(line) <= columns, "{line:?}");
+                prop_assert!(measure_width(line) <= columns, "{line:?}");
             }
             let letters = |text: &str| text.replace(' ', "");
             prop_assert_eq!(letters(&lines.concat()), letters(&text));
@@ -177,7 +191,7 @@ mod tests {
 
         #[test]
         fn nothing_deceptive_survives(text in any::<String>()) {
-            prop_assert!(!clean(&text).chars().any(deceptive));
+            prop_assert!(!escape_line(&text).chars().any(is_deceptive));
         }
     }
 }

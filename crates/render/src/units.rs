@@ -1,31 +1,31 @@
-//! Figures as people read them. One unit for rates everywhere: MB/s = 10⁶ bytes per second.
+//! Formats figures with their units. Rates have one unit everywhere: MB/s = 10⁶ bytes per second.
 
 use assay_model::Nanos;
 use assay_model::criterion::Quantity;
 use assay_model::result::{Estimate, Interval};
 use assay_model::units::{mb_per_s, significant};
 
-/// What stands where there is no figure.
+/// Placeholder for a missing figure.
 pub const NONE: &str = "–";
 
-/// A value of a quantity without its unit where the heading says it (I/Os per second, MB/s), with
-/// its unit where it varies (latency).
+/// Formats a value of a quantity: without a unit if the heading contains the unit (I/Os per second,
+/// MB/s), with a unit if the unit varies (latency).
 #[must_use]
-pub fn value(quantity: Quantity, value: f64) -> String {
+pub fn format_value(quantity: Quantity, value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
     }
     match quantity {
         Quantity::Iops => significant(value),
         Quantity::Throughput => mb_per_s(value),
-        _ => latency(value),
+        _ => format_latency(value),
     }
 }
 
-/// A value with its unit: `1,200 IOPS`, `43.1 MB/s`, `1.50 ms`.
+/// Formats a value with its unit: `1,200 IOPS`, `43.1 MB/s`, `1.50 ms`.
 #[must_use]
-pub fn value_and_unit(quantity: Quantity, number: f64) -> String {
-    let text = value(quantity, number);
+pub fn format_value_with_unit(quantity: Quantity, number: f64) -> String {
+    let text = format_value(quantity, number);
     match quantity {
         _ if text == NONE => text,
         Quantity::Iops => format!("{text} IOPS"),
@@ -34,13 +34,13 @@ pub fn value_and_unit(quantity: Quantity, number: f64) -> String {
     }
 }
 
-/// Nanoseconds, three significant digits: `12.3 µs`.
+/// Formats nanoseconds with three significant digits: `12.3 µs`.
 #[must_use]
-pub fn latency(nanos: f64) -> String {
+pub fn format_latency(nanos: f64) -> String {
     if !nanos.is_finite() || nanos < 0.0 {
         return NONE.to_owned();
     }
-    // Rounded to three digits first, so that 999.6 µs becomes 1.00 ms, not 1000 µs.
+    // Rounding to three digits comes first, so that 999.6 µs becomes 1.00 ms and not 1000 µs.
     let rounded = if nanos >= 1000.0 {
         let unit = 10f64.powf(nanos.log10().floor() - 2.0);
         (nanos / unit).round() * unit
@@ -50,9 +50,9 @@ pub fn latency(nanos: f64) -> String {
     Nanos(rounded.round() as u64).to_string()
 }
 
-/// A quantity's name as a heading: `IOPS`, `MB/s`, `p99`.
+/// Returns the heading of a quantity: `IOPS`, `MB/s`, `p99`.
 #[must_use]
-pub fn heading(quantity: Quantity) -> &'static str {
+pub fn quantity_heading(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Iops => "IOPS",
         Quantity::Throughput => "MB/s",
@@ -60,28 +60,28 @@ pub fn heading(quantity: Quantity) -> &'static str {
     }
 }
 
-/// Half of the interval's width as a share of the value: `±3.1 %`. Empty without an interval.
+/// Formats half of the interval's width relative to the value: `±3.1 %`. Empty without an interval.
 #[must_use]
-pub fn plus_minus(estimate: &Estimate) -> String {
-    match relative_half_width(estimate) {
-        // Beyond that the interval is not symmetric any more, and a number would say too much.
+pub fn format_plus_minus(estimate: &Estimate) -> String {
+    match compute_relative_half_width(estimate) {
+        // Beyond 100 % the interval is clearly asymmetric, and an exact number would mislead.
         Some(share) if share > 1.0 => ">±100 %".to_owned(),
-        Some(share) => format!("±{} %", percent(share * 100.0)),
+        Some(share) => format!("±{} %", format_percent(share * 100.0)),
         None => String::new(),
     }
 }
 
-/// Half of the interval's width ÷ value; none without an interval or a positive value.
+/// Computes half of the interval's width ÷ value; none without an interval or a positive value.
 #[must_use]
-pub fn relative_half_width(estimate: &Estimate) -> Option<f64> {
+pub fn compute_relative_half_width(estimate: &Estimate) -> Option<f64> {
     let interval = estimate.interval?;
     let share = (interval.high - interval.low) / 2.0 / estimate.value;
     (share.is_finite() && share >= 0.0).then_some(share)
 }
 
-/// A percentage with as many decimals as say something: `0.4`, `3.1`, `12`.
+/// Formats a percentage with as many decimals as are significant: `0.4`, `3.1`, `12`.
 #[must_use]
-pub fn percent(percent: f64) -> String {
+pub fn format_percent(percent: f64) -> String {
     match percent {
         p if !p.is_finite() => NONE.to_owned(),
         p if p.abs() < 9.95 => format!("{p:.1}"),
@@ -89,19 +89,19 @@ pub fn percent(percent: f64) -> String {
     }
 }
 
-/// `low to high` in a quantity's unit.
+/// Formats an interval as `low to high` in the quantity's unit.
 #[must_use]
-pub fn range(quantity: Quantity, interval: &Interval) -> String {
+pub fn format_range(quantity: Quantity, interval: &Interval) -> String {
     format!(
         "{} to {}",
-        value(quantity, interval.low),
-        value(quantity, interval.high)
+        format_value(quantity, interval.low),
+        format_value(quantity, interval.high)
     )
 }
 
-/// A ratio B ÷ A: `×1.03`, `×0.51`, `×12`.
+/// Formats a ratio B ÷ A: `×1.03`, `×0.51`, `×12`.
 #[must_use]
-pub fn ratio(ratio: f64) -> String {
+pub fn format_ratio(ratio: f64) -> String {
     match ratio {
         r if !r.is_finite() => NONE.to_owned(),
         r if r >= 9.95 => format!("×{r:.0}"),
@@ -110,21 +110,21 @@ pub fn ratio(ratio: f64) -> String {
     }
 }
 
-/// `1 workload`, `3 workloads`, `1,234 workloads`.
+/// Formats a count with its noun: `1 workload`, `3 workloads`, `1,234 workloads`.
 #[must_use]
-pub fn count(n: usize, thing: &str) -> String {
-    plural(n as u64, thing, &format!("{thing}s"))
+pub fn format_count(n: usize, thing: &str) -> String {
+    format_plural(n as u64, thing, &format!("{thing}s"))
 }
 
-/// `1 copy`, `2 copies`.
+/// Formats a count with an irregular plural: `1 copy`, `2 copies`.
 #[must_use]
-pub fn plural(n: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(n), if n == 1 { one } else { many })
+pub fn format_plural(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", format_grouped(n), if n == 1 { one } else { many })
 }
 
-/// A count with thousands apart: `214,038`.
+/// Formats a count with thousands separators: `214,038`.
 #[must_use]
-pub fn grouped(n: u64) -> String {
+pub fn format_grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -136,18 +136,18 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
-/// A share of 1 as a percentage with one decimal: `12.5 %`.
+/// Formats a fraction (0–1) as a percentage with one decimal: `12.5 %`.
 #[must_use]
-pub fn share(share: f64) -> String {
+pub fn format_share(share: f64) -> String {
     match share.is_finite() {
         true => format!("{:.1} %", share * 100.0),
         false => NONE.to_owned(),
     }
 }
 
-/// A probability with two digits, down to 10⁻³⁰⁰: `0.31 %`, `2.0e-7`.
+/// Formats a probability with two digits, down to 10⁻³⁰⁰: `0.31 %`, `2.0e-7`.
 #[must_use]
-pub fn probability(value: f64) -> String {
+pub fn format_probability(value: f64) -> String {
     match value {
         v if !v.is_finite() => "unknown".to_owned(),
         v if v >= 0.001 => format!("{:.2} %", v * 100.0),
@@ -156,9 +156,9 @@ pub fn probability(value: f64) -> String {
     }
 }
 
-/// Seconds in the unit that fits: `40.0 s`, `12 min`, `3.5 h`, `4.2 d`.
+/// Formats seconds in a fitting unit: `40.0 s`, `12 min`, `3.5 h`, `4.2 d`.
 #[must_use]
-pub fn duration(seconds: f64) -> String {
+pub fn format_duration(seconds: f64) -> String {
     match seconds / 3600.0 {
         hours if hours >= 48.0 => format!("{:.1} d", hours / 24.0),
         hours if hours >= 1.0 => format!("{hours:.1} h"),
@@ -167,9 +167,9 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// Time of a run as `2026-11-21 09:30 UTC`.
+/// Formats the time of a run: `2026-11-21 09:30 UTC`.
 #[must_use]
-pub fn time(at: jiff::Timestamp) -> String {
+pub fn format_timestamp(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
@@ -180,15 +180,15 @@ mod tests {
 
     #[test]
     fn people_read_these() {
-        assert_eq!(value(Quantity::Iops, 12_345.6), "12,346");
+        assert_eq!(format_value(Quantity::Iops, 12_345.6), "12,346");
         assert_eq!(
-            value_and_unit(Quantity::Throughput, 43_100_000.0),
+            format_value_with_unit(Quantity::Throughput, 43_100_000.0),
             "43.1 MB/s"
         );
-        assert_eq!(latency(999_600.0), "1.00 ms");
-        assert_eq!(latency(0.0), "0 ns");
-        assert_eq!(ratio(1.0), "×1.00");
-        assert_eq!(percent(9.96), "10");
+        assert_eq!(format_latency(999_600.0), "1.00 ms");
+        assert_eq!(format_latency(0.0), "0 ns");
+        assert_eq!(format_ratio(1.0), "×1.00");
+        assert_eq!(format_percent(9.96), "10");
         let estimate = |low, high| Estimate {
             value: 100.0,
             interval: Some(Interval {
@@ -198,28 +198,28 @@ mod tests {
             }),
             rounds: 5,
         };
-        assert_eq!(plus_minus(&estimate(97.0, 103.0)), "±3.0 %");
-        assert_eq!(plus_minus(&estimate(f64::NEG_INFINITY, 103.0)), "");
-        assert_eq!(count(1, "round"), "1 round");
-        assert_eq!(plural(214_038, "copy", "copies"), "214,038 copies");
-        assert_eq!(probability(2e-7), "2.0e-7");
-        assert_eq!(duration(7200.0), "2.0 h");
+        assert_eq!(format_plus_minus(&estimate(97.0, 103.0)), "±3.0 %");
+        assert_eq!(format_plus_minus(&estimate(f64::NEG_INFINITY, 103.0)), "");
+        assert_eq!(format_count(1, "round"), "1 round");
+        assert_eq!(format_plural(214_038, "copy", "copies"), "214,038 copies");
+        assert_eq!(format_probability(2e-7), "2.0e-7");
+        assert_eq!(format_duration(7200.0), "2.0 h");
     }
 
     proptest! {
         #[test]
         fn no_number_panics_or_shows_nan(x in any::<f64>()) {
             for quantity in Quantity::ALL {
-                let text = value_and_unit(quantity, x);
+                let text = format_value_with_unit(quantity, x);
                 prop_assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
             }
-            prop_assert!(!ratio(x).contains("NaN"));
-            prop_assert!(!percent(x).contains("inf"));
+            prop_assert!(!format_ratio(x).contains("NaN"));
+            prop_assert!(!format_percent(x).contains("inf"));
         }
 
         #[test]
         fn latencies_fit_their_column(ns in 0u64..59_900_000_000) {
-            prop_assert!(latency(ns as f64).chars().count() <= 7);
+            prop_assert!(format_latency(ns as f64).chars().count() <= 7);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Each chart by itself, as it is drawn.
 
 use assay_model::doubt::Validity;
-use assay_render::svg::{curves, heat, intervals, rates};
+use assay_render::svg::{dot_plot, heat_map, percentile_curves, rate_panels};
 
 /// One element a line, so that a difference can be read.
 fn lines(svg: &str) -> String {
@@ -11,13 +11,13 @@ fn lines(svg: &str) -> String {
 #[test]
 fn heat_map() {
     let cell = |value: f64, validity| {
-        Some(heat::Cell {
+        Some(heat_map::HeatCell {
             value: Some(value),
             text: format!("{value}"),
             validity,
         })
     };
-    let map = heat::Map {
+    let map = heat_map::HeatMap {
         id: "h".to_owned(),
         title: "IOPS".to_owned(),
         description: "by size and depth".to_owned(),
@@ -30,15 +30,15 @@ fn heat_map() {
             None,
         ],
     };
-    insta::assert_snapshot!(lines(&heat::draw(
+    insta::assert_snapshot!(lines(&heat_map::draw_heat_map(
         &map,
-        &heat::scale([100.0, 1000.0].into_iter())
+        &heat_map::build_color_scale([100.0, 1000.0].into_iter())
     )));
 }
 
 #[test]
 fn dot_plot() {
-    let row = |label: &str, value: f64, shape| intervals::Row {
+    let row = |label: &str, value: f64, shape| dot_plot::DotRow {
         label: label.to_owned(),
         value,
         interval: Some((value * 0.9, value * 1.1)),
@@ -46,22 +46,22 @@ fn dot_plot() {
         shape,
         text: format!("{value}"),
     };
-    let plot = intervals::Plot {
+    let plot = dot_plot::DotPlot {
         id: "d".to_owned(),
         title: "ratio".to_owned(),
         description: "of B to A".to_owned(),
         rows: vec![
-            row("better", 1.2, intervals::Shape::Better),
-            row("worse", 0.8, intervals::Shape::Worse),
-            row("unclear", 1.0, intervals::Shape::Doubtful),
-            row("plain", 1.1, intervals::Shape::Plain),
-            row("void", f64::NAN, intervals::Shape::Void),
+            row("better", 1.2, dot_plot::DotMark::Better),
+            row("worse", 0.8, dot_plot::DotMark::Worse),
+            row("unclear", 1.0, dot_plot::DotMark::Doubtful),
+            row("plain", 1.1, dot_plot::DotMark::Plain),
+            row("void", f64::NAN, dot_plot::DotMark::Void),
         ],
-        axis: intervals::Axis::Log,
+        axis: dot_plot::DotAxis::Log,
         reference: Some(1.0),
         tick: &|v| format!("{v:.1}"),
     };
-    insta::assert_snapshot!(lines(&intervals::draw(&plot)));
+    insta::assert_snapshot!(lines(&dot_plot::draw_intervals(&plot)));
 }
 
 #[test]
@@ -69,24 +69,24 @@ fn percentile_curves() {
     let histogram = [(100_000, 900), (200_000, 90), (3_000_000, 10)]
         .into_iter()
         .collect();
-    let curves = vec![curves::Curve {
+    let curves = vec![percentile_curves::LatencyCurve {
         label: "qd 1".to_owned(),
-        points: curves::points(&histogram, 40),
+        points: percentile_curves::compute_curve(&histogram, 40),
     }];
-    let scale = curves::scale(curves.iter(), false);
-    let panel = curves::Panel {
+    let scale = percentile_curves::build_latency_scale(curves.iter(), false);
+    let panel = percentile_curves::CurvePanel {
         id: "c".to_owned(),
         title: "latency".to_owned(),
         description: "percentiles".to_owned(),
         curves,
         large: false,
     };
-    insta::assert_snapshot!(lines(&curves::draw(&panel, &scale, 3.0)));
+    insta::assert_snapshot!(lines(&percentile_curves::draw_panel(&panel, &scale, 3.0)));
 }
 
 #[test]
 fn rate_over_time() {
-    let panel = rates::Panel {
+    let panel = rate_panels::RatePanel {
         id: "r".to_owned(),
         title: "rate".to_owned(),
         description: "two rounds".to_owned(),
@@ -95,5 +95,7 @@ fn rate_over_time() {
             (2, vec![(100.0, 910.0)]),
         ],
     };
-    insta::assert_snapshot!(lines(&rates::draw(&panel, &|v| format!("{v:.0}"))));
+    insta::assert_snapshot!(lines(&rate_panels::draw_panel(&panel, &|v| format!(
+        "{v:.0}"
+    ))));
 }

@@ -1,6 +1,6 @@
 //! Many machines: what was found on them, by finding and not by machine; and what changed on each.
 //!
-//! Names of machines and everything that they say come from elsewhere: see [`assay_render::text::clean`].
+//! Names of machines and everything that they say come from elsewhere: see [`assay_render::text::escape_line`].
 
 mod figures;
 mod html;
@@ -12,8 +12,8 @@ use assay_model::drift::{Change, FigureChange, Kind};
 use assay_model::finding::{Certainty, Checked, Finding, NotAsked, Severity};
 use assay_model::{Place, SCHEMA_VERSION};
 use assay_render::Style;
-use assay_render::text::clean;
-use assay_render::units::plural;
+use assay_render::text::escape_line;
+use assay_render::units::format_plural;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -88,14 +88,14 @@ pub fn terminal(all: &[Asked<'_>], style: Style) -> String {
             let _ = writeln!(out, "\n{}", style.bold(&capital(severity.name())));
         }
         for (rule, row) in of_it {
-            let text = format!("{} ({rule})", clean(row.title));
-            style.paragraph(&mut out, "", 2, &text);
+            let text = format!("{} ({rule})", escape_line(row.title));
+            style.write_paragraph(&mut out, "", 2, &text);
             let names = row.machines.iter().map(|(name, count)| match count {
-                1 => clean(name),
-                many => format!("{} ({many} times)", clean(name)),
+                1 => escape_line(name),
+                many => format!("{} ({many} times)", escape_line(name)),
             });
             let many = machines(row.machines.len());
-            style.paragraph(&mut out, "", 6, &format!("{many}: {}", listed(names)));
+            style.write_paragraph(&mut out, "", 6, &format!("{many}: {}", listed(names)));
         }
     }
     if !unknown.is_empty() {
@@ -103,27 +103,27 @@ pub fn terminal(all: &[Asked<'_>], style: Style) -> String {
         let mut rows: Vec<_> = unknown.into_iter().collect();
         rows.sort_by_key(|(text, names)| (std::cmp::Reverse(names.len()), *text));
         for (text, names) in rows {
-            style.paragraph(&mut out, "", 2, &clean(text));
+            style.write_paragraph(&mut out, "", 2, &escape_line(text));
             let many = machines(names.len());
-            let names = names.into_iter().map(clean);
-            style.paragraph(&mut out, "", 6, &format!("{many}: {}", listed(names)));
+            let names = names.into_iter().map(escape_line);
+            style.write_paragraph(&mut out, "", 6, &format!("{many}: {}", listed(names)));
         }
     }
     let accepted: Vec<String> = checked
         .iter()
         .filter(|(_, found)| !found.accepted.is_empty())
-        .map(|(name, found)| format!("{} ({})", clean(name), found.accepted.len()))
+        .map(|(name, found)| format!("{} ({})", escape_line(name), found.accepted.len()))
         .collect();
     if !accepted.is_empty() {
         let _ = writeln!(out, "\n{}", style.bold("Accepted findings, by accept.toml"));
-        style.paragraph(&mut out, "", 2, &listed(accepted.into_iter()));
+        style.write_paragraph(&mut out, "", 2, &listed(accepted.into_iter()));
     }
     let remarks: std::collections::BTreeSet<&String> = checked
         .iter()
         .flat_map(|(_, found)| &found.remarks)
         .collect();
     for remark in remarks {
-        style.paragraph(&mut out, "Note: ", 6, &clean(remark));
+        style.write_paragraph(&mut out, "Note: ", 6, &escape_line(remark));
     }
     let mut not_asked: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for one in checked.iter().flat_map(|(_, found)| &found.not_asked) {
@@ -137,8 +137,8 @@ pub fn terminal(all: &[Asked<'_>], style: Style) -> String {
             reasons.entry(why).or_default().push(rule);
         }
         for (why, rules) in reasons {
-            let text = format!("{}: {}", clean(why), rules.join(", "));
-            style.paragraph(&mut out, "", 2, &text);
+            let text = format!("{}: {}", escape_line(why), rules.join(", "));
+            style.write_paragraph(&mut out, "", 2, &text);
         }
     }
     let failed: Vec<(&str, &str)> = all
@@ -152,22 +152,26 @@ pub fn terminal(all: &[Asked<'_>], style: Style) -> String {
         let _ = writeln!(out, "\n{}", style.bold("Could not be asked"));
         for (name, why) in failed {
             // The reason begins with the name as it was given to ssh.
-            let (name, why) = (clean(name), clean(why));
+            let (name, why) = (escape_line(name), escape_line(why));
             let text = match why.starts_with(&format!("{name}:")) {
                 true => why,
                 false => format!("{name}: {why}"),
             };
-            style.paragraph(&mut out, "", 2, &text);
+            style.write_paragraph(&mut out, "", 2, &text);
         }
     }
     let twice = all.iter().filter_map(|one| match one.answer {
-        Answer::Same(other) => Some(format!("{} is {}", clean(one.name), clean(other))),
+        Answer::Same(other) => Some(format!(
+            "{} is {}",
+            escape_line(one.name),
+            escape_line(other)
+        )),
         _ => None,
     });
     let twice: Vec<String> = twice.collect();
     if !twice.is_empty() {
         let _ = writeln!(out, "\n{}", style.bold("Named twice, asked once"));
-        style.paragraph(&mut out, "", 2, &twice.join(", "));
+        style.write_paragraph(&mut out, "", 2, &twice.join(", "));
     }
     out
 }
@@ -204,7 +208,7 @@ fn summary(all: &[Asked<'_>], rules: usize) -> String {
 }
 
 fn machines(count: usize) -> String {
-    plural(count as u64, "machine", "machines")
+    format_plural(count as u64, "machine", "machines")
 }
 
 fn capital(text: &str) -> String {
@@ -351,7 +355,7 @@ pub fn changes(all: &[Changed<'_>], style: Style) -> String {
         if !out.is_empty() {
             out.push('\n');
         }
-        let name = style.bold(&clean(one.name));
+        let name = style.bold(&escape_line(one.name));
         let _ = writeln!(
             out,
             "{name}  {} to {} UTC",
@@ -360,11 +364,11 @@ pub fn changes(all: &[Changed<'_>], style: Style) -> String {
         );
         for change in &one.changes {
             let (sign, text) = words(change);
-            style.paragraph(&mut out, &format!("  {sign} "), 4, &clean(&text));
+            style.write_paragraph(&mut out, &format!("  {sign} "), 4, &escape_line(&text));
             let cause = change.cause.as_deref().unwrap_or("the cause is not known");
-            style.paragraph(&mut out, "", 6, &clean(cause));
+            style.write_paragraph(&mut out, "", 6, &escape_line(cause));
             if let Some(when) = one.when.get(&change.what) {
-                style.paragraph(&mut out, "", 6, &between(*when));
+                style.write_paragraph(&mut out, "", 6, &between(*when));
             }
         }
     }

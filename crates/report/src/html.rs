@@ -1,23 +1,23 @@
-//! A run as one HTML file: no network, no script, readable in light and dark, on paper and on a
-//! narrow screen.
+//! The HTML page of a run: self-contained, without a script, readable in light and dark, on paper
+//! and on a narrow screen. The charts are drawn in `assay-render`.
 
-pub(crate) mod charts;
-pub(crate) mod doubt;
-mod lines;
-pub(crate) mod page;
+pub(crate) mod doubt_view;
+mod line_charts;
+pub(crate) mod run_charts;
+pub(crate) mod run_page;
 
 use assay_model::result::{Judged, RunComparison};
 use assay_model::{Run, Sample};
 
-/// The page. `against` is an earlier run, as judged, and how this run (B) compares with it (A);
-/// `jobs` are the exact fio job files as pairs of workload name and text.
+/// Renders the page of a run. `against` is an earlier run (A), as judged, and its comparison with
+/// this run (B); `jobs` contains the exact fio job files as pairs of workload name and text.
 #[must_use]
-pub fn run(
+pub fn render_run_page(
     run: &Run,
     judged: &Judged,
     samples: &[Sample],
     against: Option<(&Run, &Judged, &RunComparison)>,
     jobs: &[(String, String)],
 ) -> String {
-    page::render(run, judged, samples, against, jobs)
+    run_page::render_page(run, judged, samples, against, jobs)
 }

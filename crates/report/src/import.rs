@@ -1,8 +1,9 @@
-//! What a result of fio, or an exported run, really measured.
+//! Reports what an imported result of fio, or an exported run, really measured. The files are
+//! parsed in `assay-fio` and stored in `assay-store`.
 
-mod load;
+mod in_flight;
 
-use crate::lint::{DoubtOf, doubt_text};
+use crate::lint::{JobDoubt, format_doubt};
 use crate::{json, terminal};
 use assay_fio::json::{DiskUtil, Document, Kind};
 use assay_fio::options::JobOptions;
@@ -12,54 +13,54 @@ use assay_model::sample::{Latency, Operations, Worker};
 use assay_model::units::{mb_per_s, significant};
 use assay_model::{Doubt, Machine, Nanos, Run, RunId, SCHEMA_VERSION, Sample};
 use assay_render::Style;
-use assay_render::text::paragraph;
-use load::load;
+use assay_render::text::format_paragraph;
+use in_flight::describe_in_flight;
 
-/// One result of fio as read.
+/// An imported result of fio.
 #[derive(Debug)]
-pub struct Imported {
+pub struct ImportedResult {
     /// Name of the file, control characters escaped.
     pub file: String,
-    /// How many documents are in it.
+    /// Number of documents in the file.
     pub documents: usize,
-    /// The last one.
+    /// The last document.
     pub document: Document,
-    /// What is to be doubted.
+    /// The jobs with their doubts.
     pub judged: Vec<JudgedJobs>,
-    /// As it is kept.
+    /// The run as stored.
     pub run: Run,
-    /// Its samples.
+    /// The samples of the run.
     pub samples: Vec<Sample>,
-    /// False when the store had it before.
+    /// Whether the store did not contain the run before.
     pub new: bool,
 }
 
-/// A file as read.
+/// An imported file.
 #[derive(Debug)]
-pub enum Source {
+pub enum ImportedSource {
     /// A result of fio.
-    Fio(Box<Imported>),
+    Fio(Box<ImportedResult>),
     /// A run that assay exported.
-    Own(Box<Own>),
+    Own(Box<ImportedRun>),
 }
 
-/// A run of assay as read.
+/// An imported run of assay.
 #[derive(Debug)]
-pub struct Own {
+pub struct ImportedRun {
     /// Name of the file, control characters escaped.
     pub file: String,
-    /// As it is kept.
+    /// The run as stored.
     pub run: Run,
-    /// Its samples.
+    /// The samples of the run.
     pub samples: Vec<Sample>,
-    /// What is to be doubted.
+    /// The judged run with its doubts.
     pub judged: Judged,
-    /// Where it was measured, when that is known.
+    /// The machine that measured the run, if known.
     pub machine: Option<Machine>,
 }
 
-impl Source {
-    /// Whether anything in it is to be doubted.
+impl ImportedSource {
+    /// Whether there is any doubt about the file's figures.
     #[must_use]
     pub fn is_doubted(&self) -> bool {
         match self {
@@ -72,20 +73,22 @@ impl Source {
     }
 }
 
-/// What [`to_json`] writes.
+/// Output of `assay import --json`.
 #[derive(serde::Serialize, schemars::JsonSchema)]
-pub struct Answer<'a> {
+#[schemars(rename = "Answer")]
+pub struct ImportDocument<'a> {
     schema: u32,
-    /// Of all files.
-    doubts: Vec<Doubted<'a>>,
+    /// Doubts about all files.
+    doubts: Vec<DoubtInFile<'a>>,
     files: Vec<FileSeen<'a>>,
 }
 
-/// A doubt, and where.
+/// A doubt with its file and job.
 #[derive(serde::Serialize, schemars::JsonSchema)]
-struct Doubted<'a> {
+#[schemars(rename = "Doubted")]
+struct DoubtInFile<'a> {
     #[serde(flatten)]
-    doubt: DoubtOf<'a>,
+    doubt: JobDoubt<'a>,
     file: &'a str,
 }
 
@@ -93,44 +96,47 @@ struct Doubted<'a> {
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct FileSeen<'a> {
     file: &'a str,
-    /// Number in the store; null when it was not kept.
+    /// Number in the store; null if it was not kept.
     run: Option<i64>,
-    /// When it was measured, as far as the file says; when a result was printed.
+    /// Time of measuring, if the file contains it; for a result of fio the time of printing.
     time: Option<jiff::Timestamp>,
     #[serde(flatten)]
-    what: What<'a>,
+    what: FileContent<'a>,
 }
 
-/// What is in a file.
+/// Content of a file.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
-enum What<'a> {
+#[schemars(rename = "What")]
+enum FileContent<'a> {
     /// A run that assay exported.
-    Own { report: json::Document<'a> },
+    Own { report: json::RunDocument<'a> },
     /// A result of fio.
     Fio {
         /// Version of fio.
         tool: &'a str,
-        /// How many documents are in it; the last one counts.
+        /// Number of documents in the file; the last one counts.
         documents: usize,
-        jobs: Vec<Jobs<'a>>,
+        jobs: Vec<ImportedJobs<'a>>,
     },
 }
 
-/// Copies of a job.
+/// Jobs that are copies of each other.
 #[derive(serde::Serialize, schemars::JsonSchema)]
-struct Jobs<'a> {
+#[schemars(rename = "Jobs")]
+struct ImportedJobs<'a> {
     name: &'a str,
     copies: usize,
-    read: Option<Direction>,
-    write: Option<Direction>,
-    /// Codes.
+    read: Option<DirectionSummary>,
+    write: Option<DirectionSummary>,
+    /// Codes of the doubts.
     doubts: Vec<&'a str>,
 }
 
 /// Reads or writes over copies of a job.
 #[derive(serde::Serialize, schemars::JsonSchema)]
-struct Direction {
+#[schemars(rename = "Direction")]
+struct DirectionSummary {
     iops: f64,
     bytes_per_s: f64,
     ios: u64,
@@ -140,91 +146,96 @@ struct Direction {
     max_ns: u64,
 }
 
-/// One JSON object with the list `doubts`.
+/// Builds one JSON object with the list `doubts`.
 #[must_use]
-pub fn to_json(sources: &[Source]) -> serde_json::Value {
-    let mut answer = Answer {
+pub fn import_to_json(sources: &[ImportedSource]) -> serde_json::Value {
+    let mut answer = ImportDocument {
         schema: SCHEMA_VERSION,
         doubts: Vec::new(),
         files: Vec::new(),
     };
     for source in sources {
-        answer.add(source);
+        answer.add_source(source);
     }
     serde_json::json!(answer)
 }
 
-impl<'a> Answer<'a> {
-    fn add(&mut self, source: &'a Source) {
+impl<'a> ImportDocument<'a> {
+    fn add_source(&mut self, source: &'a ImportedSource) {
         let (file, run, time, what) = match source {
-            Source::Own(own) => {
+            ImportedSource::Own(own) => {
                 for result in &own.judged.results {
                     for counted in &result.doubts {
-                        self.doubt(&own.file, &result.workload, &counted.doubt);
+                        self.add_doubt(&own.file, &result.workload, &counted.doubt);
                     }
                 }
-                let report = json::document(&own.run, &own.judged, &own.samples);
+                let report = json::build_document(&own.run, &own.judged, &own.samples);
                 (
                     &own.file,
                     &own.run,
                     Some(own.run.started),
-                    What::Own { report },
+                    FileContent::Own { report },
                 )
             }
-            Source::Fio(result) => {
+            ImportedSource::Fio(result) => {
                 let jobs = result.judged.iter().map(|group| {
                     let entries = &result.document.jobs[group.jobs.clone()];
                     let name = entries.first().map_or("", |job| job.name.as_str());
                     for doubt in &group.doubts {
-                        self.doubt(&result.file, name, doubt);
+                        self.add_doubt(&result.file, name, doubt);
                     }
-                    Jobs {
+                    ImportedJobs {
                         name,
                         copies: entries.len(),
-                        read: Direction::of(entries, |job| job.read()),
-                        write: Direction::of(entries, |job| job.write()),
+                        read: DirectionSummary::of(entries, |job| job.read()),
+                        write: DirectionSummary::of(entries, |job| job.write()),
                         doubts: group.doubts.iter().map(|d| d.code.as_str()).collect(),
                     }
                 });
-                let what = What::Fio {
+                let what = FileContent::Fio {
                     jobs: jobs.collect(),
                     tool: &result.document.fio_version,
                     documents: result.documents,
                 };
-                (&result.file, &result.run, printed(&result.document), what)
+                (
+                    &result.file,
+                    &result.run,
+                    find_print_time(&result.document),
+                    what,
+                )
             }
         };
         self.files.push(FileSeen {
             file,
-            run: number(run.id),
+            run: run_number(run.id),
             time,
             what,
         });
     }
 
-    fn doubt(&mut self, file: &'a str, job: &'a str, doubt: &'a Doubt) {
-        self.doubts.push(Doubted {
-            doubt: DoubtOf { doubt, job },
+    fn add_doubt(&mut self, file: &'a str, job: &'a str, doubt: &'a Doubt) {
+        self.doubts.push(DoubtInFile {
+            doubt: JobDoubt { doubt, job },
             file,
         });
     }
 }
 
-/// When a result was printed, where it says so.
-fn printed(document: &Document) -> Option<jiff::Timestamp> {
+/// Returns the time at which a result was printed, if the result contains it.
+fn find_print_time(document: &Document) -> Option<jiff::Timestamp> {
     jiff::Timestamp::from_millisecond(document.timestamp_ms?).ok()
 }
 
-/// Number in the store, none when it was not kept.
-fn number(id: RunId) -> Option<i64> {
+/// Returns the number in the store; none if the run was not kept.
+fn run_number(id: RunId) -> Option<i64> {
     (id.0 != 0).then_some(id.0)
 }
 
-type Pick = fn(&Worker) -> Option<&Operations>;
+type PickOperations = fn(&Worker) -> Option<&Operations>;
 
-impl Direction {
-    fn of(jobs: &[Worker], pick: Pick) -> Option<Self> {
-        let summary = Summary::of(jobs, pick)?;
+impl DirectionSummary {
+    fn of(jobs: &[Worker], pick: PickOperations) -> Option<Self> {
+        let summary = DirectionTotals::of(jobs, pick)?;
         let at = |percent| summary.latency.percentile(percent);
         Some(Self {
             iops: summary.iops,
@@ -238,16 +249,16 @@ impl Direction {
     }
 }
 
-/// One direction over copies of a job.
-struct Summary {
+/// Figures of one direction over copies of a job.
+struct DirectionTotals {
     iops: f64,
     bytes_per_s: f64,
     ios: u64,
     latency: Latency,
 }
 
-impl Summary {
-    fn of(jobs: &[Worker], pick: Pick) -> Option<Self> {
+impl DirectionTotals {
+    fn of(jobs: &[Worker], pick: PickOperations) -> Option<Self> {
         let all: Vec<&Operations> = jobs.iter().filter_map(pick).collect();
         let first = all.first()?;
         let mut latency = Latency::default();
@@ -267,54 +278,54 @@ impl Summary {
         })
     }
 
-    fn text(&self, what: &str, columns: usize) -> String {
+    fn format_text(&self, what: &str, columns: usize) -> String {
         let rate = format!(
             "{what}: {} IOPS, {} MB/s",
             significant(self.iops),
             mb_per_s(self.bytes_per_s)
         );
-        let rate = joined(&rate);
-        paragraph(
-            &format!("{rate}; {}", latency_text(&self.latency)),
+        let rate = keep_on_one_line(&rate);
+        format_paragraph(
+            &format!("{rate}; {}", format_latency_summary(&self.latency)),
             2,
             columns,
         )
     }
 }
 
-/// Kept on one line.
-fn joined(text: &str) -> String {
+/// Replaces spaces with no-break spaces, which keeps the text on one line.
+fn keep_on_one_line(text: &str) -> String {
     text.replace(' ', "\u{a0}")
 }
 
-fn latency_text(latency: &Latency) -> String {
+fn format_latency_summary(latency: &Latency) -> String {
     let mut out = String::new();
     for (name, percent) in [("p50", 50.0), ("p99", 99.0), ("p99.9", 99.9)] {
         if let Some(ns) = latency.percentile(percent) {
-            out.push_str(&joined(&format!("{name} {}", Nanos(ns))));
+            out.push_str(&keep_on_one_line(&format!("{name} {}", Nanos(ns))));
             out.push_str(", ");
         }
     }
-    out + &joined(&format!("max {}", Nanos(latency.max)))
+    out + &keep_on_one_line(&format!("max {}", Nanos(latency.max)))
 }
 
-/// What was found, sentences in at most `columns`.
+/// Formats the import's results, sentences in at most `columns`.
 #[must_use]
-pub fn to_text(sources: &[Source], style: Style, columns: usize) -> String {
-    let text = |source: &Source| match source {
-        Source::Fio(result) => fio_text(result, columns),
-        Source::Own(own) => terminal::run(&own.run, &own.judged, style),
+pub fn import_to_text(sources: &[ImportedSource], style: Style, columns: usize) -> String {
+    let text = |source: &ImportedSource| match source {
+        ImportedSource::Fio(result) => format_fio_result(result, columns),
+        ImportedSource::Own(own) => terminal::render_run(&own.run, &own.judged, style),
     };
     sources.iter().map(text).collect::<Vec<_>>().join("\n")
 }
 
-fn fio_text(result: &Imported, columns: usize) -> String {
+fn format_fio_result(result: &ImportedResult, columns: usize) -> String {
     let document = &result.document;
     let mut out = result.file.clone();
     if !document.fio_version.is_empty() {
         out.push_str(&format!(": {}", document.fio_version.escape_debug()));
     }
-    out.push_str(&match printed(document) {
+    out.push_str(&match find_print_time(document) {
         Some(_) => format!(", {}", result.run.started.strftime("%Y-%m-%d %H:%M UTC")),
         None => ", when is not known".to_owned(),
     });
@@ -327,7 +338,7 @@ fn fio_text(result: &Imported, columns: usize) -> String {
             result.documents
         ));
     }
-    let mut out = paragraph(&out, 0, columns);
+    let mut out = format_paragraph(&out, 0, columns);
     // fio counts the disks over all jobs together.
     let disks: &[DiskUtil] = if result.judged.len() == 1 {
         &document.disks
@@ -335,7 +346,7 @@ fn fio_text(result: &Imported, columns: usize) -> String {
         &[]
     };
     for group in &result.judged {
-        out.push_str(&group_text(
+        out.push_str(&format_group(
             &document.jobs[group.jobs.clone()],
             group,
             disks,
@@ -350,17 +361,17 @@ fn fio_text(result: &Imported, columns: usize) -> String {
     out
 }
 
-fn group_text(jobs: &[Worker], group: &JudgedJobs, disks: &[DiskUtil], columns: usize) -> String {
+fn format_group(jobs: &[Worker], group: &JudgedJobs, disks: &[DiskUtil], columns: usize) -> String {
     let Some(first) = jobs.first() else {
         return String::new();
     };
-    let mut out = format!("\n{}: {}\n", first.name.escape_debug(), describe(jobs));
+    let mut out = format!("\n{}: {}\n", first.name.escape_debug(), describe_jobs(jobs));
     for (what, pick) in [
-        ("read", (|job| job.read()) as Pick),
+        ("read", (|job| job.read()) as PickOperations),
         ("write", |job| job.write()),
     ] {
-        if let Some(summary) = Summary::of(jobs, pick) {
-            out.push_str(&summary.text(phase(first, what), columns));
+        if let Some(summary) = DirectionTotals::of(jobs, pick) {
+            out.push_str(&summary.format_text(direction_name(first, what), columns));
         }
     }
     if let [job] = jobs
@@ -371,21 +382,26 @@ fn group_text(jobs: &[Worker], group: &JudgedJobs, disks: &[DiskUtil], columns: 
             done.count,
             Nanos(done.lat.mean as u64)
         );
-        out.push_str(&paragraph(
-            &format!("{flushes}; {}", latency_text(&done.lat)),
+        out.push_str(&format_paragraph(
+            &format!("{flushes}; {}", format_latency_summary(&done.lat)),
             2,
             columns,
         ));
     }
-    out.push_str(&paragraph(&load(jobs, disks), 2, columns));
+    out.push_str(&format_paragraph(
+        &describe_in_flight(jobs, disks),
+        2,
+        columns,
+    ));
     for doubt in &group.doubts {
-        out.push_str(&doubt_text(doubt, 2, columns));
+        out.push_str(&format_doubt(doubt, 2, columns));
     }
     out
 }
 
-/// What a direction is: reads of a job that only writes and verifies are its check, not a mix.
-fn phase<'a>(job: &Worker, what: &'a str) -> &'a str {
+/// Names a direction: reads of a job that only writes and verifies are its verification, not part
+/// of a mix.
+fn direction_name<'a>(job: &Worker, what: &'a str) -> &'a str {
     let options = JobOptions::from_result(job);
     let checks =
         options.given("verify").is_some() && options.access.writes && !options.access.reads;
@@ -395,8 +411,8 @@ fn phase<'a>(job: &Worker, what: &'a str) -> &'a str {
     }
 }
 
-/// What ran, in one line.
-fn describe(jobs: &[Worker]) -> String {
+/// Describes the jobs in one line.
+fn describe_jobs(jobs: &[Worker]) -> String {
     let Some(first) = jobs.first() else {
         return String::new();
     };

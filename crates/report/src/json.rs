@@ -1,4 +1,4 @@
-//! A run as one JSON document.
+//! A run as one JSON document. JSON of trials, studies and stacks is in their own modules.
 
 use assay_model::criterion::{Direction, Metric, Quantity};
 use assay_model::doubt::Validity;
@@ -23,17 +23,18 @@ const PERCENTILES: [Quantity; 6] = [
     Quantity::P9999,
 ];
 
-/// A run and what it means. Values are in base units: nanoseconds, bytes per second, I/Os per second;
-/// a figure that does not exist is null.
+/// A run and its results. Values are in base units: nanoseconds, bytes per second, I/Os per second;
+/// a missing figure is null.
 #[derive(Serialize, JsonSchema)]
-pub struct Document<'a> {
+#[schemars(rename = "Document")]
+pub struct RunDocument<'a> {
     schema: u32,
     /// The run as it is stored.
     #[schemars(with = "Run")]
     run: Value,
     /// Each workload on each target, in the order of the plan.
     results: Vec<ResultSeen<'a>>,
-    /// What was declared as success, on each target.
+    /// Success criteria, on each target.
     criteria: &'a [CriterionResult],
     /// Each sample, in the order in which they were taken.
     samples: Vec<SampleSeen<'a>>,
@@ -46,19 +47,19 @@ pub struct Document<'a> {
 struct ResultSeen<'a> {
     workload: &'a str,
     target: &'a str,
-    /// What it does, in words.
+    /// Description of the workload.
     description: &'a str,
-    /// The worst among the rounds that count; void when none counts.
+    /// The worst validity among the rounds that count; void if no round counts.
     validity: Validity,
-    /// Rounds that count.
+    /// Number of rounds that count.
     rounds: u32,
-    /// Rounds that were left out.
+    /// Number of rounds that were left out.
     rounds_void: u32,
     /// Figures by name, each over all rounds.
     metrics: &'a BTreeMap<Metric, Estimate>,
     doubts: &'a [CountedDoubt],
     steadiness: &'a Steadiness,
-    /// Why not more.
+    /// What kept the workload from going faster.
     limit: &'a Limit,
 }
 
@@ -67,13 +68,13 @@ struct ResultSeen<'a> {
 struct SampleSeen<'a> {
     workload: &'a str,
     target: &'a str,
-    /// Of 1.
+    /// Round, from 1.
     round: u32,
-    /// Place in the order of the plan, of 0.
+    /// Position in the order of the plan, from 0.
     slot: u32,
     started: Option<jiff::Timestamp>,
     outcome: Option<&'a Outcome>,
-    /// The load generator, as it says itself.
+    /// Name and version of the load generator, as it reports them.
     tool: Option<&'a str>,
     validity: Validity,
     iops: Option<f64>,
@@ -86,7 +87,7 @@ struct SampleSeen<'a> {
     /// Latency in nanoseconds by percentile.
     #[schemars(with = "BTreeMap<String, Option<f64>>")]
     percentiles: Map<String, Value>,
-    /// What a mix or a flush adds: `read.p99`, `flush.p50`.
+    /// Figures by direction, for a mix or flushes: `read.p99`, `flush.p50`.
     #[schemars(with = "BTreeMap<Metric, f64>")]
     by_direction: Map<String, Value>,
     /// Intervals of its workload over the rounds, by figure; empty with one round.
@@ -95,30 +96,34 @@ struct SampleSeen<'a> {
     doubts: &'a [Doubt],
 }
 
-/// The whole run. Values are in base units: nanoseconds, bytes per second, I/Os per second; a
-/// figure that does not exist is `null`. Every sample has the keys `percentiles`, `interval` (the
+/// Converts a run to JSON. Values are in base units: nanoseconds, bytes per second, I/Os per
+/// second; a missing figure is `null`. Every sample has the keys `percentiles`, `interval` (the
 /// interval of its workload over the rounds) and `doubts`.
 #[must_use]
-pub fn run(run: &Run, judged: &Judged, samples: &[Sample]) -> Value {
-    json!(document(run, judged, samples))
+pub fn run_to_json(run: &Run, judged: &Judged, samples: &[Sample]) -> Value {
+    json!(build_document(run, judged, samples))
 }
 
-/// The same as it is written.
-pub(crate) fn document<'a>(run: &Run, judged: &'a Judged, samples: &'a [Sample]) -> Document<'a> {
+/// Builds the document of a run.
+pub(crate) fn build_document<'a>(
+    run: &Run,
+    judged: &'a Judged,
+    samples: &'a [Sample],
+) -> RunDocument<'a> {
     let all = judged.samples.iter().enumerate();
-    Document {
+    RunDocument {
         schema: SCHEMA_VERSION,
-        run: header(run),
-        results: judged.results.iter().map(result).collect(),
+        run: build_header(run),
+        results: judged.results.iter().map(build_result).collect(),
         criteria: &judged.criteria,
         samples: all
-            .map(|(i, one)| sample(one, raw(one, i, samples), judged))
+            .map(|(i, one)| build_sample(one, find_stored_sample(one, i, samples), judged))
             .collect(),
-        doubts: distinct(judged),
+        doubts: list_distinct_doubts(judged),
     }
 }
 
-fn header(run: &Run) -> Value {
+fn build_header(run: &Run) -> Value {
     let mut value = serde_json::to_value(run).unwrap_or_default();
     if let Value::Object(map) = &mut value {
         // 0 stands for "not stored".
@@ -129,7 +134,7 @@ fn header(run: &Run) -> Value {
     value
 }
 
-fn result(result: &WorkloadResult) -> ResultSeen<'_> {
+fn build_result(result: &WorkloadResult) -> ResultSeen<'_> {
     ResultSeen {
         workload: &result.workload,
         target: &result.target,
@@ -144,8 +149,12 @@ fn result(result: &WorkloadResult) -> ResultSeen<'_> {
     }
 }
 
-/// The stored sample behind a judged one; both lists are in stored order.
-fn raw<'a>(judged: &JudgedSample, index: usize, samples: &'a [Sample]) -> Option<&'a Sample> {
+/// Returns the stored sample behind a judged one; both lists are in stored order.
+fn find_stored_sample<'a>(
+    judged: &JudgedSample,
+    index: usize,
+    samples: &'a [Sample],
+) -> Option<&'a Sample> {
     let same = |sample: &&Sample| {
         sample.slot == judged.slot
             && sample.round == judged.round
@@ -158,7 +167,11 @@ fn raw<'a>(judged: &JudgedSample, index: usize, samples: &'a [Sample]) -> Option
         .or_else(|| samples.iter().find(same))
 }
 
-fn sample<'a>(judged: &'a JudgedSample, raw: Option<&'a Sample>, all: &Judged) -> SampleSeen<'a> {
+fn build_sample<'a>(
+    judged: &'a JudgedSample,
+    raw: Option<&'a Sample>,
+    all: &Judged,
+) -> SampleSeen<'a> {
     let figure = |quantity| judged.figures.get(&Metric::all(quantity)).copied();
     let percentiles: Map<String, Value> = PERCENTILES
         .into_iter()
@@ -185,13 +198,14 @@ fn sample<'a>(judged: &'a JudgedSample, raw: Option<&'a Sample>, all: &Judged) -
         max: figure(Quantity::Max),
         percentiles,
         by_direction,
-        interval: interval(judged, all),
+        interval: collect_intervals(judged, all),
         doubts: &judged.doubts,
     }
 }
 
-/// The interval of the sample's workload over rounds, by metric; empty with a single round.
-fn interval(judged: &JudgedSample, all: &Judged) -> Map<String, Value> {
+/// Returns the intervals of the sample's workload over rounds, by metric; empty with a single
+/// round.
+fn collect_intervals(judged: &JudgedSample, all: &Judged) -> Map<String, Value> {
     let result = all
         .results
         .iter()
@@ -203,8 +217,8 @@ fn interval(judged: &JudgedSample, all: &Judged) -> Map<String, Value> {
         .collect()
 }
 
-/// Each doubt once, with the evidence of the first sample that carries it.
-fn distinct(judged: &Judged) -> Vec<&Doubt> {
+/// Lists each doubt once, with the evidence of the first sample that carries it.
+fn list_distinct_doubts(judged: &Judged) -> Vec<&Doubt> {
     let mut seen: Vec<&Doubt> = Vec::new();
     for doubt in judged.samples.iter().flat_map(|sample| &sample.doubts) {
         if !seen.iter().any(|known| known.code == doubt.code) {

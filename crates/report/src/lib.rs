@@ -1,14 +1,15 @@
-//! What people read: terminal tables, Markdown, JSON, self-contained HTML with SVG charts.
+//! Reports for people and programs: terminal tables, Markdown, JSON, and self-contained HTML with
+//! SVG charts. The results are computed in `assay-judge`; the shared building blocks are in
+//! `assay-render`.
 //!
-//! Every function takes values and returns a string: nothing here touches a machine. Text that
-//! comes from outside (targets, facts, error messages) is shown with control and direction
-//! characters made visible, see [`assay_render::text::clean`].
+//! Every function takes values and returns a string; nothing here reads or changes the machine.
+//! Control and direction characters in foreign text (targets, facts, error messages) are made
+//! visible, see [`assay_render::text::escape_line`].
 
 pub mod check;
-pub mod dups;
-pub mod facts;
+pub mod dups_page;
+pub mod facts_listing;
 pub mod fleet;
-pub mod grid;
 pub mod html;
 pub mod import;
 pub mod json;
@@ -17,9 +18,10 @@ pub mod markdown;
 pub mod net;
 pub mod plan;
 pub mod pool;
+pub mod result_grid;
+mod run_description;
 pub mod stack;
 pub mod study;
-mod subject;
 pub mod terminal;
 pub mod trial;
 pub mod waterfall;

@@ -1,73 +1,82 @@
-//! What a fio command or job file would not measure.
+//! Reports what a fio command or job file would not measure. The doubts are found in
+//! `assay-judge`.
 
 use assay_fio::options::JobOptions;
-use assay_judge::doubts::other_tools::OtherTool;
+use assay_judge::doubts::other_tools::ExplainedCommand;
 use assay_model::{Doubt, SCHEMA_VERSION};
-use assay_render::text::paragraph;
+use assay_render::text::format_paragraph;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
 /// What a command or job file would not measure.
 #[derive(Serialize, JsonSchema)]
-pub struct Document<'a> {
+#[schemars(rename = "Document")]
+pub struct LintDocument<'a> {
     schema: u32,
-    /// Whole devices that would be written over.
+    /// Whole devices that would be overwritten.
     overwrites: Vec<String>,
-    /// What was recognised beside fio.
-    other_tools: Vec<Other<'a>>,
-    /// Why its figures may not mean what they seem to.
-    doubts: Vec<DoubtOf<'a>>,
+    /// Commands of other tools in the same input.
+    other_tools: Vec<OtherToolSeen<'a>>,
+    /// Why the figures may not mean what they seem to.
+    doubts: Vec<JobDoubt<'a>>,
     /// Every job of fio, with the codes of its doubts.
     jobs: Vec<JobSeen<'a>>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Other<'a> {
+#[schemars(rename = "Other")]
+struct OtherToolSeen<'a> {
     name: &'a str,
-    /// What it measures, in a sentence.
+    /// What the command measures, in a sentence.
     measures: &'a str,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct JobSeen<'a> {
     name: &'a str,
-    /// What was chosen of loops and branches of a script: `NAME=VALUE …`.
+    /// Assumed values of loop variables and branches of a script: `NAME=VALUE …`.
     #[serde(skip_serializing_if = "str::is_empty")]
     chosen: &'a str,
-    /// Options whose values are not known; what depends on them is not judged.
+    /// Options whose values are unknown; nothing that depends on them is judged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unknown: Vec<&'a str>,
-    /// Whether further options may be given that are not known.
+    /// Whether further, unknown options may be given.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     open: bool,
-    /// Codes.
+    /// Codes of the doubts.
     doubts: Vec<&'a str>,
 }
 
-/// A doubt and whose it is.
+/// A doubt and the job it is about.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct DoubtOf<'a> {
+#[schemars(rename = "DoubtOf")]
+pub(crate) struct JobDoubt<'a> {
     #[serde(flatten)]
     pub(crate) doubt: &'a Doubt,
-    /// The job, or the tool.
+    /// Name of the job or the tool.
     pub(crate) job: &'a str,
 }
 
-/// One JSON object with the list `doubts`.
+/// Builds one JSON object with the list `doubts`.
 #[must_use]
-pub fn to_json(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) -> serde_json::Value {
+pub fn lint_to_json(
+    judged: &[(JobOptions, Vec<Doubt>)],
+    others: &[ExplainedCommand],
+) -> serde_json::Value {
     let of_others = others.iter().flat_map(|other| {
-        other.doubts.iter().map(|doubt| DoubtOf {
+        other.doubts.iter().map(|doubt| JobDoubt {
             doubt,
             job: other.name,
         })
     });
-    let of_jobs = alike(judged).into_iter().flat_map(|(job, doubts, _)| {
-        let job = &job.name;
-        doubts.iter().map(move |doubt| DoubtOf { doubt, job })
-    });
-    let measures = others.iter().map(|other| Other {
+    let of_jobs = merge_equal_jobs(judged)
+        .into_iter()
+        .flat_map(|(job, doubts, _)| {
+            let job = &job.name;
+            doubts.iter().map(move |doubt| JobDoubt { doubt, job })
+        });
+    let measures = others.iter().map(|other| OtherToolSeen {
         name: other.name,
         measures: &other.measures,
     });
@@ -78,18 +87,21 @@ pub fn to_json(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) -> ser
         open: job.open,
         doubts: doubts.iter().map(|doubt| doubt.code.as_str()).collect(),
     });
-    json!(Document {
+    json!(LintDocument {
         schema: SCHEMA_VERSION,
-        overwrites: overwritten(judged, others),
+        overwrites: list_overwritten_devices(judged, others),
         other_tools: measures.collect(),
         doubts: of_jobs.chain(of_others).collect(),
         jobs: jobs.collect(),
     })
 }
 
-/// Whole devices that the jobs would write over.
+/// Lists the whole devices that the jobs would overwrite.
 #[must_use]
-pub fn overwritten(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) -> Vec<String> {
+pub fn list_overwritten_devices(
+    judged: &[(JobOptions, Vec<Doubt>)],
+    others: &[ExplainedCommand],
+) -> Vec<String> {
     let mut devices: Vec<String> = judged
         .iter()
         .filter(|(job, _)| job.access.writes || job.access.trims)
@@ -104,21 +116,21 @@ pub fn overwritten(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) ->
     devices
 }
 
-/// The doubts for people, sentences in at most `columns`.
+/// Formats the doubts, sentences in at most `columns`.
 #[must_use]
-pub fn to_text(
+pub fn lint_to_text(
     judged: &[(JobOptions, Vec<Doubt>)],
-    others: &[OtherTool],
+    others: &[ExplainedCommand],
     columns: usize,
 ) -> String {
     let mut out = String::new();
-    let devices = overwritten(judged, others);
+    let devices = list_overwritten_devices(judged, others);
     if !devices.is_empty() {
         let devices: Vec<String> = devices
             .iter()
             .map(|device| device.escape_debug().to_string())
             .collect();
-        out.push_str(&paragraph(
+        out.push_str(&format_paragraph(
             &format!(
                 "THIS OVERWRITES {}: what is on it is lost. Run it only where that is meant.",
                 devices.join(", ")
@@ -128,43 +140,43 @@ pub fn to_text(
         ));
     }
     for other in others {
-        out.push_str(&paragraph(
+        out.push_str(&format_paragraph(
             &format!("{} measures {}.", other.name, other.measures),
             0,
             columns,
         ));
         for doubt in &other.doubts {
-            out.push_str(&doubt_text(doubt, 2, columns));
+            out.push_str(&format_doubt(doubt, 2, columns));
         }
     }
-    for (job, doubts, chosen) in alike(judged) {
+    for (job, doubts, chosen) in merge_equal_jobs(judged) {
         if doubts.is_empty() {
             continue;
         }
         if judged.len() > 1 {
             let when = match chosen.is_empty() {
                 true => String::new(),
-                false => format!(" ({})", shorten(&chosen)),
+                false => format!(" ({})", shorten_list(&chosen)),
             };
             let name = format!("job {}{when}", job.name.escape_debug());
-            out.push_str(&paragraph(&name, 0, columns));
+            out.push_str(&format_paragraph(&name, 0, columns));
         }
         for doubt in doubts {
-            out.push_str(&doubt_text(doubt, 0, columns));
+            out.push_str(&format_doubt(doubt, 0, columns));
         }
     }
     out
 }
 
-/// A job, its doubts, and what was chosen where it is so.
-type Alike<'a> = (&'a JobOptions, &'a Vec<Doubt>, Vec<&'a str>);
+/// A job, its doubts, and the script's variable values under which they occur.
+type EqualJobs<'a> = (&'a JobOptions, &'a Vec<Doubt>, Vec<&'a str>);
 
-/// Jobs of one name with the same doubts, which a loop of a script has, once.
-fn alike(judged: &[(JobOptions, Vec<Doubt>)]) -> Vec<Alike<'_>> {
-    let mut found: Vec<Alike<'_>> = Vec::new();
+/// Merges jobs of one name with the same doubts, which a script's loop produces.
+fn merge_equal_jobs(judged: &[(JobOptions, Vec<Doubt>)]) -> Vec<EqualJobs<'_>> {
+    let mut found: Vec<EqualJobs<'_>> = Vec::new();
     for (job, doubts) in judged {
         let chosen = Some(job.chosen.as_str()).filter(|text| !text.is_empty());
-        let same = |one: &&mut Alike<'_>| {
+        let same = |one: &&mut EqualJobs<'_>| {
             chosen.is_some() && !one.2.is_empty() && one.0.name == job.name && one.1 == doubts
         };
         match found.iter_mut().find(same) {
@@ -175,8 +187,8 @@ fn alike(judged: &[(JobOptions, Vec<Doubt>)]) -> Vec<Alike<'_>> {
     found
 }
 
-/// The first of a long list, and how many more there are.
-fn shorten(list: &[&str]) -> String {
+/// Shortens a list to its first entries and the number of the others.
+fn shorten_list(list: &[&str]) -> String {
     const MOST: usize = 4;
     match list.len() > MOST {
         true => format!(
@@ -188,13 +200,13 @@ fn shorten(list: &[&str]) -> String {
     }
 }
 
-/// A doubt for people: code and severity, evidence, remedy, indented.
+/// Formats a doubt: code and severity, evidence, remedy, all indented.
 #[must_use]
-pub fn doubt_text(doubt: &Doubt, indent: usize, columns: usize) -> String {
+pub fn format_doubt(doubt: &Doubt, indent: usize, columns: usize) -> String {
     let severity = doubt.severity.name();
-    let mut out = paragraph(&format!("{} ({severity})", doubt.code), indent, columns);
-    out.push_str(&paragraph(&doubt.evidence, indent + 2, columns));
-    out.push_str(&paragraph(
+    let mut out = format_paragraph(&format!("{} ({severity})", doubt.code), indent, columns);
+    out.push_str(&format_paragraph(&doubt.evidence, indent + 2, columns));
+    out.push_str(&format_paragraph(
         &format!("-> {}", doubt.remedy),
         indent + 2,
         columns,

@@ -1,62 +1,70 @@
-//! A run as Markdown, for issues, wikis and commit messages.
+//! The Markdown report of a run, for issues, wikis and commit messages. Markdown of trials,
+//! studies and stacks is in their own modules.
 
-use crate::subject;
-use crate::terminal::{carried, criterion_words, limit_name, mark};
+use crate::run_description;
+use crate::terminal::{collect_doubts, describe_criterion, limit_name, validity_mark};
 use assay_model::Run;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::Judged;
-use assay_render::markdown::plain;
-use assay_render::units::{NONE, heading, plus_minus, value};
+use assay_render::markdown::escape_markdown;
+use assay_render::units::{NONE, format_plus_minus, format_value, quantity_heading};
 
-/// The run as GitHub-flavoured Markdown: figures, criteria, limits, doubts, environment in short.
+/// Renders a run as GitHub-flavoured Markdown: figures, criteria, limits, doubts, short
+/// environment.
 #[must_use]
-pub fn run(run: &Run, judged: &Judged) -> String {
-    let mut out = format!("# {}\n\n", plain(&subject::title(run)));
+pub fn render_run_markdown(run: &Run, judged: &Judged) -> String {
+    let mut out = format!(
+        "# {}\n\n",
+        escape_markdown(&run_description::format_title(run))
+    );
     out.push_str(&format!(
         "- {}: {}\n",
-        plain(&subject::name(run)),
-        plain(&subject::when(run))
+        escape_markdown(&run_description::run_name(run)),
+        escape_markdown(&run_description::format_time_and_progress(run))
     ));
     for target in &run.targets {
         let parts = [
-            subject::storage(&run.facts, target),
-            subject::sizes(&run.facts, target),
+            run_description::describe_storage(&run.facts, target),
+            run_description::describe_sizes(&run.facts, target),
         ];
         let parts: Vec<String> = parts
             .into_iter()
             .flatten()
-            .map(|part| plain(&part))
+            .map(|part| escape_markdown(&part))
             .collect();
         out.push_str(&format!(
             "- target {}: {}\n",
-            plain(&target.name),
+            escape_markdown(&target.name),
             parts.join("; ")
         ));
     }
-    if let Some(machine) = subject::machine(&run.facts) {
-        out.push_str(&format!("- machine: {}\n", plain(&machine)));
+    if let Some(machine) = run_description::describe_machine(&run.facts) {
+        out.push_str(&format!("- machine: {}\n", escape_markdown(&machine)));
     }
     for remark in &run.remarks {
-        out.push_str(&format!("- note: {}\n", plain(remark)));
+        out.push_str(&format!("- note: {}\n", escape_markdown(remark)));
     }
-    figures(run, judged, &mut out);
+    write_figures(run, judged, &mut out);
     if !judged.criteria.is_empty() {
         out.push_str("\n## Criteria\n\n");
         for result in &judged.criteria {
-            let (verdict, why) = criterion_words(result);
-            let criterion = plain(&result.criterion.to_string());
-            out.push_str(&format!("- **{verdict}**: {criterion}: {}\n", plain(&why)));
+            let (verdict, why) = describe_criterion(result);
+            let criterion = escape_markdown(&result.criterion.to_string());
+            out.push_str(&format!(
+                "- **{verdict}**: {criterion}: {}\n",
+                escape_markdown(&why)
+            ));
         }
     }
-    out.push_str(&doubts(judged));
+    out.push_str(&render_doubts(judged));
     out
 }
 
-/// Each doubt once, with what carries it; nothing where there is none.
-pub(crate) fn doubts(judged: &Judged) -> String {
+/// Renders each doubt once, with its workloads; empty without doubts.
+pub(crate) fn render_doubts(judged: &Judged) -> String {
     let mut out = String::new();
-    let doubts = carried(judged);
+    let doubts = collect_doubts(judged);
     if !doubts.is_empty() {
         out.push_str("\n## Doubts\n\n");
     }
@@ -64,24 +72,24 @@ pub(crate) fn doubts(judged: &Judged) -> String {
         let severity = one.doubt.severity.name();
         out.push_str(&format!(
             "- **{}** ({severity}): {} Instead: {} In: {}\n",
-            plain(&one.doubt.code),
-            sentence(&plain(&one.doubt.evidence)),
-            sentence(&plain(&one.doubt.remedy)),
-            plain(&one.workloads.join(", "))
+            escape_markdown(&one.doubt.code),
+            end_sentence(&escape_markdown(&one.doubt.evidence)),
+            end_sentence(&escape_markdown(&one.doubt.remedy)),
+            escape_markdown(&one.workloads.join(", "))
         ));
     }
     out
 }
 
-/// With a full stop at its end.
-pub(crate) fn sentence(text: &str) -> String {
+/// Ends a text with a full stop.
+pub(crate) fn end_sentence(text: &str) -> String {
     match text.ends_with(['.', '!', '?']) {
         true => text.to_owned(),
         false => format!("{text}."),
     }
 }
 
-fn figures(run: &Run, judged: &Judged, out: &mut String) {
+fn write_figures(run: &Run, judged: &Judged, out: &mut String) {
     const SHOWN: [Quantity; 5] = [
         Quantity::Iops,
         Quantity::Throughput,
@@ -94,12 +102,12 @@ fn figures(run: &Run, judged: &Judged, out: &mut String) {
         return;
     }
     out.push_str("\n## Figures\n\nMB/s = 10⁶ bytes per second; ±: half of the 95 % interval over the rounds.\n\n");
-    let rates = crate::subject::rates(&run.plan);
+    let rates = crate::run_description::rate_heading(&run.plan);
     let heads: Vec<&str> = SHOWN
         .into_iter()
         .map(|quantity| match quantity {
             Quantity::Iops => rates.as_str(),
-            other => heading(other),
+            other => quantity_heading(other),
         })
         .collect();
     out.push_str(&format!(
@@ -114,9 +122,9 @@ fn figures(run: &Run, judged: &Judged, out: &mut String) {
         let estimate = |quantity| result.estimates.get(&Metric::all(quantity));
         let cells: Vec<String> = SHOWN
             .into_iter()
-            .map(|q| estimate(q).map_or(NONE.to_owned(), |found| value(q, found.value)))
+            .map(|q| estimate(q).map_or(NONE.to_owned(), |found| format_value(q, found.value)))
             .collect();
-        let mark = match (mark(result.validity), result.steadiness.steady) {
+        let mark = match (validity_mark(result.validity), result.steadiness.steady) {
             ("?", true) => "suspect",
             ("?", false) => "suspect, burst",
             ("x", _) => "void",
@@ -128,15 +136,17 @@ fn figures(run: &Run, judged: &Judged, out: &mut String) {
             _ => format!(
                 "{}: {}",
                 limit_name(result.limit.what),
-                plain(&result.limit.evidence)
+                escape_markdown(&result.limit.evidence)
             ),
         };
         out.push_str(&format!(
             "| {} | {} | {} | {} | {mark} | {limit} |\n",
-            plain(&result.workload),
-            plain(&result.target),
+            escape_markdown(&result.workload),
+            escape_markdown(&result.target),
             cells.join(" | "),
-            estimate(Quantity::Iops).map(plus_minus).unwrap_or_default(),
+            estimate(Quantity::Iops)
+                .map(format_plus_minus)
+                .unwrap_or_default(),
         ));
     }
 }

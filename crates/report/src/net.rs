@@ -17,10 +17,10 @@ use assay_model::SCHEMA_VERSION;
 use assay_net::result::{Experience, Run, Spread, experience};
 use assay_net::role::Role;
 use assay_net::verdict::{Grade, PersonVerdict, RoleVerdict};
-use assay_render::style::Style;
-use assay_render::table::Columns;
-use assay_render::text::clean;
-use assay_render::units::{NONE, grouped, latency, plural};
+use assay_render::table::TableColumns;
+use assay_render::terminal_style::Style;
+use assay_render::text::escape_line;
+use assay_render::units::{NONE, format_grouped, format_latency, format_plural};
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -106,7 +106,7 @@ fn grade(grade: Grade) -> &'static str {
 }
 
 fn ms(us: Option<u64>) -> String {
-    us.map_or_else(|| NONE.to_owned(), |us| latency(us as f64 * 1e3))
+    us.map_or_else(|| NONE.to_owned(), |us| format_latency(us as f64 * 1e3))
 }
 
 fn percent(share: f64) -> String {
@@ -158,11 +158,11 @@ fn cells(net: &Net, role: &RoleVerdict) -> Vec<String> {
         n => format!(
             "{} of {}",
             percent(role.share_over().unwrap_or(0.0)),
-            grouped(n)
+            format_grouped(n)
         ),
     };
     vec![
-        clean(&role.role),
+        escape_line(&role.role),
         grade(role.grade).to_owned(),
         counted,
         ms(role.latency.p50),
@@ -177,7 +177,7 @@ fn cells(net: &Net, role: &RoleVerdict) -> Vec<String> {
 /// What holds for the whole run, in sentences.
 fn sentences(net: &Net) -> Vec<String> {
     let of = experience(net.judged);
-    let people = |n: usize| plural(n as u64, "person", "people");
+    let people = |n: usize| format_plural(n as u64, "person", "people");
     let mut out = Vec::new();
     let fine = net.judged.len() - of.bad - of.tolerable - of.unknown;
     out.push(format!(
@@ -194,8 +194,8 @@ fn sentences(net: &Net) -> Vec<String> {
     if let Some(spread) = net.run.spread() {
         out.push(format!(
             "All began within {} of each other (the clocks are known to {}).",
-            latency(spread.spread_us as f64 * 1e3),
-            latency(spread.error_us as f64 * 1e3)
+            format_latency(spread.spread_us as f64 * 1e3),
+            format_latency(spread.error_us as f64 * 1e3)
         ));
     }
     if net.run.aborted {
@@ -211,10 +211,10 @@ pub fn terminal(net: &Net, style: Style) -> String {
     let names = net
         .judged
         .iter()
-        .map(|p| assay_render::text::width(&clean(&p.person)));
+        .map(|p| assay_render::text::measure_width(&escape_line(&p.person)));
     let indent = names.max().unwrap_or(0).min(24) + 2;
     for (person, roles, missing) in net.people() {
-        let label = format!("{}  ", clean(&person.person));
+        let label = format!("{}  ", escape_line(&person.person));
         let said = words::headline(person, &roles, missing, &|us| net.clock(us));
         let colour = match person.grade {
             Grade::Good => "32",
@@ -224,7 +224,7 @@ pub fn terminal(net: &Net, style: Style) -> String {
         };
         let said = format!("{}: {said}", grade(person.grade));
         let mut text = String::new();
-        style.paragraph(&mut text, &label, indent, &said);
+        style.write_paragraph(&mut text, &label, indent, &said);
         let word = grade(person.grade);
         out.push_str(&text.replacen(word, &style.paint(colour, word), 1));
     }
@@ -233,7 +233,7 @@ pub fn terminal(net: &Net, style: Style) -> String {
     out.push('\n');
     radio::table(&mut out, net, style);
     for sentence in sentences(net) {
-        style.paragraph(&mut out, "", 0, &sentence);
+        style.write_paragraph(&mut out, "", 0, &sentence);
     }
     out
 }
@@ -243,7 +243,7 @@ fn figures(out: &mut String, net: &Net, style: Style) {
         vec![std::iter::once("").chain(HEAD).map(str::to_owned).collect()];
     for person in net.judged {
         for role in &person.roles {
-            let name = clean(&person.person);
+            let name = escape_line(&person.person);
             rows.push(std::iter::once(name).chain(cells(net, role)).collect());
         }
     }
@@ -259,7 +259,7 @@ fn figures(out: &mut String, net: &Net, style: Style) {
 /// A table without those columns that it has no room for, the first named first.
 fn fitted(out: &mut String, rows: &mut [Vec<String>], sides: &str, may_go: &[&str], style: Style) {
     for dropped in may_go {
-        if Columns::fit(sides, &*rows).width() + 2 <= style.columns() {
+        if TableColumns::fit(sides, &*rows).width() + 2 <= style.columns() {
             break;
         }
         if let Some(at) = rows[0].iter().position(|cell| cell == dropped) {
@@ -268,9 +268,9 @@ fn fitted(out: &mut String, rows: &mut [Vec<String>], sides: &str, may_go: &[&st
             }
         }
     }
-    let columns = Columns::fit(sides, &*rows);
+    let columns = TableColumns::fit(sides, &*rows);
     for (at, row) in rows.iter().enumerate() {
-        let line = columns.line(row);
+        let line = columns.format_row(row);
         let _ = writeln!(out, "  {}", if at == 0 { style.dim(&line) } else { line });
     }
 }

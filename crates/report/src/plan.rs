@@ -1,43 +1,48 @@
-//! Answers of the planner in pictures, for a terminal and as a page.
+//! The planner's answers as charts, for a terminal and as a page. The answers are computed in
+//! `assay-planner`.
 
-mod answers;
-mod bars;
-pub mod bill;
-pub mod clones;
-mod growth;
+mod answer_sections;
+pub mod capacity_bill;
+pub mod clones_text;
+mod disk_bars;
+mod growth_chart;
 pub mod layout;
-mod lineage;
-mod sheet;
+mod lineage_section;
+mod planner_page;
 
-pub use answers::{caches, capacity, distribution, durability};
-pub use bars::{bars, legend};
-pub use growth::growth;
-pub use layout::{layouts, step};
-pub use lineage::lineage;
-pub use sheet::{Line, Part, Section, sheet, sheet_of, terminal};
+pub use answer_sections::{
+    build_cache_sections, build_capacity_section, build_distribution_section, build_durability_section,
+};
+pub use disk_bars::{draw_bars, format_legend};
+pub use growth_chart::build_growth_section;
+pub use layout::{describe_growth_step, render_layouts_page};
+pub use lineage_section::build_lineage_section;
+pub use planner_page::{
+    BarLine, BarPart, PlanSection, format_section, render_page_of_verb, render_planner_page,
+};
 
 use assay_planner::layout::{Content, Segment};
 
-/// Colours of what lies on disks, in light and dark.
+/// Colours of disk contents, in light and dark.
 const STYLE: &str = include_str!("plan/plan.css");
 
-/// Equal neighbours drawn once.
-struct Row<'a> {
-    /// How many disks look like this.
+/// Equal neighbouring disks, drawn once.
+struct DiskRow<'a> {
+    /// Number of equal disks.
     times: usize,
-    /// What lies on them.
+    /// Contents of each disk.
     segments: &'a [Segment],
-    /// Bytes of one.
+    /// Bytes of each disk.
     size: u64,
 }
 
-/// Disks, with runs of equal ones joined.
-fn rows(disks: &[Vec<Segment>]) -> Vec<Row<'_>> {
-    let mut rows: Vec<Row<'_>> = Vec::new();
+/// Joins runs of equal disks.
+fn join_equal_disks(disks: &[Vec<Segment>]) -> Vec<DiskRow<'_>> {
+    let mut rows: Vec<DiskRow<'_>> = Vec::new();
     for disk in disks {
         match rows.last_mut() {
             Some(last) if last.segments == disk.as_slice() => last.times += 1,
-            _ => rows.push(Row {
+            _ => rows.push(DiskRow {
                 times: 1,
                 segments: disk,
                 size: disk.iter().map(|s| s.bytes).sum(),
@@ -47,8 +52,8 @@ fn rows(disks: &[Vec<Segment>]) -> Vec<Row<'_>> {
     rows
 }
 
-/// What lies on some disks, each content once, in a fixed order.
-fn contents<'a>(disks: impl Iterator<Item = &'a Vec<Segment>>) -> Vec<Content> {
+/// Lists the contents of some disks, each once, in a fixed order.
+fn list_contents<'a>(disks: impl Iterator<Item = &'a Vec<Segment>>) -> Vec<Content> {
     let mut seen: Vec<Content> = Vec::new();
     for segment in disks.flatten() {
         if !seen.contains(&segment.content) {
@@ -59,8 +64,8 @@ fn contents<'a>(disks: impl Iterator<Item = &'a Vec<Segment>>) -> Vec<Content> {
     seen
 }
 
-/// Name of a content, which is also its colour.
-fn name(content: Content) -> &'static str {
+/// Returns the name of a content, which is also its CSS class.
+fn content_name(content: Content) -> &'static str {
     match content {
         Content::Data => "data",
         Content::Copy => "copy",

@@ -1,70 +1,72 @@
-//! What the trials of many machines amount to, in words.
+//! The combined results of trials on many machines. The trials are combined in `assay-pool`.
 
 use assay_model::SCHEMA_VERSION;
 use assay_pool::stats::LEAST_OWNERS;
 use assay_pool::{Effect, Funnel, Pooled};
 use assay_render::Style;
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What a pool says.
+/// Results of a pool of trials.
 #[derive(Serialize, JsonSchema)]
-pub struct Document<'a> {
+#[schemars(rename = "Document")]
+pub struct PoolDocument<'a> {
     schema: u32,
-    /// One for each piece of advice, figure and set of parameters; those that are simulated apart.
+    /// One entry for each piece of advice, figure and set of parameters; simulated trials are
+    /// separate.
     pooled: &'a [Pooled],
 }
 
-/// One JSON object.
+/// Builds one JSON object.
 #[must_use]
-pub fn json(pooled: &[Pooled]) -> serde_json::Value {
-    serde_json::json!(Document {
+pub fn pool_to_json(pooled: &[Pooled]) -> serde_json::Value {
+    serde_json::json!(PoolDocument {
         schema: SCHEMA_VERSION,
         pooled,
     })
 }
 
-/// All that is known, one paragraph for each question.
+/// Formats all results, one paragraph for each question.
 #[must_use]
-pub fn terminal(pooled: &[Pooled], style: Style) -> String {
+pub fn format_pooled_results(pooled: &[Pooled], style: Style) -> String {
     let mut out = String::new();
     for one in pooled {
-        out.push_str(&style.bold(&title(one)));
+        out.push_str(&style.bold(&format_title(one)));
         out.push('\n');
-        for line in lines(one) {
-            style.paragraph(&mut out, "", 2, &line);
+        for line in format_effect_lines(one) {
+            style.write_paragraph(&mut out, "", 2, &line);
         }
         out.push('\n');
     }
     out
 }
 
-fn title(one: &Pooled) -> String {
-    let mut title = clean(&one.advice);
+fn format_title(one: &Pooled) -> String {
+    let mut title = escape_line(&one.advice);
     for (name, value) in &one.parameters {
-        title += &format!(" {}={}", clean(name), clean(value));
+        title += &format!(" {}={}", escape_line(name), escape_line(value));
     }
     format!("{title}: {}", one.metric)
 }
 
-/// The headline, what it rests on, and what was never finished.
+/// Formats the lines of a result: the headline, its basis, and the trials that were never finished.
 #[must_use]
-pub fn lines(one: &Pooled) -> Vec<String> {
+pub fn format_effect_lines(one: &Pooled) -> Vec<String> {
     let mut lines = Vec::new();
     if one.simulated {
         lines.push("SIMULATED: nobody measured this, it shows what a pool looks like.".to_owned());
     }
     match &one.effect {
         Some(effect) => {
-            lines.push(headline(effect));
-            lines.push(mean(effect, one));
-            lines.extend(left_out(effect));
+            lines.push(format_headline(effect));
+            lines.push(format_mean(effect, one));
+            lines.extend(describe_left_out(effect));
         }
         None => lines.push(format!(
             "{} of {}: nothing is told of fewer than {LEAST_OWNERS} owners.",
-            count(one.machines, "machine"),
-            count(one.owners, "owner"),
+            format_count(one.machines, "machine"),
+            format_count(one.owners, "owner"),
         )),
     }
     for group in &one.groups {
@@ -72,14 +74,14 @@ pub fn lines(one: &Pooled) -> Vec<String> {
             lines.push(format!(
                 "{} {} ({} of {}): {}",
                 group.moderator.words(),
-                clean(&group.value),
-                count(group.machines, "machine"),
-                count(group.owners, "owner"),
-                headline(effect)
+                escape_line(&group.value),
+                format_count(group.machines, "machine"),
+                format_count(group.owners, "owner"),
+                format_headline(effect)
             ));
         }
     }
-    lines.push(funnel(&one.funnel));
+    lines.push(format_funnel(&one.funnel));
     if one.pages > 1 {
         lines.push(format!(
             "These trials rest on {} versions of the page, or of assay.",
@@ -89,52 +91,52 @@ pub fn lines(one: &Pooled) -> Vec<String> {
     lines
 }
 
-/// What somebody with one machine wants to know.
+/// Formats the expected effect for a user with one machine.
 #[must_use]
-pub fn headline(effect: &Effect) -> String {
-    let worthwhile = percent(effect.worthwhile);
+pub fn format_headline(effect: &Effect) -> String {
+    let worthwhile = format_percent(effect.worthwhile);
     format!(
         "On a machine like yours {} to {} %; {:.0} % of such machines gain more than {} %, {:.0} % lose \
          more than that.",
-        signed(effect.prediction.low),
-        signed(effect.prediction.high),
+        format_signed_percent(effect.prediction.low),
+        format_signed_percent(effect.prediction.high),
         100.0 * effect.gain_more,
         worthwhile,
         100.0 * effect.lose_more,
     )
 }
 
-fn mean(effect: &Effect, one: &Pooled) -> String {
+fn format_mean(effect: &Effect, one: &Pooled) -> String {
     format!(
         "The mean of {} of {} is {} % ({} to {} %).",
-        count(one.machines, "machine"),
-        count(one.owners, "owner"),
-        signed(effect.mean),
-        signed(effect.mean_interval.low),
-        signed(effect.mean_interval.high),
+        format_count(one.machines, "machine"),
+        format_count(one.owners, "owner"),
+        format_signed_percent(effect.mean),
+        format_signed_percent(effect.mean_interval.low),
+        format_signed_percent(effect.mean_interval.high),
     )
 }
 
-fn left_out(effect: &Effect) -> Option<String> {
+fn describe_left_out(effect: &Effect) -> Option<String> {
     let without = effect.without_one.as_ref()?;
     let owner: String = without.owner.chars().take(8).collect();
     Some(format!(
         "Without any one owner the mean is {} to {} %; owner {owner} moves it most.",
-        signed(without.range[0]),
-        signed(without.range[1]),
+        format_signed_percent(without.range[0]),
+        format_signed_percent(without.range[1]),
     ))
 }
 
-fn funnel(funnel: &Funnel) -> String {
+fn format_funnel(funnel: &Funnel) -> String {
     format!(
         "Of {} that {} started {} came to the end, {} stopped, {} cut off; {} undecided, {} better, {} \
          worse, {} without a practical difference, {} unsafe. {} too few pairs for a figure.",
-        count(funnel.started, "trial"),
+        format_count(funnel.started, "trial"),
         if funnel.started == 1 { "was" } else { "were" },
         funnel.done,
-        were(funnel.stopped),
-        were(funnel.cut_off),
-        were(funnel.undecided),
+        choose_was_or_were(funnel.stopped),
+        choose_was_or_were(funnel.cut_off),
+        choose_was_or_were(funnel.undecided),
         funnel.better,
         funnel.worse,
         funnel.same,
@@ -147,22 +149,22 @@ fn funnel(funnel: &Funnel) -> String {
     )
 }
 
-fn were(number: usize) -> String {
+fn choose_was_or_were(number: usize) -> String {
     match number {
         1 => "1 was".to_owned(),
         other => format!("{other} were"),
     }
 }
 
-fn count(number: usize, noun: &str) -> String {
+fn format_count(number: usize, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
         other => format!("{other} {noun}s"),
     }
 }
 
-/// With a sign, and one digit behind the point where the number is small.
-fn signed(share: f64) -> String {
+/// Formats a percentage with its sign, and with one decimal if the number is small.
+fn format_signed_percent(share: f64) -> String {
     let value = 100.0 * share;
     let digits = usize::from(value.abs() < 9.95);
     let text = format!("{value:+.digits$}");
@@ -172,7 +174,7 @@ fn signed(share: f64) -> String {
     }
 }
 
-fn percent(share: f64) -> String {
+fn format_percent(share: f64) -> String {
     let text = format!("{:.1}", 100.0 * share);
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }

@@ -1,28 +1,28 @@
-//! Stacks as people read them: the layers from the top down, what is known of their settings, what
-//! could not be found out.
+//! Reports of a stack: its layers from top to bottom, hints about their settings, and unknown
+//! facts. The layers are found in `assay-stack`.
 
 mod html;
 mod json;
+mod layer_text;
 mod markdown;
-mod rows;
 mod terminal;
-mod words;
+mod tree_rows;
 
-pub use html::html;
-pub use json::{Document, json};
-pub use markdown::markdown;
-pub use terminal::terminal;
+pub use html::render_stack_page;
+pub use json::{StackDocument, stack_to_json};
+pub use markdown::render_stack_markdown;
+pub use terminal::render_stack_text;
 
 use assay_model::stack::{Hint, Stack};
 
-/// A stack and the remarks on it.
+/// A stack and its hints.
 #[derive(Clone, Copy)]
-pub struct View<'a> {
+pub struct StackView<'a> {
     /// The layers.
     pub stack: &'a Stack,
-    /// What is known of their settings.
+    /// Hints about the layers' settings.
     pub hints: &'a [Hint],
-    /// What to do next, as lines: a command and what it does.
+    /// Next steps: command and description.
     pub next: &'a [(String, String)],
 }
 

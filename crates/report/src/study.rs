@@ -1,31 +1,35 @@
-//! Studies as people read them: what was concluded and what became of it, ours beside the published
-//! figures, what could not be tried.
+//! Reports of a study: conclusions with their findings, measured beside published figures, and
+//! what could not be tried. Studies are judged in `assay-judge` and carried out in
+//! `assay-studies`.
 
-mod curves;
+mod curve_tables;
 mod html;
 mod json;
-mod list;
 mod markdown;
-mod plan;
+mod study_lists;
+mod study_plan;
+mod study_text;
 mod terminal;
-mod words;
 
-pub use html::html;
-pub use json::{Document, json};
-pub use list::{Catalogue, Runs, catalogue, catalogue_json, runs, runs_json};
-pub use markdown::markdown;
-pub use plan::{Before, plan};
-pub use terminal::terminal;
+pub use html::render_study_page;
+pub use json::{StudyDocument, study_to_json};
+pub use markdown::render_study_markdown;
+pub use study_lists::{
+    CatalogueDocument, StudyRunsDocument, catalogue_to_json, render_catalogue, render_study_runs,
+    study_runs_to_json,
+};
+pub use study_plan::{StudyPreview, render_study_plan};
+pub use terminal::render_study_text;
 
 use assay_model::study::{StudyResult, StudyRun};
 
-/// A study that was carried out, with all that is derived from it.
+/// A study that was carried out, with its results.
 #[derive(Clone, Copy)]
-pub struct View<'a> {
-    /// Raw.
+pub struct StudyView<'a> {
+    /// The study as measured.
     pub run: &'a StudyRun,
-    /// Judged.
+    /// The study as judged.
     pub result: &'a StudyResult,
-    /// Its number in the store; none when it is in none.
+    /// Number in the store; none if it is not stored.
     pub id: Option<i64>,
 }

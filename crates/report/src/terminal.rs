@@ -1,28 +1,31 @@
-//! Text for a terminal: readable at 80 columns, and without colour.
+//! The terminal report of a run: readable at 80 columns, and without colour. Terminal reports of
+//! trials, studies and stacks are in their own modules.
 
 mod comparison;
-mod doubts;
-mod matrix;
-mod outcome;
-mod rows;
+mod criteria_and_limits;
+mod doubt_list;
+mod grid_table;
+mod result_tables;
 
-pub use comparison::{comparison, comparison_in_full};
-pub(crate) use comparison::{plain, plain_change, shown};
-pub use doubts::doubts;
-pub(crate) use doubts::{Carried, carried};
-pub(crate) use outcome::{burst_reason, by_limit, criterion_words, limit_name};
+pub(crate) use comparison::{change_word, format_plain_json, is_shown};
+pub use comparison::{render_comparison, render_full_comparison};
+pub(crate) use criteria_and_limits::{
+    describe_burst, describe_criterion, group_by_limit, limit_name,
+};
+pub use doubt_list::render_doubts;
+pub(crate) use doubt_list::{CarriedDoubt, collect_doubts};
 
-use crate::grid;
-use crate::subject;
+use crate::result_grid;
+use crate::run_description;
 use assay_model::Run;
 use assay_model::doubt::Validity;
 use assay_model::result::{Judged, WorkloadResult};
 use assay_render::Style;
-use assay_render::text::{clean, wrap};
-use assay_render::units::count;
+use assay_render::text::{escape_line, wrap_lines};
+use assay_render::units::format_count;
 
-/// Text in the colour of a validity.
-fn tinted(style: Style, validity: Validity, text: &str) -> String {
+/// Colours text by a validity.
+fn tint_validity(style: Style, validity: Validity, text: &str) -> String {
     match validity {
         Validity::Valid => text.to_owned(),
         Validity::Suspect => style.paint("33", text),
@@ -30,40 +33,40 @@ fn tinted(style: Style, validity: Validity, text: &str) -> String {
     }
 }
 
-/// The run as a table with its intervals and doubts; grids of block size × queue depth as one
-/// compact table for each pattern.
+/// Renders a run as a table with intervals and doubts; a grid of block size × queue depth becomes
+/// one compact table for each pattern.
 #[must_use]
-pub fn run(run: &Run, judged: &Judged, style: Style) -> String {
-    whole(run, judged, style, false)
+pub fn render_run(run: &Run, judged: &Judged, style: Style) -> String {
+    render_text(run, judged, style, false)
 }
 
-/// Like [`run`], with one row for every workload and every sample, also where there are many.
+/// Renders a run like [`render_run`], with one row for every workload and every sample.
 #[must_use]
-pub fn verbose(run: &Run, judged: &Judged, style: Style) -> String {
-    whole(run, judged, style, true)
+pub fn render_run_verbose(run: &Run, judged: &Judged, style: Style) -> String {
+    render_text(run, judged, style, true)
 }
 
-fn whole(run: &Run, judged: &Judged, style: Style, verbose: bool) -> String {
+fn render_text(run: &Run, judged: &Judged, style: Style, verbose: bool) -> String {
     let mut out = String::new();
-    heading(run, &mut out, style);
+    write_heading(run, &mut out, style);
     if judged.results.is_empty() {
         out.push_str("\nNothing was measured.\n");
-        outcome::failures(run, judged, &mut out, style);
+        criteria_and_limits::write_failures(run, judged, &mut out, style);
         return out;
     }
     let (grids, rest) = match verbose {
         true => (Vec::new(), judged.results.iter().collect()),
-        false => grid::split(&run.plan, judged),
+        false => result_grid::split_into_grids(&run.plan, judged),
     };
-    for target in targets(judged) {
-        if targets(judged).len() > 1 {
+    for target in list_targets(judged) {
+        if list_targets(judged).len() > 1 {
             out.push_str(&format!(
                 "\n{}\n",
-                style.bold(&format!("on {}", clean(target)))
+                style.bold(&format!("on {}", escape_line(target)))
             ));
         }
         for grid in grids.iter().filter(|grid| grid.target == target) {
-            matrix::table(grid, &mut out, style);
+            grid_table::write_grid(grid, &mut out, style);
         }
         let rows: Vec<&WorkloadResult> = rest
             .iter()
@@ -71,30 +74,35 @@ fn whole(run: &Run, judged: &Judged, style: Style, verbose: bool) -> String {
             .filter(|r| r.target == target)
             .collect();
         if !rows.is_empty() {
-            rows::table(&rows, &crate::subject::rates(&run.plan), &mut out, style);
+            result_tables::write_results_table(
+                &rows,
+                &crate::run_description::rate_heading(&run.plan),
+                &mut out,
+                style,
+            );
         }
         if verbose {
-            rows::samples(
+            result_tables::write_samples_table(
                 judged,
                 target,
-                &crate::subject::rates(&run.plan),
+                &crate::run_description::rate_heading(&run.plan),
                 &mut out,
                 style,
             );
         }
     }
-    legend(judged, &mut out, style);
-    outcome::criteria(judged, &mut out, style);
-    outcome::limits(judged, !grids.is_empty(), &mut out, style);
-    outcome::steadiness(judged, &mut out, style);
-    out.push_str(&doubts(judged, style));
-    outcome::failures(run, judged, &mut out, style);
-    outcome::next(run, !grids.is_empty(), &mut out, style);
+    write_legend(judged, &mut out, style);
+    criteria_and_limits::write_criteria(judged, &mut out, style);
+    criteria_and_limits::write_limits(judged, !grids.is_empty(), &mut out, style);
+    criteria_and_limits::write_steadiness(judged, &mut out, style);
+    out.push_str(&render_doubts(judged, style));
+    criteria_and_limits::write_failures(run, judged, &mut out, style);
+    criteria_and_limits::write_next_commands(run, !grids.is_empty(), &mut out, style);
     out
 }
 
-/// Target names in the order of the results.
-pub(crate) fn targets(judged: &Judged) -> Vec<&str> {
+/// Lists the target names in the order of the results.
+pub(crate) fn list_targets(judged: &Judged) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for result in &judged.results {
         if !names.contains(&result.target.as_str()) {
@@ -104,43 +112,43 @@ pub(crate) fn targets(judged: &Judged) -> Vec<&str> {
     names
 }
 
-fn heading(run: &Run, out: &mut String, style: Style) {
-    for line in wrap(&subject::title(run), style.columns()) {
+fn write_heading(run: &Run, out: &mut String, style: Style) {
+    for line in wrap_lines(&run_description::format_title(run), style.columns()) {
         out.push_str(&style.bold(&line));
         out.push('\n');
     }
     let mut say = |label: &str, text: &str| {
         let mut lines = String::new();
-        style.paragraph(&mut lines, label, 10, text);
+        style.write_paragraph(&mut lines, label, 10, text);
         out.push_str(&lines);
     };
     say(
         "  run",
         &format!(
             "{}: {}",
-            subject::name(run).trim_start_matches("run "),
-            subject::when(run)
+            run_description::run_name(run).trim_start_matches("run "),
+            run_description::format_time_and_progress(run)
         ),
     );
     for target in &run.targets {
-        say("  target", &clean(&target.name));
-        if let Some(storage) = subject::storage(&run.facts, target) {
+        say("  target", &escape_line(&target.name));
+        if let Some(storage) = run_description::describe_storage(&run.facts, target) {
             say("", &storage);
         }
-        if let Some(sizes) = subject::sizes(&run.facts, target) {
+        if let Some(sizes) = run_description::describe_sizes(&run.facts, target) {
             say("", &sizes);
         }
     }
-    if let Some(machine) = subject::machine(&run.facts) {
+    if let Some(machine) = run_description::describe_machine(&run.facts) {
         say("  machine", &machine);
     }
     for remark in &run.remarks {
-        say("  note", &clean(remark));
+        say("  note", &escape_line(remark));
     }
 }
 
-fn legend(judged: &Judged, out: &mut String, style: Style) {
-    let mut said = vec!["MB/s = 10^6 bytes per second".to_owned()];
+fn write_legend(judged: &Judged, out: &mut String, style: Style) {
+    let mut notes = vec!["MB/s = 10^6 bytes per second".to_owned()];
     let estimates = || {
         judged
             .results
@@ -148,12 +156,12 @@ fn legend(judged: &Judged, out: &mut String, style: Style) {
             .flat_map(|result| result.estimates.values())
     };
     match estimates().filter_map(|estimate| estimate.interval).next() {
-        Some(interval) => said.push(format!(
+        Some(interval) => notes.push(format!(
             "± = half the {:.0} % interval over the rounds",
             interval.confidence * 100.0
         )),
         None if estimates().next().is_some() => {
-            said.push("one round only, so no figure has an interval".to_owned());
+            notes.push("one round only, so no figure has an interval".to_owned());
         }
         None => {}
     }
@@ -164,20 +172,20 @@ fn legend(judged: &Judged, out: &mut String, style: Style) {
             .any(|result| result.validity == validity)
     };
     if any(Validity::Suspect) {
-        said.push("? = suspect, see Doubts".to_owned());
+        notes.push("? = suspect, see Doubts".to_owned());
     }
     if any(Validity::Void) {
-        said.push("x = void: it did not measure what it claims".to_owned());
+        notes.push("x = void: it did not measure what it claims".to_owned());
     }
     out.push('\n');
-    for line in wrap(&said.join("; "), style.columns()) {
+    for line in wrap_lines(&notes.join("; "), style.columns()) {
         out.push_str(&style.dim(&line));
         out.push('\n');
     }
 }
 
-/// The mark of a result beside its name: none, `?` or `x`.
-pub(crate) fn mark(validity: Validity) -> &'static str {
+/// Returns the mark beside a result's name: none, `?` or `x`.
+pub(crate) fn validity_mark(validity: Validity) -> &'static str {
     match validity {
         Validity::Valid => "",
         Validity::Suspect => "?",
@@ -185,13 +193,13 @@ pub(crate) fn mark(validity: Validity) -> &'static str {
     }
 }
 
-/// A heading within the text.
-pub(crate) fn section(title: &str, out: &mut String, style: Style) {
+/// Writes a heading within the text.
+pub(crate) fn write_section_heading(title: &str, out: &mut String, style: Style) {
     out.push_str(&format!("\n{}\n", style.bold(title)));
 }
 
-/// `a, b, c and 4 more`.
-pub(crate) fn some_names(names: &[String], most: usize) -> String {
+/// Formats a shortened list: `a, b, c and 4 more`.
+pub(crate) fn format_some_names(names: &[String], most: usize) -> String {
     if names.len() <= most + 1 {
         return names.join(", ");
     }
@@ -202,10 +210,10 @@ pub(crate) fn some_names(names: &[String], most: usize) -> String {
     )
 }
 
-/// `5 of 6 workloads`, for lists that speak of many.
-pub(crate) fn share(n: usize, all: usize) -> String {
+/// Formats a part of all workloads: `5 of 6 workloads`.
+pub(crate) fn format_share(n: usize, all: usize) -> String {
     match n == all && all > 1 {
-        true => format!("all {}", count(all, "workload")),
-        false => format!("{n} of {}", count(all, "workload")),
+        true => format!("all {}", format_count(all, "workload")),
+        false => format!("{n} of {}", format_count(all, "workload")),
     }
 }

@@ -1,51 +1,51 @@
-//! A trial as people read it: the plan before anything is done, a line for each pair, the verdict
-//! with its evidence, and several trials together.
+//! Reports of a trial: the plan before the first pair, a line for each pair, the verdict with its
+//! evidence, and lists of trials.
 //!
-//! All changes are those of the figure itself, from A (as it is) to B (with the change): a latency
-//! that went from 10 ms to 9 ms changed by −10 %, which is good.
+//! Every change is the change of the figure itself, from A (baseline) to B (with the change): a
+//! latency that fell from 10 ms to 9 ms changed by −10 %, which is good.
 
-mod change;
-pub(crate) mod evidence;
+mod change_text;
 mod html;
 mod json;
-mod list;
-mod live;
+mod live_lines;
 mod markdown;
-mod plan;
 mod terminal;
-mod words;
+mod trial_lists;
+mod trial_plan;
+pub(crate) mod trial_tables;
+mod trial_text;
 
-pub use evidence::figure_line;
-pub use html::{campaign as campaign_html, html};
-pub use json::{Document, List, json, list as list_json};
-pub use list::{campaign, list};
-pub use live::{Live, live_head, live_line};
-pub use markdown::markdown;
-pub use plan::{Before, plan_brief, plan_text};
-pub use terminal::terminal;
-pub use words::{change_of, verdict_line, verdict_word};
-pub(crate) use words::{signed, span};
+pub use html::{render_campaign_page, render_trial_page};
+pub use json::{TrialListDocument, TrialReport, trial_to_json, trials_to_json};
+pub use live_lines::{LivePair, format_live_heading, format_live_line};
+pub use markdown::render_trial_markdown;
+pub use terminal::render_trial_text;
+pub use trial_lists::{render_campaign, render_trial_list};
+pub use trial_plan::{TrialPreview, render_brief_plan, render_plan};
+pub use trial_tables::format_figure_line;
+pub use trial_text::{convert_improvement, format_verdict_line, verdict_word};
+pub(crate) use trial_text::{format_signed_ratio, format_span};
 
 use assay_model::result::JudgedSample;
 use assay_model::trial::{Judgement, PairOutcome, Slot};
 use assay_model::{Histogram, Trial};
 
-/// A trial with all that was derived from it.
+/// A trial with everything derived from it.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
-    /// What was stored.
+pub struct TrialView<'a> {
+    /// The trial as stored.
     pub trial: &'a Trial,
-    /// What was measured, in the order in which it was.
+    /// Slots in the order in which they were measured.
     pub slots: &'a [Slot],
-    /// The sample of each slot as judged, in the same order: its figures and doubts.
+    /// The judged sample of each slot, in the same order: its figures and doubts.
     pub samples: &'a [JudgedSample],
-    /// What each pair says, in order.
+    /// The outcome of each pair, in order.
     pub pairs: &'a [PairOutcome],
-    /// What they amount to.
+    /// The judgement over all pairs.
     pub judgement: &'a Judgement,
     /// Latencies of all operations of A and of B, over the pairs that count; may be empty.
     pub latency: &'a [Histogram; 2],
-    /// Smallest share that this many pairs would tell from nothing, at the noise that was seen:
+    /// Smallest fraction that this many pairs would distinguish from none at the measured noise:
     /// `(30, 0.04)` for 4 % in 30 pairs. May be empty.
     pub smallest: &'a [(u32, f64)],
 }

@@ -1,67 +1,70 @@
-//! What each layer of a stack costs: as text, Markdown, JSON and a page of its own.
+//! Reports of the cost of each layer of a stack: text, Markdown, JSON and a page. The costs are
+//! estimated in `assay-judge`.
 
 mod html;
 mod json;
 mod markdown;
 mod terminal;
-mod words;
+mod waterfall_text;
 
-pub use html::html;
-pub use json::{Document, json};
-pub use markdown::markdown;
-pub use terminal::terminal;
+pub use html::render_waterfall_page;
+pub use json::{WaterfallDocument, waterfall_to_json};
+pub use markdown::render_waterfall_markdown;
+pub use terminal::render_waterfall_text;
 
 use assay_model::ladder::{Ladder, Step, Waterfall};
 use assay_model::result::Judged;
 use assay_model::target::TargetKind;
 use assay_model::{Run, Sample, TargetInfo};
 
-/// A measured ladder with all that was derived from it.
+/// A measured ladder with everything derived from it.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
-    /// What was stored.
+pub struct WaterfallView<'a> {
+    /// The run as stored.
     pub run: &'a Run,
-    /// Its rungs.
+    /// The ladder's rungs.
     pub ladder: &'a Ladder,
-    /// Its samples as judged.
+    /// The judged samples.
     pub judged: &'a Judged,
-    /// Its samples.
+    /// The samples.
     pub samples: &'a [Sample],
-    /// One for each workload.
+    /// One waterfall for each workload.
     pub falls: &'a [Waterfall],
 }
 
-impl View<'_> {
-    /// What was named: the target of a rung that is a file there, where volumes lie below it.
-    pub(crate) fn target(&self) -> Option<&TargetInfo> {
+impl WaterfallView<'_> {
+    /// Returns the target that the user named: the target of a file rung, if there are volumes
+    /// below it.
+    pub(crate) fn find_target(&self) -> Option<&TargetInfo> {
         let targets = &self.run.targets;
         let file = |target: &&TargetInfo| target.kind == TargetKind::Directory;
         targets.iter().find(file).or(targets.first())
     }
 }
 
-/// One line of a drawing: a rung and the step that leads to it.
-pub(crate) struct Line<'a> {
+/// A line of a chart: a rung and the step that leads to it.
+pub(crate) struct RungLine<'a> {
     pub(crate) rung: usize,
-    /// The layer, below how many others it stands.
+    /// Name of the layer.
     pub(crate) label: String,
     pub(crate) depth: usize,
-    /// Time per I/O below and with the layer, ns.
+    /// Time per I/O below the layer and with the layer, in nanoseconds.
     pub(crate) from: f64,
     pub(crate) to: Option<f64>,
     pub(crate) step: Option<&'a Step>,
 }
 
-/// The rungs from the bottom up, second measurements apart; a branch follows what it stands on.
-pub(crate) fn lines<'a>(ladder: &Ladder, fall: &'a Waterfall) -> Vec<Line<'a>> {
+/// Lists the rungs from the bottom up, second measurements separately; a branch follows the rung
+/// below it.
+pub(crate) fn list_lines<'a>(ladder: &Ladder, fall: &'a Waterfall) -> Vec<RungLine<'a>> {
     let time = |rung: usize| {
         let level = fall.levels.iter().find(|level| level.rung == rung)?;
         Some(level.latency?.value)
     };
     let line = |rung: usize| {
         let step = fall.steps.iter().find(|step| step.to == rung);
-        let layer = assay_render::text::clean(&ladder.rungs[rung].layer);
-        Line {
+        let layer = assay_render::text::escape_line(&ladder.rungs[rung].layer);
+        RungLine {
             rung,
             label: match step {
                 Some(_) => format!("+ {layer}"),

@@ -13,10 +13,12 @@ use assay_model::web::result::{
 };
 use assay_model::web::{FailureKind, Measured, Pace, Step};
 use assay_model::{Doubt, Nanos, Run, SCHEMA_VERSION};
-use assay_render::style::Style;
-use assay_render::table::Columns;
-use assay_render::text::clean;
-use assay_render::units::{NONE, grouped, latency, plural, relative_half_width};
+use assay_render::table::TableColumns;
+use assay_render::terminal_style::Style;
+use assay_render::text::escape_line;
+use assay_render::units::{
+    NONE, format_grouped, format_latency, format_plural, compute_relative_half_width,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -122,7 +124,9 @@ pub fn json(web: &Web) -> String {
 fn name(step: &StepResult) -> String {
     let rate = |per_s: f64| format!("{}/s", significant(per_s));
     match (step.pace, step.share) {
-        (Pace::Closed, _) => plural(u64::from(step.connections), "connection", "connections"),
+        (Pace::Closed, _) => {
+            format_plural(u64::from(step.connections), "connection", "connections")
+        }
         (Pace::Replay { per_s }, _) => format!("the log: {}", rate(per_s)),
         (Pace::Constant { per_s } | Pace::Poisson { per_s }, Some(share)) => {
             format!("{:.0} %: {}", share * 100.0, rate(per_s))
@@ -132,7 +136,7 @@ fn name(step: &StepResult) -> String {
 }
 
 fn nanos(value: Option<Nanos>) -> String {
-    value.map_or_else(|| NONE.to_owned(), |nanos| latency(nanos.0 as f64))
+    value.map_or_else(|| NONE.to_owned(), |nanos| format_latency(nanos.0 as f64))
 }
 
 /// The value with the half-width of its interval: `5,000 ±2 %`.
@@ -145,7 +149,7 @@ fn rate(step: &StepResult) -> String {
 
 /// Formats a figure with the half-width of its interval: `5,000 ±2 %`.
 fn with_half_width(estimate: &Estimate) -> String {
-    match relative_half_width(estimate) {
+    match compute_relative_half_width(estimate) {
         // Two rounds that disagree give an interval of thousands of percent.
         Some(half) if half > 1.0 => format!("{} ±>100 %", significant(estimate.value)),
         Some(half) => format!("{} ±{:.0} %", significant(estimate.value), half * 100.0),
@@ -179,7 +183,7 @@ fn cells(step: &StepResult) -> Vec<String> {
     cells.extend([
         match step.failed {
             0 => "0".to_owned(),
-            failed => grouped(failed),
+            failed => format_grouped(failed),
         },
         step.server_cpus
             .map_or_else(|| NONE.to_owned(), |cpus| format!("{cpus:.2}")),
@@ -193,7 +197,7 @@ fn cells(step: &StepResult) -> Vec<String> {
 /// What it comes to, in sentences: capacity, ranks.
 fn sentences(web: &Web) -> Vec<String> {
     let mut out = Vec::new();
-    let url = |target: usize| clean(web.urls.get(target).map_or("?", String::as_str));
+    let url = |target: usize| escape_line(web.urls.get(target).map_or("?", String::as_str));
     for (target, capacity) in web.judged.capacity.iter().enumerate() {
         let steps = web.steps.iter();
         let asked = steps.filter(|step| step.target == target && step.pace == Pace::Closed);
@@ -229,7 +233,7 @@ fn describe_capacity(url: &str, capacity: &Capacity) -> String {
         rounds: 0,
     };
     let rate = with_half_width(&estimate);
-    let connections = plural(u64::from(capacity.connections), "connection", "connections");
+    let connections = format_plural(u64::from(capacity.connections), "connection", "connections");
     match capacity.rising {
         true => format!(
             "{url}: at least {rate} good answers per second with {connections}, and more connections still brought \
@@ -265,19 +269,19 @@ fn describe_failures(url: &str, web: &Web, target: usize) -> Option<String> {
         .iter()
         .map(|failures| match failures.kind {
             FailureKind::WrongStatus if !all.statuses.is_empty() => by_status(&all.statuses),
-            kind => format!("{} {}", grouped(failures.count), kind.describe()),
+            kind => format!("{} {}", format_grouped(failures.count), kind.describe()),
         })
         .collect();
     let unsent = failed.saturating_sub(all.failures.iter().map(|failures| failures.count).sum());
     if unsent > 0 {
-        kinds.push(format!("{} never sent", grouped(unsent)));
+        kinds.push(format!("{} never sent", format_grouped(unsent)));
     }
     let (least, most) = shares
         .iter()
         .fold((f64::INFINITY, 0.0f64), |(least, most), share| {
             (least.min(*share), most.max(*share))
         });
-    let percent = |share: f64| assay_render::units::percent(share * 100.0);
+    let percent = |share: f64| assay_render::units::format_percent(share * 100.0);
     // The share of a rare failure varies by chance; a factor of two is not the load's doing.
     let (least_shown, most_shown) = (percent(least), percent(most));
     let range = match least_shown == most_shown {
@@ -288,9 +292,16 @@ fn describe_failures(url: &str, web: &Web, target: usize) -> Option<String> {
         true => {
             format!("{range} % of the requests failed at every rate, so the load is not the cause")
         }
-        false => format!("{} of {} requests failed", grouped(failed), grouped(due)),
+        false => format!(
+            "{} of {} requests failed",
+            format_grouped(failed),
+            format_grouped(due)
+        ),
     };
-    Some(format!("{url}: {text}: {}.", clean(&kinds.join(", "))))
+    Some(format!(
+        "{url}: {text}: {}.",
+        escape_line(&kinds.join(", "))
+    ))
 }
 
 fn ranked(ranking: &Ranking, url: &dyn Fn(usize) -> String) -> String {
@@ -326,9 +337,9 @@ pub fn terminal(web: &Web, style: Style) -> String {
             .iter()
             .filter(|step| step.target == target)
             .collect();
-        let _ = writeln!(out, "{}", style.bold(&clean(url)));
+        let _ = writeln!(out, "{}", style.bold(&escape_line(url)));
         for remark in web.remarks.get(target).into_iter().flatten() {
-            style.paragraph(&mut out, "", 2, &clean(remark));
+            style.write_paragraph(&mut out, "", 2, &escape_line(remark));
         }
         table(&mut out, &steps, style);
         out.push('\n');
@@ -337,7 +348,7 @@ pub fn terminal(web: &Web, style: Style) -> String {
         out.push('\n');
     }
     for sentence in sentences(web) {
-        style.paragraph(&mut out, "", 0, &sentence);
+        style.write_paragraph(&mut out, "", 0, &sentence);
     }
     out
 }
@@ -350,7 +361,7 @@ fn table(out: &mut String, steps: &[&StepResult], style: Style) {
     }
     // A narrow terminal shows what matters most.
     for dropped in ["own CPU", "MB/s", "p99.9", "p90", "per CPU s"] {
-        if Columns::fit(&sides(rows[0].len()), &rows).width() + 2 <= style.columns() {
+        if TableColumns::fit(&sides(rows[0].len()), &rows).width() + 2 <= style.columns() {
             break;
         }
         if let Some(at) = rows[0].iter().position(|cell| cell == dropped) {
@@ -359,9 +370,9 @@ fn table(out: &mut String, steps: &[&StepResult], style: Style) {
             }
         }
     }
-    let columns = Columns::fit(&sides(rows[0].len()), &rows);
+    let columns = TableColumns::fit(&sides(rows[0].len()), &rows);
     for (at, row) in rows.iter().enumerate() {
-        let line = columns.line(row);
+        let line = columns.format_row(row);
         let _ = writeln!(out, "  {}", if at == 0 { style.dim(&line) } else { line });
     }
 }
@@ -374,11 +385,11 @@ fn sides(columns: usize) -> String {
 fn given(one: &Given) -> String {
     let failed = match one.failed {
         0 => String::new(),
-        failed => format!(", {} failed", grouped(failed)),
+        failed => format!(", {} failed", format_grouped(failed)),
     };
     format!(
         "{} {}/s ({:.0} %){failed}",
-        clean(&one.generator),
+        escape_line(&one.generator),
         significant(one.rate),
         one.share * 100.0
     )
@@ -390,7 +401,7 @@ fn generators(out: &mut String, steps: &[&StepResult], style: Style) {
     for step in steps.iter().filter(|step| !step.generators.is_empty()) {
         any = true;
         let each: Vec<String> = step.generators.iter().map(given).collect();
-        style.paragraph(out, "", 2, &format!("{}: {}", name(step), each.join("; ")));
+        style.write_paragraph(out, "", 2, &format!("{}: {}", name(step), each.join("; ")));
     }
     if any {
         out.push('\n');
@@ -415,9 +426,9 @@ fn limits(out: &mut String, steps: &[&StepResult], style: Style) {
         let text = format!(
             "{which}: limited by {}: {}",
             who.name(),
-            clean(&steps[end].limit.evidence)
+            escape_line(&steps[end].limit.evidence)
         );
-        style.paragraph(out, "", 2, &text);
+        style.write_paragraph(out, "", 2, &text);
         at = end + 1;
     }
     doubts(out, steps, style);
@@ -447,10 +458,10 @@ fn doubts(out: &mut String, steps: &[&StepResult], style: Style) {
         let text = format!(
             "{} ({severity}): {which}{}. {}",
             doubt.code,
-            clean(&doubt.evidence),
+            escape_line(&doubt.evidence),
             doubt.remedy
         );
-        style.paragraph(out, "", 2, &text);
+        style.write_paragraph(out, "", 2, &text);
     }
 }
 

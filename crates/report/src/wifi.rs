@@ -1,7 +1,8 @@
-//! Vehicles that send networks, by make: for people (text, Markdown, HTML) and for programs (JSON).
+//! The census of vehicles that send Wi-Fi networks, by make: text, Markdown, HTML and JSON. The
+//! vehicles are counted in `assay-wifi`.
 
 use assay_model::SCHEMA_VERSION;
-use assay_render::html::{Table, page};
+use assay_render::html::{ChartTable, render_page};
 use assay_render::markdown;
 use assay_render::{Style, table};
 use assay_wifi::census::{Census, Counted};
@@ -23,23 +24,24 @@ const TEMPLATE: &str = include_str!("wifi/page.html");
 
 /// Vehicles by make.
 #[derive(serde::Serialize, schemars::JsonSchema)]
-pub struct Document<'a> {
+#[schemars(rename = "Document")]
+pub struct CensusDocument<'a> {
     schema: u32,
     #[serde(flatten)]
     census: &'a Census,
 }
 
-/// The document for programs.
+/// Converts the census to JSON.
 #[must_use]
-pub fn json(census: &Census) -> Value {
-    serde_json::json!(Document {
+pub fn census_to_json(census: &Census) -> Value {
+    serde_json::json!(CensusDocument {
         schema: SCHEMA_VERSION,
         census,
     })
 }
 
-/// What was looked at, and what the columns mean.
-fn sentences(census: &Census) -> Vec<String> {
+/// Describes the data of the census and the meaning of the columns.
+fn describe_census(census: &Census) -> Vec<String> {
     let mut all = vec![format!(
         "{} networks were looked at, {} of them under addresses that devices made up, which name no maker.",
         census.networks, census.local_addresses
@@ -48,7 +50,12 @@ fn sentences(census: &Census) -> Vec<String> {
         all.push("Makers could not be looked up: install the package ieee-data, or name the directory of oui.csv with --registry. Only names speak, and makers that a file names itself.".to_owned());
     }
     all.push(
-        "both: addresses with the name and the maker of a make. name: with the name, and no maker known. other maker: with the name, and a maker of something else. at least: what may be one vehicle counts once, and names that others use too only with their maker. at most: every address is a vehicle. published: what the blog series counted by name in 30 days at one place.".to_owned(),
+        "both: addresses with the name and the maker of a make. name: with the name, and no maker \
+         known. other maker: with the name, and a maker of something else. at least: what may be \
+         one vehicle counts once, and names that others use too only with their maker. at most: \
+         every address is a vehicle. published: what the blog series counted by name in 30 days at \
+         one place."
+            .to_owned(),
     );
     if census.unnamed > 0 {
         all.push(format!(
@@ -59,7 +66,7 @@ fn sentences(census: &Census) -> Vec<String> {
     all
 }
 
-fn row(counted: &Counted) -> Vec<String> {
+fn format_row(counted: &Counted) -> Vec<String> {
     let figures = [
         counted.both,
         counted.name_only,
@@ -73,17 +80,17 @@ fn row(counted: &Counted) -> Vec<String> {
     row
 }
 
-/// The whole text.
+/// Renders the census for a terminal.
 #[must_use]
-pub fn terminal(census: &Census, style: Style) -> String {
-    let rows: Vec<Vec<String>> = census.makes.iter().map(row).collect();
-    let wide = table::table(0, SIDES, &HEAD, &rows);
+pub fn render_census_text(census: &Census, style: Style) -> String {
+    let rows: Vec<Vec<String>> = census.makes.iter().map(format_row).collect();
+    let wide = table::render_table(0, SIDES, &HEAD, &rows);
     let room = style.columns();
     let fits = wide.lines().all(|line| line.chars().count() <= room);
     let mut out = String::new();
     match fits {
         true => out.push_str(&wide),
-        // One below the other where the columns have no room.
+        // In a narrow terminal the columns are printed below each other.
         false => {
             for row in &rows {
                 let figures: Vec<String> = HEAD
@@ -92,7 +99,7 @@ pub fn terminal(census: &Census, style: Style) -> String {
                     .skip(1)
                     .map(|(name, value)| format!("{name} {value}"))
                     .collect();
-                style.paragraph(
+                style.write_paragraph(
                     &mut out,
                     "",
                     2,
@@ -101,42 +108,42 @@ pub fn terminal(census: &Census, style: Style) -> String {
             }
         }
     }
-    for sentence in sentences(census) {
+    for sentence in describe_census(census) {
         out.push('\n');
-        style.paragraph(&mut out, "", 0, &sentence);
+        style.write_paragraph(&mut out, "", 0, &sentence);
     }
     out
 }
 
-/// The same as Markdown.
+/// Renders the census as Markdown.
 #[must_use]
-pub fn markdown(census: &Census) -> String {
-    let rows: Vec<Vec<String>> = census.makes.iter().map(row).collect();
+pub fn render_census_markdown(census: &Census) -> String {
+    let rows: Vec<Vec<String>> = census.makes.iter().map(format_row).collect();
     let cells = rows
         .iter()
-        .map(|row| row.iter().map(|cell| markdown::plain(cell)));
+        .map(|row| row.iter().map(|cell| markdown::escape_markdown(cell)));
     let mut out = String::from("# Vehicles by make\n\n");
-    out.push_str(&markdown::table(&HEAD, SIDES, cells));
-    for sentence in sentences(census) {
+    out.push_str(&markdown::render_table(&HEAD, SIDES, cells));
+    for sentence in describe_census(census) {
         out.push('\n');
-        out.push_str(&markdown::plain(&sentence));
+        out.push_str(&markdown::escape_markdown(&sentence));
         out.push('\n');
     }
     out
 }
 
-/// The same as a page.
+/// Renders the census as a page.
 #[must_use]
-pub fn html(census: &Census) -> String {
-    let data = Table {
+pub fn render_census_page(census: &Census) -> String {
+    let data = ChartTable {
         head: HEAD.iter().map(|&name| name.to_owned()).collect(),
-        rows: census.makes.iter().map(row).collect(),
+        rows: census.makes.iter().map(format_row).collect(),
     };
-    page(
+    render_page(
         "Vehicles by make",
         "",
         TEMPLATE,
-        context! { data => Serde(data), sentences => sentences(census) },
+        context! { data => Serde(data), sentences => describe_census(census) },
     )
 }
 
@@ -153,15 +160,18 @@ mod tests {
                 width,
                 color: false,
             };
-            let text = terminal(&census, style);
+            let text = render_census_text(&census, style);
             assert!(
                 text.lines().all(|line| line.chars().count() <= width),
                 "{text}"
             );
             assert!(text.contains("Mercedes-Benz"), "{text}");
         }
-        assert_eq!(markdown(&census).matches("\n| ").count(), 6);
-        assert!(html(&census).contains("Škoda"));
-        assert_eq!(json(&census)["makes"].as_array().unwrap().len(), 5);
+        assert_eq!(render_census_markdown(&census).matches("\n| ").count(), 6);
+        assert!(render_census_page(&census).contains("Škoda"));
+        assert_eq!(
+            census_to_json(&census)["makes"].as_array().unwrap().len(),
+            5
+        );
     }
 }

@@ -7,10 +7,15 @@ use common::page::check;
 struct Folder(u64, Vec<(&'static str, Folder)>);
 
 fn page(root: &Folder) -> String {
-    assay_report::dups::treemap("/srv", root, &|one: &Folder| one.0, &|one: &Folder| {
-        let below = one.1.iter();
-        below.map(|(name, one)| ((*name).to_owned(), one)).collect()
-    })
+    assay_report::dups_page::render_treemap_page(
+        "/srv",
+        root,
+        &|one: &Folder| one.0,
+        &|one: &Folder| {
+            let below = one.1.iter();
+            below.map(|(name, one)| ((*name).to_owned(), one)).collect()
+        },
+    )
 }
 
 #[test]

@@ -9,7 +9,7 @@ use common::page::{check, section, texts};
 use common::{Case, case, plan, plan_toml};
 
 fn page(case: &Case) -> String {
-    assay_report::html::run(&case.run, &case.judged, &case.samples, None, &case.jobs)
+    assay_report::html::render_run_page(&case.run, &case.judged, &case.samples, None, &case.jobs)
 }
 
 #[test]
@@ -18,7 +18,7 @@ fn pages_are_well_formed_and_self_contained() {
         check(&page(&case));
         let comparison = common::compared(&case, 1.1);
         let against = Some((&case.run, &case.judged, &comparison));
-        check(&assay_report::html::run(
+        check(&assay_report::html::render_run_page(
             &case.run,
             &case.judged,
             &case.samples,

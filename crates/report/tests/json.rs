@@ -8,7 +8,7 @@ use serde_json::Value;
 #[test]
 fn every_sample_has_percentiles_interval_and_doubts() {
     let case = common::matrix();
-    let document = json::run(&case.run, &case.judged, &case.samples);
+    let document = json::run_to_json(&case.run, &case.judged, &case.samples);
     let samples = document["samples"].as_array().unwrap();
     assert_eq!(samples.len(), 240);
     for sample in samples {
@@ -44,7 +44,7 @@ fn shape() {
     case.samples = vec![case.samples[first].clone()];
     case.run.plan.order.clear();
     case.run.plan.workloads.clear();
-    insta::assert_json_snapshot!(json::run(&case.run, &case.judged, &case.samples));
+    insta::assert_json_snapshot!(json::run_to_json(&case.run, &case.judged, &case.samples));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn figures_that_are_no_numbers_are_null() {
             .values_mut()
             .for_each(|value| *value = f64::NAN);
     }
-    let document = json::run(&case.run, &case.judged, &case.samples);
+    let document = json::run_to_json(&case.run, &case.judged, &case.samples);
     assert!(document["samples"][0]["iops"].is_null());
     let text = document.to_string();
     assert!(serde_json::from_str::<Value>(&text).is_ok());
@@ -66,5 +66,5 @@ fn figures_that_are_no_numbers_are_null() {
 fn an_unstored_run_has_no_id() {
     let mut case = common::quick();
     case.run.id.0 = 0;
-    assert!(json::run(&case.run, &case.judged, &[])["run"]["id"].is_null());
+    assert!(json::run_to_json(&case.run, &case.judged, &[])["run"]["id"].is_null());
 }

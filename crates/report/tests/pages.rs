@@ -12,16 +12,21 @@ fn pages_for_looking_at() {
     for (name, case) in [("quick", common::quick()), ("matrix", common::matrix())] {
         let comparison = common::compared(&case, 1.03);
         let against = Some((&case.run, &case.judged, &comparison));
-        let page =
-            assay_report::html::run(&case.run, &case.judged, &case.samples, against, &case.jobs);
+        let page = assay_report::html::render_run_page(
+            &case.run,
+            &case.judged,
+            &case.samples,
+            against,
+            &case.jobs,
+        );
         std::fs::write(dir.join(format!("{name}.html")), page).unwrap();
     }
     let cases = common::trials::all();
     for (name, case) in &cases {
-        let page = assay_report::trial::html(&case.view());
+        let page = assay_report::trial::render_trial_page(&case.view());
         std::fs::write(dir.join(format!("trial-{name}.html")), page).unwrap();
     }
     let views: Vec<_> = cases.iter().map(|(_, case)| case.view()).collect();
-    let page = assay_report::trial::campaign_html(&views);
+    let page = assay_report::trial::render_campaign_page(&views);
     std::fs::write(dir.join("campaign.html"), page).unwrap();
 }

@@ -7,12 +7,13 @@ use assay_planner::capacity::{Coverage, Forecast, Trend, bill, default_factors};
 use assay_planner::clones::{Graph, parse_zfs_get, report};
 use assay_planner::durability::Estimate;
 use assay_report::plan::{
-    Line, Part, Section, caches, capacity, durability, growth, lineage, sheet, terminal,
+    BarLine, BarPart, PlanSection, build_cache_sections, build_capacity_section, build_durability_section,
+    format_section, build_growth_section, build_lineage_section, render_planner_page,
 };
 use common::page::{check, texts};
 
-fn part(amount: f64) -> Part {
-    Part {
+fn part(amount: f64) -> BarPart {
+    BarPart {
         colour: "data",
         amount,
         says: "<x>".into(),
@@ -22,30 +23,30 @@ fn part(amount: f64) -> Part {
 #[test]
 fn nothing_and_nonsense_still_make_a_page() {
     let rows = [f64::NAN, f64::INFINITY, -1.0, 0.0, f64::MAX, f64::MAX]
-        .map(|value| Line {
+        .map(|value| BarLine {
             label: "<script>\u{1b}\u{202e}\"&".repeat(20),
             lanes: vec![vec![part(value), part(value)]],
             cells: vec!["</td>".into()],
-            ..Line::default()
+            ..BarLine::default()
         })
         .to_vec();
-    let section = Section {
+    let section = PlanSection {
         heading: "</svg>".into(),
         columns: vec!["a", "b"],
         rows,
-        ..Section::default()
+        ..PlanSection::default()
     };
-    let page = sheet(
+    let page = render_planner_page(
         "<h1>",
         &["<p>".into()],
-        &[section.clone(), Section::default()],
+        &[section.clone(), PlanSection::default()],
     );
 
     for bad in ["NaN", "inf", "\u{1b}", "\u{202e}"] {
         assert!(!page.contains(bad), "{bad}");
     }
     for columns in [1, 40, 60, 80, 200] {
-        for line in terminal(&section, 0, columns).lines() {
+        for line in format_section(&section, 0, columns).lines() {
             let most = columns.clamp(40, 80);
             assert!(
                 line.chars().count() <= most && !line.contains('\u{1b}'),
@@ -53,15 +54,15 @@ fn nothing_and_nonsense_still_make_a_page() {
             );
         }
     }
-    assert_eq!(terminal(&Section::default(), 0, 80), "");
+    assert_eq!(format_section(&PlanSection::default(), 0, 80), "");
 }
 
 #[test]
 fn a_bill_with_a_hostile_factor() {
     let mut factors = default_factors();
     factors[1].name = "<b onload=x>".into();
-    let section = capacity(&bill(1 << 40, &factors).unwrap());
-    let page = sheet("bill", &[], &[section]);
+    let section = build_capacity_section(&bill(1 << 40, &factors).unwrap());
+    let page = render_planner_page("bill", &[], &[section]);
     check(&page);
     assert!(page.contains("&lt;b onload=x&gt;") && page.contains("21.4 TB"));
 }
@@ -75,24 +76,28 @@ fn loss_from_certain_to_impossible() {
             loss: 0.0,
             interval: (0.0, 0.79),
         };
-        let section = durability(value, value, 3, Some(&seen));
-        let page = sheet("d", &[], std::slice::from_ref(&section));
+        let section = build_durability_section(value, value, 3, Some(&seen));
+        let page = render_planner_page("d", &[], std::slice::from_ref(&section));
         check(&page);
         assert!(!page.contains("NaN") && section.ticks.len() <= 9);
-        assert_eq!(terminal(&section, 0, 80).lines().count(), 3);
+        assert_eq!(format_section(&section, 0, 80).lines().count(), 3);
     }
 }
 
 #[test]
 fn caches_show_only_what_is_known() {
     let question = CacheQuestion::default();
-    assert!(caches(&question, &CacheAnswer::default()).is_empty());
+    assert!(build_cache_sections(&question, &CacheAnswer::default()).is_empty());
     let answer = CacheAnswer {
         l2_header_bytes: Some(u64::MAX),
         working_set_in_arc: Some(f64::NAN),
         ..CacheAnswer::default()
     };
-    check(&sheet("c", &[], &caches(&question, &answer)));
+    check(&render_planner_page(
+        "c",
+        &[],
+        &build_cache_sections(&question, &answer),
+    ));
 }
 
 #[test]
@@ -124,8 +129,8 @@ fn growing_shrinking_and_absurd_lines() {
             0 => vec![forecast(0.8, Some(86_400_000)), forecast(0.9, None)],
             _ => Vec::new(),
         };
-        let section = growth(&trend, Some(2 << 40), &dates, |t| format!("<{t}>"));
-        let page = sheet("g", &[], &[section]);
+        let section = build_growth_section(&trend, Some(2 << 40), &dates, |t| format!("<{t}>"));
+        let page = render_planner_page("g", &[], &[section]);
         check(&page);
         assert!(!page.contains("NaN") && !page.contains("inf"), "{per_day}");
         let full = texts(&page, "th")
@@ -151,11 +156,11 @@ fn hostile_names_and_many_nodes() {
     }
     let graph = Graph::new(parse_zfs_get("x", &text).unwrap()).unwrap();
     let found = report(&graph, None).unwrap();
-    let section = lineage(&graph, &found, None, 12);
+    let section = build_lineage_section(&graph, &found, None, 12);
     assert_eq!(section.rows.len(), 12);
     assert_eq!(section.rows[2].cells[2..], ["96 B", "4 B"]);
     assert!(section.notes[1].starts_with("40 more") && section.notes[1].contains("400 B"));
-    check(&sheet("c", &[], &[section]));
-    let one = lineage(&graph, &found, Some("p/c1"), 12);
+    check(&render_planner_page("c", &[], &[section]));
+    let one = build_lineage_section(&graph, &found, Some("p/c1"), 12);
     assert_eq!(one.rows.len(), 1);
 }

@@ -5,8 +5,8 @@ mod common;
 use assay_model::Nanos;
 use assay_model::study::{StudyResult, StudyRun};
 use assay_render::Style;
-use assay_render::text::width;
-use assay_report::study::{self, Before, View};
+use assay_render::text::measure_width;
+use assay_report::study::{self, StudyPreview, StudyView};
 use common::page::{check, texts};
 use serde_json::{Value, json};
 
@@ -122,14 +122,18 @@ fn result() -> StudyResult {
 
 fn fits(text: &str) {
     for line in text.lines() {
-        assert!(width(line) <= 80, "{} columns: {line}", width(line));
+        assert!(
+            measure_width(line) <= 80,
+            "{} columns: {line}",
+            measure_width(line)
+        );
         assert_eq!(line.trim_end(), line, "trailing blanks");
     }
 }
 
-fn with_view<T>(act: impl FnOnce(&View) -> T) -> T {
+fn with_view<T>(act: impl FnOnce(&StudyView) -> T) -> T {
     let (run, result) = (run(), result());
-    act(&View {
+    act(&StudyView {
         run: &run,
         result: &result,
         id: Some(3),
@@ -138,20 +142,20 @@ fn with_view<T>(act: impl FnOnce(&View) -> T) -> T {
 
 #[test]
 fn a_study_in_a_terminal() {
-    let text = with_view(|view| study::terminal(view, PLAIN));
+    let text = with_view(|view| study::render_study_text(view, PLAIN));
     fits(&text);
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn a_study_as_markdown() {
-    insta::assert_snapshot!(with_view(study::markdown));
+    insta::assert_snapshot!(with_view(study::render_study_markdown));
 }
 
 #[test]
 fn a_plan_and_lists() {
     let run = run();
-    let before = Before {
+    let before = StudyPreview {
         name: "quick",
         form: &run.study.forms.quick,
         place: "/srv/\u{202e}x",
@@ -164,9 +168,9 @@ fn a_plan_and_lists() {
         time: Nanos(400_000_000_000),
         seed: 7,
     };
-    let plan = study::plan(&run.study, &before, PLAIN);
-    let runs = with_view(|view| study::runs(&[*view], PLAIN));
-    let catalogue = study::catalogue(std::slice::from_ref(&run.study), PLAIN);
+    let plan = study::render_study_plan(&run.study, &before, PLAIN);
+    let runs = with_view(|view| study::render_study_runs(&[*view], PLAIN));
+    let catalogue = study::render_catalogue(std::slice::from_ref(&run.study), PLAIN);
     for text in [&plan, &runs, &catalogue] {
         fits(text);
     }
@@ -175,7 +179,7 @@ fn a_plan_and_lists() {
 
 #[test]
 fn the_page_is_well_formed_and_says_what_the_terminal_says() {
-    let page = with_view(study::html);
+    let page = with_view(study::render_study_page);
     check(&page);
     assert!(page.len() < 500_000, "{} bytes", page.len());
     for text in [
@@ -193,7 +197,7 @@ fn the_page_is_well_formed_and_says_what_the_terminal_says() {
 /// its own, which no rule for what lies within the conclusion takes away.
 #[test]
 fn a_word_has_the_colour_of_its_own_finding() {
-    let page = with_view(study::html);
+    let page = with_view(study::render_study_page);
     let word = |class: &str, text: &str| format!("<span class=\"word {class}\">{text}</span>");
     assert!(page.contains(&word("missed", "contradicted")), "{page}");
     for class in ["met", "missed", "suspect"] {
@@ -205,7 +209,7 @@ fn a_word_has_the_colour_of_its_own_finding() {
 /// A figure that is 0 stands on the axis as a dot, and the page says where its axis begins.
 #[test]
 fn a_figure_of_zero_is_a_dot_on_an_axis_from_zero() {
-    let page = with_view(study::html);
+    let page = with_view(study::render_study_page);
     let chart = page
         .split("<svg")
         .skip(1)
@@ -238,26 +242,29 @@ fn hostile_text_is_shown_as_text() {
     run.study.figures[0].title = Some(evil.to_owned());
     run.machine.insert(evil.to_owned(), evil.to_owned());
     result.cells[0].doubts.insert(evil.to_owned(), 1);
-    let view = View {
+    let view = StudyView {
         run: &run,
         result: &result,
         id: None,
     };
-    let page = study::html(&view);
+    let page = study::render_study_page(&view);
     check(&page);
     assert!(!page.contains("<script>alert"));
-    for text in [study::terminal(&view, PLAIN), study::markdown(&view)] {
+    for text in [
+        study::render_study_text(&view, PLAIN),
+        study::render_study_markdown(&view),
+    ] {
         assert!(
             !text.contains('\u{202e}') && !text.contains('\u{7}'),
             "{text}"
         );
     }
-    assert!(!study::markdown(&view).contains("<script>"));
+    assert!(!study::render_study_markdown(&view).contains("<script>"));
 }
 
 #[test]
 fn the_document_holds_what_was_observed_and_what_it_came_to() {
-    let document = with_view(study::json);
+    let document = with_view(study::study_to_json);
     assert_eq!(document["id"], 3);
     assert_eq!(document["run"]["observations"].as_array().unwrap().len(), 9);
     assert_eq!(
@@ -312,12 +319,12 @@ fn curves_and_rankings_stand_in_tables_of_their_own() {
                        "places": [place("none", Some(false)), place("zvol", None)] }],
     }))
     .unwrap();
-    let view = View {
+    let view = StudyView {
         run: &run,
         result: &result,
         id: None,
     };
-    let text = study::terminal(&view, PLAIN);
+    let text = study::render_study_text(&view, PLAIN);
     fits(&text);
     // The points in their order, in thousands; what is void says so, and what is published stands below.
     let rows: Vec<Vec<&str>> = text
@@ -331,14 +338,14 @@ fn curves_and_rankings_stand_in_tables_of_their_own() {
     assert!(rows.contains(&vec!["published", "0.777"]), "{text}");
     let legend = text.lines().find(|line| line.trim_start().starts_with('≈'));
     insta::assert_snapshot!(legend.unwrap(), @"  ≈: not told apart from the next");
-    let markdown = study::markdown(&view);
+    let markdown = study::render_study_markdown(&view);
     let mut cells = markdown.split('|').map(str::trim);
     assert!(
         cells.any(|cell| cell == "123,456 req/s ±10 %"),
         "{markdown}"
     );
     assert_eq!(markdown.matches("## Ranked by").count(), 1);
-    let page = study::html(&view);
+    let page = study::render_study_page(&view);
     check(&page);
     assert!(page.contains("curve-0-here-t") && page.contains("curve-0-published-t"));
     assert!(!page.contains("<per>"));

@@ -5,7 +5,7 @@ mod common;
 use assay_model::doubt::{Severity, Validity};
 use assay_model::run::RunState;
 use assay_render::Style;
-use assay_render::text::width;
+use assay_render::text::measure_width;
 use assay_report::{markdown, terminal};
 use common::{Case, case, plan, plan_toml};
 
@@ -19,12 +19,12 @@ const WIDE: Style = Style {
 };
 
 fn show(case: &Case, style: Style) -> String {
-    let text = terminal::run(&case.run, &case.judged, style);
+    let text = terminal::render_run(&case.run, &case.judged, style);
     for line in text.lines() {
         assert!(
-            width(line) <= style.width,
+            measure_width(line) <= style.width,
             "{} columns: {line}",
-            width(line)
+            measure_width(line)
         );
         assert_eq!(line.trim_end(), line, "trailing blanks");
     }
@@ -83,28 +83,28 @@ fn empty_run() {
 #[test]
 fn comparison() {
     let case = common::quick();
-    let text = terminal::comparison(&common::compared(&case, 1.03), NARROW);
-    assert!(text.lines().all(|line| width(line) <= 80), "{text}");
+    let text = terminal::render_comparison(&common::compared(&case, 1.03), NARROW);
+    assert!(text.lines().all(|line| measure_width(line) <= 80), "{text}");
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn every_sample() {
-    let text = terminal::verbose(&common::quick().run, &common::quick().judged, NARROW);
-    assert!(text.lines().all(|line| width(line) <= 80), "{text}");
+    let text = terminal::render_run_verbose(&common::quick().run, &common::quick().judged, NARROW);
+    assert!(text.lines().all(|line| measure_width(line) <= 80), "{text}");
     assert!(text.matches("randread-4k-qd1 ").count() >= 5, "{text}");
 }
 
 #[test]
 fn markdown_of_quick() {
     let case = common::quick();
-    insta::assert_snapshot!(markdown::run(&case.run, &case.judged));
+    insta::assert_snapshot!(markdown::render_run_markdown(&case.run, &case.judged));
 }
 
 #[test]
 fn colour_adds_nothing_but_colour() {
     let case = common::matrix();
-    let colored = terminal::run(
+    let colored = terminal::render_run(
         &case.run,
         &case.judged,
         Style {
@@ -141,14 +141,14 @@ fn hostile_names_cannot_move_the_cursor() {
     let text = show(&case, NARROW);
     assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{text:?}");
     assert!(text.contains("\\u{1b}[2J"), "{text}");
-    let text = markdown::run(&case.run, &case.judged);
+    let text = markdown::render_run_markdown(&case.run, &case.judged);
     assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{text:?}");
 }
 
 #[test]
 fn forty_columns_are_enough() {
     for case in [common::quick(), common::matrix()] {
-        let text = terminal::run(
+        let text = terminal::render_run(
             &case.run,
             &case.judged,
             Style {

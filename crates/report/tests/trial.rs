@@ -3,8 +3,8 @@
 mod common;
 
 use assay_render::Style;
-use assay_render::text::width;
-use assay_report::trial::{self, Before, Live};
+use assay_render::text::measure_width;
+use assay_report::trial::{self, LivePair, TrialPreview};
 use common::trials::{self, TrialCase};
 
 const PLAIN: Style = Style {
@@ -14,13 +14,17 @@ const PLAIN: Style = Style {
 
 fn fits(text: &str) {
     for line in text.lines() {
-        assert!(width(line) <= 80, "{} columns: {line}", width(line));
+        assert!(
+            measure_width(line) <= 80,
+            "{} columns: {line}",
+            measure_width(line)
+        );
         assert_eq!(line.trim_end(), line, "trailing blanks");
     }
 }
 
 fn show(case: &TrialCase) -> String {
-    let text = trial::terminal(&case.view(), PLAIN);
+    let text = trial::render_trial_text(&case.view(), PLAIN);
     fits(&text);
     text
 }
@@ -35,13 +39,17 @@ fn every_verdict_is_a_plain_sentence_with_its_evidence() {
 #[test]
 fn a_plan_can_be_read_by_a_stranger() {
     for (name, case) in trials::all() {
-        let before = Before {
+        let before = TrialPreview {
             now: case.slots.first().map(|slot| slot.read_back.as_str()),
             applies: &["SYNTHETIC: qemu-img 7.2 is here".to_owned()],
-            forecast: &["SYNTHETIC: pairs of this load differed by 4.1 %, so 10 % takes about 8 pairs, 96 s".to_owned()],
+            forecast: &[
+                "SYNTHETIC: pairs of this load differed by 4.1 %, so 10 % takes about 8 \
+                pairs, 96 s"
+                    .to_owned(),
+            ],
             least_pairs: 6,
         };
-        let text = trial::plan_text(&case.trial.plan, &before, PLAIN);
+        let text = trial::render_plan(&case.trial.plan, &before, PLAIN);
         fits(&text);
         insta::assert_snapshot!(format!("plan_{name}"), text);
     }
@@ -61,13 +69,13 @@ fn a_plan_is_brief_before_it_is_carried_out() {
                 plan.predicts = "words ".repeat(100);
                 plan.guards = plan.guards.iter().cycle().take(40).copied().collect();
             }
-            let before = Before {
+            let before = TrialPreview {
                 now: case.slots.first().map(|slot| slot.read_back.as_str()),
                 applies: if long { &unknown } else { &[] },
                 forecast: &[],
                 least_pairs: 6,
             };
-            let text = trial::plan_brief(&plan, &before, PLAIN);
+            let text = trial::render_brief_plan(&plan, &before, PLAIN);
             assert!(text.lines().count() <= 20, "{name}: {text}");
             assert!(text.contains("--dry-run"));
             if !long {
@@ -87,13 +95,13 @@ fn a_line_for_each_pair() {
         ("login", trials::login()),
     ] {
         let plan = &case.trial.plan;
-        let mut text = trial::live_head(plan, PLAIN);
+        let mut text = trial::format_live_heading(plan, PLAIN);
         for (i, outcome) in case.pairs.iter().enumerate() {
             let figure = |slot: usize| case.samples[2 * i + slot].figures[&plan.metric];
             let first = plan.first[i];
             let swap = usize::from(first == assay_model::trial::Side::Changed);
             let judgement = trials::judge(&case.trial, &case.pairs[..=i]);
-            let live = Live {
+            let live = LivePair {
                 pair: i as u32 + 1,
                 first,
                 now: Some(figure(swap)),
@@ -104,7 +112,7 @@ fn a_line_for_each_pair() {
                 at_most: assay_model::Nanos(720_000_000_000 - 12_000_000_000 * i as u64),
             };
             text.push('\n');
-            text.push_str(&trial::live_line(plan, &live, PLAIN));
+            text.push_str(&trial::format_live_line(plan, &live, PLAIN));
         }
         fits(&text);
         insta::assert_snapshot!(format!("live_{name}"), text);
@@ -114,7 +122,10 @@ fn a_line_for_each_pair() {
 #[test]
 fn markdown_tells_the_same() {
     for (name, case) in [("better", trials::better()), ("unsafe", trials::unsafe_())] {
-        insta::assert_snapshot!(format!("markdown_{name}"), trial::markdown(&case.view()));
+        insta::assert_snapshot!(
+            format!("markdown_{name}"),
+            trial::render_trial_markdown(&case.view())
+        );
     }
 }
 
@@ -122,61 +133,61 @@ fn markdown_tells_the_same() {
 fn a_list_and_a_campaign() {
     let cases = trials::all();
     let views: Vec<_> = cases.iter().map(|(_, case)| case.view()).collect();
-    let text = trial::list(&views, PLAIN);
+    let text = trial::render_trial_list(&views, PLAIN);
     insta::assert_snapshot!("list", text);
-    let text = trial::campaign(&views, PLAIN);
+    let text = trial::render_campaign(&views, PLAIN);
     insta::assert_snapshot!("campaign", text);
-    assert!(trial::list(&[], PLAIN).contains("No trials"));
+    assert!(trial::render_trial_list(&[], PLAIN).contains("No trials"));
 }
 
 #[test]
 fn pages_are_well_formed_and_self_contained() {
     let cases = trials::all();
     for (name, case) in &cases {
-        let page = trial::html(&case.view());
+        let page = trial::render_trial_page(&case.view());
         common::page::check(&page);
         assert_eq!(
             page,
-            trial::html(&case.view()),
+            trial::render_trial_page(&case.view()),
             "{name} is not deterministic"
         );
         assert!(page.len() < 200_000, "{name}: {} bytes", page.len());
     }
     let views: Vec<_> = cases.iter().map(|(_, case)| case.view()).collect();
-    common::page::check(&trial::campaign_html(&views));
-    common::page::check(&trial::campaign_html(&[]));
+    common::page::check(&trial::render_campaign_page(&views));
+    common::page::check(&trial::render_campaign_page(&[]));
 }
 
 #[test]
 fn hostile_names_are_shown_not_obeyed() {
     let case = trials::hostile();
-    let page = trial::html(&case.view());
+    let page = trial::render_trial_page(&case.view());
     common::page::check(&page);
-    for page in [page, trial::campaign_html(&[case.view()])] {
+    for page in [page, trial::render_campaign_page(&[case.view()])] {
         assert!(!page.contains("<script>") && !page.contains('\u{202e}'));
         assert!(page.contains("&lt;script&gt;"));
     }
     for text in [
-        trial::terminal(&case.view(), PLAIN),
-        trial::markdown(&case.view()),
-        trial::list(&[case.view()], PLAIN),
-        trial::plan_text(&case.trial.plan, &Before::default(), PLAIN),
+        trial::render_trial_text(&case.view(), PLAIN),
+        trial::render_trial_markdown(&case.view()),
+        trial::render_trial_list(&[case.view()], PLAIN),
+        trial::render_plan(&case.trial.plan, &TrialPreview::default(), PLAIN),
     ] {
         assert!(!text.contains('\u{202e}'));
     }
-    assert!(!trial::markdown(&case.view()).contains("<script>"));
+    assert!(!trial::render_trial_markdown(&case.view()).contains("<script>"));
 }
 
 #[test]
 fn json_says_all_that_people_read() {
     for (name, case) in trials::all() {
-        let value = trial::json(&case.view());
+        let value = trial::trial_to_json(&case.view());
         assert_eq!(value["schema"], assay_model::SCHEMA_VERSION, "{name}");
         assert_eq!(
             value["pairs"].as_array().map(Vec::len),
             Some(case.pairs.len())
         );
-        let text = trial::terminal(&case.view(), PLAIN).replace('\n', " ");
+        let text = trial::render_trial_text(&case.view(), PLAIN).replace('\n', " ");
         let sentence = value["sentence"].as_str().unwrap();
         assert!(text.starts_with(sentence), "{sentence}\n{text}");
         if let Some(first) = value["pairs"].get(0) {
@@ -185,11 +196,11 @@ fn json_says_all_that_people_read() {
         }
     }
     let case = trials::login();
-    let list = trial::list_json(&[case.view()]);
+    let list = trial::trials_to_json(&[case.view()]);
     assert_eq!(list["trials"][0]["kept"], "kept");
     insta::assert_snapshot!(
         "json_keys",
-        keys(&trial::json(&case.view()), String::new()).join("\n")
+        keys(&trial::trial_to_json(&case.view()), String::new()).join("\n")
     );
 }
 

@@ -6,8 +6,11 @@ use assay_model::ladder::{Ladder, Level, Rung, RungPlace, Step, Waterfall, Whole
 use assay_model::result::{Estimate, Interval};
 use assay_model::{LayerKind, Run};
 use assay_render::Style;
-use assay_render::text::width;
-use assay_report::waterfall::{View, html, json, markdown, terminal};
+use assay_render::text::measure_width;
+use assay_report::waterfall::{
+    WaterfallView, render_waterfall_markdown, render_waterfall_page, render_waterfall_text,
+    waterfall_to_json,
+};
 use common::page::check;
 use common::{Case, case, plan_toml};
 use std::collections::BTreeMap;
@@ -116,11 +119,14 @@ fn measured() -> (Case, Run, Vec<Waterfall>) {
     (case, run, vec![fall("randread-4k-qd1")])
 }
 
-fn with<T>(change: impl Fn(&mut Run, &mut Vec<Waterfall>), show: impl Fn(&View) -> T) -> T {
+fn with<T>(
+    change: impl Fn(&mut Run, &mut Vec<Waterfall>),
+    show: impl Fn(&WaterfallView) -> T,
+) -> T {
     let (case, mut run, mut falls) = measured();
     change(&mut run, &mut falls);
     let ladder = run.ladder.clone().unwrap();
-    show(&View {
+    show(&WaterfallView {
         run: &run,
         ladder: &ladder,
         judged: &case.judged,
@@ -134,9 +140,13 @@ fn text(columns: usize, change: impl Fn(&mut Run, &mut Vec<Waterfall>)) -> Strin
         color: false,
         width: columns,
     };
-    let text = with(change, |view| terminal(view, style));
+    let text = with(change, |view| render_waterfall_text(view, style));
     for line in text.lines() {
-        assert!(width(line) <= columns, "{} columns: {line}", width(line));
+        assert!(
+            measure_width(line) <= columns,
+            "{} columns: {line}",
+            measure_width(line)
+        );
         assert_eq!(line.trim_end(), line, "trailing blanks");
     }
     text
@@ -150,12 +160,12 @@ fn in_a_terminal() {
 
 #[test]
 fn as_markdown() {
-    insta::assert_snapshot!(with(|_, _| {}, markdown));
+    insta::assert_snapshot!(with(|_, _| {}, render_waterfall_markdown));
 }
 
 #[test]
 fn as_json() {
-    let document = with(|_, _| {}, json);
+    let document = with(|_, _| {}, waterfall_to_json);
     assert_eq!(document["run"]["ladder"]["rungs"][3]["name"], "ext4");
     assert_eq!(
         document["waterfalls"][0]["steps"][0]["added"]["value"],
@@ -166,7 +176,7 @@ fn as_json() {
 
 #[test]
 fn as_a_page() {
-    let page = with(|_, _| {}, html);
+    let page = with(|_, _| {}, render_waterfall_page);
     check(&page);
     for seen in [
         "Look first: virtual disk (virtio-blk)",
@@ -186,7 +196,7 @@ fn as_a_page() {
             run.remarks = vec![evil.to_owned()];
             falls[0].description = evil.to_owned();
         },
-        html,
+        render_waterfall_page,
     );
     check(&page);
     assert!(!page.contains("<script") && !page.contains('\u{202e}'));

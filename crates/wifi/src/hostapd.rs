@@ -5,7 +5,7 @@ use crate::channel::{Band, Channel};
 use crate::reading::{Format, LONGEST_LINE, MOST, Radio, ReadError, Reading, Wlan};
 use crate::security::{Key, Pmf, Security};
 use crate::ssid::Ssid;
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 
 /// Operating classes of 6 GHz (IEEE 802.11-2020, table E-4).
 const SIX_GHZ: std::ops::RangeInclusive<u32> = 131..=137;
@@ -150,7 +150,7 @@ impl Air {
     fn told(&self) -> Option<Radio> {
         let band = self.band()?;
         Some(Radio {
-            access_point: crate::address::mask(&clean(&self.device)),
+            access_point: crate::address::mask(&escape_line(&self.device)),
             band,
             channel: self.channel.map(|number| Channel { band, number }),
             width: self.width.or(Some(20)),

@@ -3,7 +3,7 @@
 
 use crate::address::Address;
 use crate::table::{Heading, Records};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use std::collections::HashMap;
 
 /// Lengths of assignments in bits: MA-S, MA-M, MA-L. The longest one that fits is meant.
@@ -47,7 +47,7 @@ impl Registry {
                 continue;
             };
             if LENGTHS.contains(&bits) && self.makers.len() < MOST {
-                self.makers.insert((bits, number), clean(&text(name)));
+                self.makers.insert((bits, number), escape_line(&text(name)));
             }
         }
         Ok(())

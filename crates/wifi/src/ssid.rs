@@ -1,6 +1,6 @@
 //! Names of networks (SSIDs): up to 32 bytes of anything.
 
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use std::fmt::Write as _;
 
 /// What a network without a name is called.
@@ -59,7 +59,7 @@ impl Ssid {
         }
         let mut out = String::new();
         for chunk in self.0.utf8_chunks() {
-            out.push_str(&clean(&chunk.valid().replace('\\', "\\\\")));
+            out.push_str(&escape_line(&chunk.valid().replace('\\', "\\\\")));
             for byte in chunk.invalid() {
                 let _ = write!(out, "\\x{byte:02x}");
             }

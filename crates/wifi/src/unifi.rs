@@ -9,7 +9,7 @@ use crate::json::{self, Object};
 use crate::reading::{Bss, Format, Lines, MOST, Radio, ReadError, Reading, Wlan};
 use crate::security::{Key, Pmf, Security};
 use crate::ssid::Ssid;
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -287,7 +287,7 @@ fn device(object: &Object<'_>, reading: &mut Reading) {
         let width = width(number(radio.get("ht")));
         widths.push((band, width));
         reading.radios.push(Radio {
-            access_point: crate::address::mask(&clean(name)),
+            access_point: crate::address::mask(&escape_line(name)),
             band,
             channel: placed(number(radio.get("channel")), Some(band)),
             width,

@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use assay_fleet::changed::{Then, changes};
 use assay_fleet::{Entry, History};
 use assay_host::{Bundle, Host as _};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use assay_report::fleet::{self as report, Changed};
 use jiff::{Timestamp, ToSpan as _};
 use std::collections::BTreeMap;
@@ -84,10 +84,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             figures::named(row.machine.as_ref(), std::slice::from_ref(name))
         };
         if !known.contains(name) && !measured.iter().any(there) {
-            let known: Vec<String> = known.iter().map(|name| clean(name)).collect();
+            let known: Vec<String> = known.iter().map(|name| escape_line(name)).collect();
             anyhow::bail!(
                 "{}: was not asked yet; there are {}",
-                clean(name),
+                escape_line(name),
                 known.join(", ")
             );
         }
@@ -104,7 +104,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         let Some((old, new)) = pair(&entries, since) else {
             eprintln!(
                 "note: {} was asked only once so far: there is nothing to compare it with",
-                clean(name)
+                escape_line(name)
             );
             continue;
         };
@@ -173,7 +173,7 @@ fn between(
 ) -> anyhow::Result<Vec<assay_model::drift::Change>> {
     let read = |entry: &Entry| -> anyhow::Result<_> {
         let unreadable =
-            |why: String| Unreadable(format!("what was kept of {}: {why}", clean(name)));
+            |why: String| Unreadable(format!("what was kept of {}: {why}", escape_line(name)));
         let bytes = history
             .bundle(name, entry)
             .map_err(|error| unreadable(error.to_string()))?;

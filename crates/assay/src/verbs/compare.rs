@@ -66,7 +66,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         Ok((store.run(id)?, store.samples(id)?))
     };
     let (a, b) = (load(&args.a)?, load(&args.b)?);
-    let mut comparison = assay_judge::compare((&a.0, &a.1), (&b.0, &b.1));
+    let mut comparison = assay_judge::compare_runs((&a.0, &a.1), (&b.0, &b.1));
     let machines = name_machines(&store, &mut comparison)?;
     if !args.metric.is_empty() {
         comparison
@@ -84,8 +84,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     } else {
         let style = context::style(global);
         print(&match args.metric.is_empty() {
-            true => assay_report::terminal::comparison(&comparison, style),
-            false => assay_report::terminal::comparison_in_full(&comparison, style),
+            true => assay_report::terminal::render_comparison(&comparison, style),
+            false => assay_report::terminal::render_full_comparison(&comparison, style),
         })?;
     }
     Ok(Status::Ok)

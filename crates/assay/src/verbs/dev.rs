@@ -124,7 +124,7 @@ fn undo_unconfirmed(dir: &Path) -> anyhow::Result<()> {
     for one in assay_changes::fixes::undo_unconfirmed(dir, &assay_host::Live)? {
         print(&format!(
             "{} was not confirmed: {}",
-            assay_render::text::clean(&one.label),
+            assay_render::text::escape_line(&one.label),
             super::trial::told(&one)
         ))?;
     }

@@ -6,7 +6,7 @@ use crate::remote::{Asked, Remote};
 use crate::status::{Status, Unreadable};
 use anyhow::bail;
 use assay_host::Live;
-use assay_judge::siblings::MATTERS;
+use assay_judge::sibling_disks::MATTERS;
 use assay_model::siblings::{Comparison, DiskLatency, Siblings, SlowDisk};
 use assay_model::{Nanos, SCHEMA_VERSION};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -119,7 +119,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         bar.inc(1);
     });
     bar.finish_and_clear();
-    let found = assay_judge::siblings::judge(&watched);
+    let found = assay_judge::sibling_disks::compare_siblings(&watched);
     print(&match args.json {
         true => format!(
             "{:#}\n",

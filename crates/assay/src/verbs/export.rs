@@ -8,7 +8,7 @@ use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
 use anyhow::Context as _;
-use assay_render::units::plural;
+use assay_render::units::format_plural;
 use assay_store::Store;
 use std::path::PathBuf;
 
@@ -69,7 +69,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         }
         Format::Csv => {
             let (_, run, samples) = chosen()?;
-            csv::table(&run, &samples, &assay_judge::judge(&run, &samples))
+            csv::table(&run, &samples, &assay_judge::judge_run(&run, &samples))
         }
     };
     match &args.output {
@@ -90,8 +90,8 @@ fn parquet(args: &Args, store: &Store) -> anyhow::Result<Status> {
     print(&format!(
         "{}: {}, {}\n",
         dir.display().to_string().escape_debug(),
-        plural(done.runs as u64, "run", "runs"),
-        plural(done.trials as u64, "trial", "trials"),
+        format_plural(done.runs as u64, "run", "runs"),
+        format_plural(done.trials as u64, "trial", "trials"),
     ))?;
     Ok(Status::Ok)
 }

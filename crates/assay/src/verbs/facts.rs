@@ -99,7 +99,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             })
         ))?;
     } else {
-        print(&assay_report::facts::listing(
+        print(&assay_report::facts_listing::format_listing(
             &chosen,
             context::style(global),
         ))?;

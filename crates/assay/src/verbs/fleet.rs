@@ -12,7 +12,7 @@ use crate::status::{Status, Unreadable};
 use assay_advice::fails;
 use assay_fleet::{Inventory, InventoryError, Machine, Outcome, Session};
 use assay_model::finding::Severity;
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use assay_report::fleet as report;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -260,16 +260,16 @@ fn list(args: &List) -> anyhow::Result<Status> {
         .map(|machine| {
             let groups: Vec<&str> = machine.groups.iter().map(String::as_str).collect();
             vec![
-                clean(&machine.name),
+                escape_line(&machine.name),
                 match machine.address == machine.name {
                     true => String::new(),
-                    false => clean(&machine.address),
+                    false => escape_line(&machine.address),
                 },
-                clean(&groups.join(", ")),
+                escape_line(&groups.join(", ")),
             ]
         })
         .collect();
-    print(&assay_render::table::table(
+    print(&assay_render::table::render_table(
         0,
         "lll",
         &["machine", "address", "groups"],

@@ -11,7 +11,9 @@ use assay_fio::import;
 use assay_fio::json;
 use assay_judge::doubts;
 use assay_model::RunId;
-use assay_report::import::{Imported, Own, Source, to_json, to_text};
+use assay_report::import::{
+    ImportedResult, ImportedRun, ImportedSource, import_to_json, import_to_text,
+};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -53,23 +55,23 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         let mut store = context::open_store(global)?;
         for source in &mut sources {
             match source {
-                Source::Fio(result) => {
+                ImportedSource::Fio(result) => {
                     let (id, new) = store.import_run(&result.run, &result.samples, None)?;
                     (result.run.id, result.new) = (id, new);
                 }
-                Source::Own(own) => {
+                ImportedSource::Own(own) => {
                     let machine = own.machine.as_ref();
                     own.run.id = store.import_run(&own.run, &own.samples, machine)?.0;
                 }
             }
         }
     }
-    let found = sources.iter().any(Source::is_doubted);
+    let found = sources.iter().any(ImportedSource::is_doubted);
     if args.json {
-        print(&format!("{:#}\n", to_json(&sources)))?;
+        print(&format!("{:#}\n", import_to_json(&sources)))?;
     } else {
         let style = context::style(global);
-        print(&to_text(&sources, style, columns()))?;
+        print(&import_to_text(&sources, style, columns()))?;
     }
     Ok(if found { Status::Findings } else { Status::Ok })
 }
@@ -84,7 +86,7 @@ fn is_export(bytes: &[u8]) -> bool {
     text.is_some_and(|text| text.trim_ascii_start().starts_with(b"\"assay\""))
 }
 
-fn own(bytes: Vec<u8>, shown: String) -> anyhow::Result<Own> {
+fn own(bytes: Vec<u8>, shown: String) -> anyhow::Result<ImportedRun> {
     let text = String::from_utf8(bytes)
         .ok()
         .with_context(|| format!("{shown}: not UTF-8"))?;
@@ -92,8 +94,8 @@ fn own(bytes: Vec<u8>, shown: String) -> anyhow::Result<Own> {
     let machine = export.machine();
     let (mut run, samples) = clean::clean(export.run, export.samples).context(shown.clone())?;
     run.id = RunId(0);
-    let judged = assay_judge::judge(&run, &samples);
-    Ok(Own {
+    let judged = assay_judge::judge_run(&run, &samples);
+    Ok(ImportedRun {
         file: shown,
         run,
         samples,
@@ -102,7 +104,7 @@ fn own(bytes: Vec<u8>, shown: String) -> anyhow::Result<Own> {
     })
 }
 
-fn read(path: &Path) -> anyhow::Result<Source> {
+fn read(path: &Path) -> anyhow::Result<ImportedSource> {
     let shown = path.to_string_lossy().escape_debug().to_string();
     let raw = input::bytes(path, LONGEST, "a result of fio")?;
     // PowerShell's `>` writes UTF-16; the same result in UTF-8 is the same run.
@@ -113,7 +115,7 @@ fn read(path: &Path) -> anyhow::Result<Source> {
         false => raw,
     };
     if is_export(&bytes) {
-        return Ok(Source::Own(Box::new(own(bytes, shown)?)));
+        return Ok(ImportedSource::Own(Box::new(own(bytes, shown)?)));
     }
     let parsed = json::parse(&bytes);
     let uid = fingerprint(&bytes);
@@ -136,7 +138,7 @@ fn read(path: &Path) -> anyhow::Result<Source> {
     };
     let (run, samples) = import::run(&document, &about);
     let judged = doubts::judge_result(&document);
-    Ok(Source::Fio(Box::new(Imported {
+    Ok(ImportedSource::Fio(Box::new(ImportedResult {
         file: shown,
         documents: count,
         document,

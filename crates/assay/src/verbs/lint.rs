@@ -5,10 +5,10 @@ use crate::input;
 use crate::status::Status;
 use anyhow::{Context as _, bail};
 use assay_fio::options::{self, Commands, Invocation, JobOptions, Surroundings, Text};
-use assay_judge::doubts::other_tools::OtherTool;
+use assay_judge::doubts::other_tools::ExplainedCommand;
 use assay_judge::doubts::{self, other_tools};
 use assay_model::Doubt;
-use assay_report::lint::{overwritten, to_json, to_text};
+use assay_report::lint::{lint_to_json, lint_to_text, list_overwritten_devices};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -98,11 +98,11 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let others = &read.others;
     let found = judged.iter().any(|(_, doubts)| !doubts.is_empty())
         || others.iter().any(|other| !other.doubts.is_empty())
-        || !overwritten(&judged, others).is_empty();
+        || !list_overwritten_devices(&judged, others).is_empty();
     if json {
-        print(&format!("{:#}\n", to_json(&judged, others)))?;
+        print(&format!("{:#}\n", lint_to_json(&judged, others)))?;
     } else {
-        print(&to_text(&judged, others, columns()))?;
+        print(&lint_to_text(&judged, others, columns()))?;
     }
     Ok(if found { Status::Findings } else { Status::Ok })
 }
@@ -179,7 +179,7 @@ fn job_file(
 #[derive(Default)]
 struct Read {
     calls: Vec<Invocation>,
-    others: Vec<OtherTool>,
+    others: Vec<ExplainedCommand>,
     /// The file that the calls stand in.
     place: String,
 }
@@ -209,7 +209,7 @@ fn read(words: &[&OsStr], set: &BTreeMap<String, String>) -> anyhow::Result<Read
                     .iter()
                     .map(|word| utf8(word))
                     .collect::<anyhow::Result<_>>()?;
-                return match other_tools::other_tool(&words) {
+                return match other_tools::explain_command(&words) {
                     Some(other) if !words.iter().any(|word| is_fio(word)) => Ok(Read {
                         others: vec![other],
                         ..Read::default()
@@ -289,7 +289,7 @@ fn from_text(text: String, name: &str, set: &BTreeMap<String, String>) -> anyhow
         Err(error) => Err(error.into()),
     };
     // Results of it are pasted as text, and job files that copy its patterns name it, too.
-    match (read, other_tools::crystal_disk_mark(&text)) {
+    match (read, other_tools::explain_crystal_disk_mark(&text)) {
         (Ok(read), _) => Ok(Read {
             place: name.to_owned(),
             ..read
@@ -315,8 +315,8 @@ fn understood(commands: Commands, empty: bool) -> anyhow::Result<Read> {
             .first()
             .is_some_and(|first| other_tools::is_tool(first))
     });
-    let others: Vec<OtherTool> = tools
-        .filter_map(|words| other_tools::other_tool(words))
+    let others: Vec<ExplainedCommand> = tools
+        .filter_map(|words| other_tools::explain_command(words))
         .collect();
     let mut unread = commands.unread.into_iter();
     if calls.is_empty()

@@ -11,7 +11,7 @@ use assay_probe::pins::{HPKP, Pin, Pinned, of_file};
 use assay_probe::tls::{Question, Roots, certificates};
 use assay_probe::{Patience, Starttls, Target, Visit};
 use assay_render::Style;
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use clap::builder::PossibleValuesParser;
 use std::path::Path;
 
@@ -84,7 +84,7 @@ fn look(of: &str, args: &Args, host: Option<&Target>) -> anyhow::Result<Vec<Foun
             .read(path)
             .map_err(|error| Unreadable(error.to_string()))?,
     };
-    let found = of_file(&bytes).with_context(|| clean(of))?;
+    let found = of_file(&bytes).with_context(|| escape_line(of))?;
     let found = found.into_iter().map(|pinned| Found {
         of: of.to_owned(),
         pinned,
@@ -97,7 +97,7 @@ fn server(of: &str, args: &Args) -> anyhow::Result<Vec<Found>> {
     anyhow::ensure!(
         of.contains(':'),
         "{}: there is no such file; a server is named as HOST:PORT",
-        clean(of)
+        escape_line(of)
     );
     let named = args.starttls.as_deref();
     let starttls = named.and_then(|name| Starttls::ALL.into_iter().find(|one| one.name() == name));
@@ -179,10 +179,10 @@ fn text(all: &[Found], style: Style) -> String {
             .pinned
             .subject
             .as_deref()
-            .map(|subject| format!(" of {}", clean(subject)));
+            .map(|subject| format!(" of {}", escape_line(subject)));
         let title = format!(
             "{}: {}{}, {}",
-            clean(&found.of),
+            escape_line(&found.of),
             found.pinned.kind,
             subject.unwrap_or_default(),
             found.pinned.key
@@ -207,7 +207,7 @@ fn text(all: &[Found], style: Style) -> String {
         network_security_config.xml. iOS: NSAppTransportSecurity, NSPinnedDomains, \
         NSPinnedLeafIdentities. Always pin a second key that is kept apart, or a lost key locks \
         everybody out.";
-    style.paragraph(&mut out, "", 0, where_to);
-    style.paragraph(&mut out, "", 0, HPKP);
+    style.write_paragraph(&mut out, "", 0, where_to);
+    style.write_paragraph(&mut out, "", 0, HPKP);
     out
 }

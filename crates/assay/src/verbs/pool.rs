@@ -10,7 +10,7 @@ use crate::status::Status;
 use assay_advice::Catalogue;
 use assay_model::advice::Advice;
 use assay_pool::{Pooled, pooled};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use keep::Kept;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -93,7 +93,7 @@ fn add(args: &Add, global: &Global) -> anyhow::Result<Status> {
         let (owner, added) = kept.add(file)?;
         print(&format!(
             "{}: of owner {owner}: {} new, {} that went on, {} known before\n",
-            clean(&file.to_string_lossy()),
+            escape_line(&file.to_string_lossy()),
             trials(added.new),
             added.longer,
             added.known
@@ -131,11 +131,14 @@ fn show(args: &Show, global: &Global) -> anyhow::Result<Status> {
         });
     }
     if args.json {
-        print(&format!("{:#}\n", assay_report::pool::json(&all)))?;
+        print(&format!("{:#}\n", assay_report::pool::pool_to_json(&all)))?;
     } else if all.is_empty() {
         print("The pool has no trial of it: `assay pool add FILE` takes in what others gave.\n")?;
     } else {
-        print(&assay_report::pool::terminal(&all, context::style(global)))?;
+        print(&assay_report::pool::format_pooled_results(
+            &all,
+            context::style(global),
+        ))?;
     }
     Ok(Status::Ok)
 }

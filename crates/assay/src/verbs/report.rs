@@ -85,7 +85,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         None => None,
     };
     let mut comparison = other.as_ref().map(|other| {
-        assay_judge::compare((&other.run, &other.samples), (&this.run, &this.samples))
+        assay_judge::compare_runs((&other.run, &other.samples), (&this.run, &this.samples))
     });
     if let Some(comparison) = &mut comparison {
         super::compare::name_machines(&store, comparison)?;
@@ -97,9 +97,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
                 against.map(|(other, comparison)| (&other.run, &other.judged, comparison));
             pages::html(&this.run, &this.judged, &this.samples, against)
         }
-        Format::Md => assay_report::markdown::run(&this.run, &this.judged),
+        Format::Md => assay_report::markdown::render_run_markdown(&this.run, &this.judged),
         Format::Json => {
-            let document = assay_report::json::run(&this.run, &this.judged, &this.samples);
+            let document = assay_report::json::run_to_json(&this.run, &this.judged, &this.samples);
             format!("{document:#}\n")
         }
         Format::Text => {
@@ -107,11 +107,13 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             style.color &= file.is_none();
             let mut text = match pages::web(&this.run, &this.samples) {
                 Some(stored) => assay_report::web::terminal(&stored.web(), style),
-                None => assay_report::terminal::run(&this.run, &this.judged, style),
+                None => assay_report::terminal::render_run(&this.run, &this.judged, style),
             };
             if let Some((_, comparison)) = against {
                 text.push('\n');
-                text.push_str(&assay_report::terminal::comparison(comparison, style));
+                text.push_str(&assay_report::terminal::render_comparison(
+                    comparison, style,
+                ));
             }
             text
         }
@@ -180,7 +182,7 @@ fn destination(args: &Args) -> anyhow::Result<(Option<&Path>, Format)> {
 
 fn load(store: &Store, id: RunId) -> anyhow::Result<Loaded> {
     let (run, samples) = (store.run(id)?, store.samples(id)?);
-    let judged = assay_judge::judge(&run, &samples);
+    let judged = assay_judge::judge_run(&run, &samples);
     Ok(Loaded {
         run,
         samples,

@@ -249,7 +249,7 @@ fn there(args: &Args, global: &Global) -> anyhow::Result<Status> {
 
 /// Shows a run as the user wants it. Whether its criteria are met.
 fn show(run: &Run, samples: &[Sample], args: &Args, global: &Global) -> anyhow::Result<bool> {
-    let judged = assay_judge::judge(run, samples);
+    let judged = assay_judge::judge_run(run, samples);
     if let Some(path) = &args.html {
         context::write_file(path, &pages::html(run, &judged, samples, None))?;
         eprintln!("report written to {}", path.display());
@@ -257,10 +257,10 @@ fn show(run: &Run, samples: &[Sample], args: &Args, global: &Global) -> anyhow::
     if args.json {
         print(&format!(
             "{:#}\n",
-            assay_report::json::run(run, &judged, samples)
+            assay_report::json::run_to_json(run, &judged, samples)
         ))?;
     } else if !samples.is_empty() {
-        print(&assay_report::terminal::run(
+        print(&assay_report::terminal::render_run(
             run,
             &judged,
             context::style(global),

@@ -6,9 +6,9 @@ use crate::status::Status;
 use anyhow::bail;
 use assay_model::run::RunState;
 use assay_model::{Machine, RunId, SCHEMA_VERSION};
-use assay_render::table::Columns;
-use assay_render::text::{clean, left, wrap};
-use assay_render::units::{count, time};
+use assay_render::table::TableColumns;
+use assay_render::text::{escape_line, pad_right, wrap_lines};
+use assay_render::units::{format_count, format_timestamp};
 use assay_store::{RunRow, Store};
 use std::collections::BTreeSet;
 
@@ -114,7 +114,7 @@ pub fn store_with_runs(global: &Global) -> anyhow::Result<Store> {
 fn machines(rows: &[RunRow]) -> Option<Vec<String>> {
     let known: BTreeSet<&Machine> = rows.iter().filter_map(|row| row.machine.as_ref()).collect();
     let shown = |row: &RunRow| match &row.machine {
-        Some(machine) => clean(&machine.shown_among(known.iter().copied())),
+        Some(machine) => escape_line(&machine.shown_among(known.iter().copied())),
         None => "unknown".to_owned(),
     };
     (known.len() > 1).then(|| rows.iter().map(shown).collect())
@@ -132,20 +132,29 @@ fn table(rows: &[RunRow], columns: usize) -> String {
                 0 => row.samples.to_string(),
                 planned => format!("{}/{planned}", row.samples),
             };
-            let plan = clean(&row.plan);
-            let mut cells = vec![row.id.to_string(), time(row.started), plan, samples];
+            let plan = escape_line(&row.plan);
+            let mut cells = vec![
+                row.id.to_string(),
+                format_timestamp(row.started),
+                plan,
+                samples,
+            ];
             cells.extend(machines.as_ref().map(|all| all[at].clone()));
             cells
         })
         .collect();
     let heads: Vec<String> = heads.into_iter().map(str::to_owned).collect();
-    let table = Columns::fit("rllrl", [&heads].into_iter().chain(&cells));
+    let table = TableColumns::fit("rllrl", [&heads].into_iter().chain(&cells));
     // The last column stands on the left, so its cells are filled up for what follows.
-    let line = |cells: &[String]| left(&table.line(cells), table.width());
+    let line = |cells: &[String]| pad_right(&table.format_row(cells), table.width());
     let indent = table.width() + 2;
     let mut out = format!("{}  targets\n", line(&heads));
     for (row, cells) in rows.iter().zip(&cells) {
-        let targets: Vec<String> = row.targets.iter().map(|target| clean(target)).collect();
+        let targets: Vec<String> = row
+            .targets
+            .iter()
+            .map(|target| escape_line(target))
+            .collect();
         let mut what = targets.join(", ");
         what.push_str(match row.state {
             RunState::Complete => "",
@@ -153,7 +162,7 @@ fn table(rows: &[RunRow], columns: usize) -> String {
             RunState::Failed => " (failed)",
             RunState::Running => " (running, or cut off)",
         });
-        for (i, text) in wrap(&what, columns.saturating_sub(indent).max(20))
+        for (i, text) in wrap_lines(&what, columns.saturating_sub(indent).max(20))
             .iter()
             .enumerate()
         {
@@ -180,7 +189,11 @@ fn delete(names: &[String], yes: bool, global: &Global) -> anyhow::Result<Status
         let row = rows.iter().find(|row| row.id == *id);
         let samples = row.map_or(0, |row| row.samples as usize);
         let plan = row.map_or("", |row| row.plan.as_str());
-        let what = format!("run {id} ({}, {})", clean(plan), count(samples, "sample"));
+        let what = format!(
+            "run {id} ({}, {})",
+            escape_line(plan),
+            format_count(samples, "sample")
+        );
         if yes {
             store.delete_run(*id)?;
             eprintln!("removed {what}");

@@ -8,9 +8,9 @@ use crate::status::Status;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Judged, JudgedSample};
-use assay_render::table::table as columns;
-use assay_render::text::clean;
-use assay_render::units::{heading, value};
+use assay_render::table::render_table;
+use assay_render::text::escape_line;
+use assay_render::units::{format_value, quantity_heading};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,18 +49,21 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let store = store_with_runs(global)?;
     let id = store.resolve(&args.run)?;
     let (run, samples) = (store.run(id)?, store.samples(id)?);
-    let judged = assay_judge::judge(&run, &samples);
+    let judged = assay_judge::judge_run(&run, &samples);
     let style = context::style(global);
     let text = if args.json {
-        format!("{:#}\n", assay_report::json::run(&run, &judged, &samples))
+        format!(
+            "{:#}\n",
+            assay_report::json::run_to_json(&run, &judged, &samples)
+        )
     } else if args.samples {
         table(&judged)
     } else if args.verbose {
-        assay_report::terminal::verbose(&run, &judged, style)
+        assay_report::terminal::render_run_verbose(&run, &judged, style)
     } else if let Some(stored) = pages::web(&run, &samples) {
         assay_report::web::terminal(&stored.web(), style)
     } else {
-        assay_report::terminal::run(&run, &judged, style)
+        assay_report::terminal::render_run(&run, &judged, style)
     };
     print(&text)?;
     match judged.criteria.iter().all(|criterion| criterion.met) {
@@ -84,15 +87,19 @@ fn table(judged: &Judged) -> String {
         let own =
             |one: &&JudgedSample| one.workload == result.workload && one.target == result.target;
         let rows: Vec<Vec<String>> = judged.samples.iter().filter(own).map(cells).collect();
-        let title = format!("{} on {}", clean(&result.workload), clean(&result.target));
+        let title = format!(
+            "{} on {}",
+            escape_line(&result.workload),
+            escape_line(&result.target)
+        );
         out.push_str(&format!("{title}\n"));
-        let figures = SHOWN.map(heading);
+        let figures = SHOWN.map(quantity_heading);
         let heads: Vec<&str> = ["round"]
             .into_iter()
             .chain(figures)
             .chain(["doubts"])
             .collect();
-        out.push_str(&columns(2, "rrrrrrl", &heads, &rows));
+        out.push_str(&render_table(2, "rrrrrrl", &heads, &rows));
     }
     out
 }
@@ -101,7 +108,7 @@ fn cells(sample: &JudgedSample) -> Vec<String> {
     let mut cells = vec![sample.round.to_string()];
     for quantity in SHOWN {
         let figure = sample.figures.get(&Metric::all(quantity));
-        cells.push(figure.map_or("-".to_owned(), |figure| value(quantity, *figure)));
+        cells.push(figure.map_or("-".to_owned(), |figure| format_value(quantity, *figure)));
     }
     let codes: Vec<&str> = sample
         .doubts

@@ -6,8 +6,8 @@ use crate::progress::Meter;
 use crate::status::{Status, Unreadable};
 use assay_host::is_same_file;
 use assay_model::{Nanos, SCHEMA_VERSION};
-use assay_render::text::clean;
-use assay_render::units::plural;
+use assay_render::text::escape_line;
+use assay_render::units::format_plural;
 use assay_store::{Merged, Store, merge};
 use std::path::{Path, PathBuf};
 
@@ -122,7 +122,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         }
         false => format!(
             "{} new, {} grown, {} there already\n",
-            plural(merged.new, "record", "records"),
+            format_plural(merged.new, "record", "records"),
             merged.grown,
             merged.known
         ),
@@ -138,7 +138,7 @@ fn keep(days: Option<u32>, global: &Global) -> anyhow::Result<Status> {
     if let Some(days) = days {
         store.keep_days(days)?;
     }
-    let days = plural(store.days()?.into(), "day", "days");
+    let days = format_plural(store.days()?.into(), "day", "days");
     print(&format!(
         "what was true of a machine and is over is kept for {days}; what is so stays\n"
     ))?;
@@ -150,7 +150,7 @@ fn forget(machine: &str, global: &Global) -> anyhow::Result<Status> {
     anyhow::ensure!(
         store.forget_host(machine)?,
         "{}: no machine of that name was looked at",
-        clean(machine)
+        escape_line(machine)
     );
     Ok(Status::Ok)
 }

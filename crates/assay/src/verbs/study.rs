@@ -122,8 +122,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let Some(name) = &args.study else {
         let studies = catalogue::all()?;
         print(&match args.shape.json {
-            true => format!("{:#}\n", assay_report::study::catalogue_json(&studies)),
-            false => assay_report::study::catalogue(&studies, context::style(global)),
+            true => format!("{:#}\n", assay_report::study::catalogue_to_json(&studies)),
+            false => assay_report::study::render_catalogue(&studies, context::style(global)),
         })?;
         return Ok(Status::Ok);
     };

@@ -21,7 +21,7 @@ use assay_host::{Live, lockfile};
 use assay_model::SCHEMA_VERSION;
 use assay_model::finding::{Checked, Severity};
 use assay_render::Style;
-use assay_render::text::{clean, indented};
+use assay_render::text::{escape_line, wrap_indented};
 use jiff::Timestamp;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -349,15 +349,15 @@ fn line(text: &mut String, alarm: &Alarm, until: Option<Timestamp>, style: Style
     let head = format!(
         "  {:<8} {}: {}",
         alarm.severity.name(),
-        clean(&alarm.machine),
-        clean(&alarm.title)
+        escape_line(&alarm.machine),
+        escape_line(&alarm.title)
     );
-    let _ = writeln!(text, "{}", indented(head.trim_start(), 2, style.width));
+    let _ = writeln!(text, "{}", wrap_indented(head.trim_start(), 2, style.width));
     let mut seen: Vec<String> = alarm
         .evidence
         .iter()
         .take(3)
-        .map(|place| clean(place))
+        .map(|place| escape_line(place))
         .collect();
     if alarm.evidence.len() > seen.len() {
         seen.push(format!("and {} more", alarm.evidence.len() - seen.len()));
@@ -370,7 +370,7 @@ fn line(text: &mut String, alarm: &Alarm, until: Option<Timestamp>, style: Style
     if let Some(rule) = &alarm.rule {
         seen.push(format!("assay check --explain {rule}"));
     }
-    let _ = writeln!(text, "{}", indented(&seen.join("; "), 11, style.width));
+    let _ = writeln!(text, "{}", wrap_indented(&seen.join("; "), 11, style.width));
 }
 
 fn list(json: bool, global: &Global) -> anyhow::Result<Status> {
@@ -408,7 +408,7 @@ fn forget(machine: &str) -> anyhow::Result<Status> {
     anyhow::ensure!(
         file.alarms.forget(machine),
         "{}: no alarm of a machine of that name is known; `assay watch list` shows all",
-        clean(machine)
+        escape_line(machine)
     );
     file.save()?;
     Ok(Status::Ok)

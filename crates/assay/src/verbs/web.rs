@@ -18,7 +18,7 @@ use assay_model::load::Http;
 use assay_model::run::{RunId, RunState};
 use assay_model::web::{Pace, Step};
 use assay_model::{Facts, Nanos, Run};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use assay_report::web::{Web, json, page, terminal};
 use assay_store::{Store, StoreError};
 use assay_web::{CarryError, Event, Settings, Target, carry_out, estimate, find, record};
@@ -203,7 +203,7 @@ fn measure(
     }
     if let Err(error) = carried {
         let kept = format!("{error}; the measurement ended, and what was measured is run {number}");
-        return Err(Unreadable(clean(&kept)).into());
+        return Err(Unreadable(escape_line(&kept)).into());
     }
     Ok(match () {
         () if stop() => Status::Interrupted,

@@ -4,7 +4,7 @@ use crate::fixes::lines::Hunk;
 use crate::fixes::plan::{FileChange, Plan};
 use assay_model::SCHEMA_VERSION;
 use assay_render::Style;
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -18,28 +18,28 @@ const TAB: &str = "    ";
 #[must_use]
 pub fn shown(plan: &Plan, style: Style) -> String {
     let mut out = String::new();
-    let head = format!("{}: {}", plan.rule, clean(&plan.title));
-    style.paragraph(&mut out, "", 0, &head);
+    let head = format!("{}: {}", plan.rule, escape_line(&plan.title));
+    style.write_paragraph(&mut out, "", 0, &head);
     for file in &plan.files {
         one(&mut out, file, style);
     }
     if !plan.by_hand.is_empty() {
         let _ = writeln!(out, "\n{}", style.bold("To do by hand"));
         for left in &plan.by_hand {
-            let words = format!("{}: {}", clean(&left.what), clean(&left.why));
-            style.paragraph(&mut out, "  - ", 4, &words);
+            let words = format!("{}: {}", escape_line(&left.what), escape_line(&left.why));
+            style.write_paragraph(&mut out, "  - ", 4, &words);
         }
         for step in &plan.steps {
-            style.paragraph(&mut out, "  Do: ", 6, &clean(step));
+            style.write_paragraph(&mut out, "  Do: ", 6, &escape_line(step));
         }
     }
     if plan.does_something() {
         out.push('\n');
-        style.paragraph(&mut out, "Risk: ", 6, &clean(&plan.risk));
+        style.write_paragraph(&mut out, "Risk: ", 6, &escape_line(&plan.risk));
         if plan.lockout {
             let words =
                 "It may lock somebody out, so it is taken back by itself unless it is confirmed.";
-            style.paragraph(&mut out, "      ", 6, words);
+            style.write_paragraph(&mut out, "      ", 6, words);
         }
     }
     out
@@ -48,16 +48,20 @@ pub fn shown(plan: &Plan, style: Style) -> String {
 fn one(out: &mut String, file: &FileChange, style: Style) {
     let real = file.real.to_string_lossy();
     let name = match *real == *file.path {
-        true => clean(&file.path),
-        false => format!("{} (that is {})", clean(&file.path), clean(&real)),
+        true => escape_line(&file.path),
+        false => format!(
+            "{} (that is {})",
+            escape_line(&file.path),
+            escape_line(&real)
+        ),
     };
     out.push('\n');
-    style.paragraph(out, "", 0, &name);
+    style.write_paragraph(out, "", 0, &name);
     for hunk in file.hunks().iter().map(Hunk::shown) {
         let width = (hunk.line + hunk.before.len()).to_string().len().max(4);
         let mut line = |sign: &str, colour: &str, number: String, text: &str| {
             let room = style.columns().saturating_sub(INDENT + width + 3).max(8);
-            let text: Vec<char> = clean(&text.replace('\t', TAB)).chars().collect();
+            let text: Vec<char> = escape_line(&text.replace('\t', TAB)).chars().collect();
             // As it stands in the file: it is broken anywhere, and goes on without a sign.
             let rows = text
                 .chunks(room)
@@ -82,13 +86,13 @@ fn one(out: &mut String, file: &FileChange, style: Style) {
             line("+", "32", String::new(), text);
         }
     }
-    let checked = format!("`{}`", clean(&file.validate.join(" ")));
-    style.paragraph(out, "  checked by ", INDENT + 2, &checked);
+    let checked = format!("`{}`", escape_line(&file.validate.join(" ")));
+    style.write_paragraph(out, "  checked by ", INDENT + 2, &checked);
     let read = match file.reload.is_empty() {
         true => "no service that runs reads it".to_owned(),
-        false => format!("then `{}`", clean(&file.reload.join(" "))),
+        false => format!("then `{}`", escape_line(&file.reload.join(" "))),
     };
-    style.paragraph(out, "  ", INDENT + 2, &read);
+    style.write_paragraph(out, "  ", INDENT + 2, &read);
 }
 
 /// A plan, and what became of it.

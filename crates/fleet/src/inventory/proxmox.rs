@@ -7,7 +7,7 @@
 
 use super::Machine;
 use crate::session::{Fault, Session, SessionError, check_name};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -250,7 +250,7 @@ fn questions(guests: &[&Resource], time: Duration) -> Result<String, String> {
         };
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if node.is_empty() || node.starts_with('-') || !node.chars().all(plain) {
-            return Err(format!("`{}` is no name of a node", clean(node)));
+            return Err(format!("`{}` is no name of a node", escape_line(node)));
         }
         let what = match guest.kind.as_str() {
             "qemu" => "agent/network-get-interfaces",
@@ -315,7 +315,7 @@ fn listed(
         if !seen.insert(name.clone()) {
             return Err(format!(
                 "pvesh tells of two machines that are `{}`",
-                clean(&name)
+                escape_line(&name)
             ));
         }
         let mut groups = BTreeSet::from([one.kind.clone()]);

@@ -5,7 +5,7 @@
 //! a whole, and nothing more is sent before the shell has said its line.
 
 use crate::remote::program::{Program, family};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 
 /// Begins every line that is for us, whatever a login shell prints before.
 const MARK: &str = "assay-remote 1 ";
@@ -100,7 +100,7 @@ pub fn read(line: &str) -> Option<Said> {
             let plain = |text: &str| !text.contains(char::is_control);
             let good = dir.starts_with('/') && dir.contains("/assay-remote.") && plain(dir);
             good.then(|| Said::Place {
-                machine: clean(machine),
+                machine: escape_line(machine),
                 dir: dir.to_owned(),
             })
         }
@@ -108,7 +108,7 @@ pub fn read(line: &str) -> Option<Said> {
         "no-sha256sum" => Some(Said::NoSum),
         "bad-sum" => Some(Said::BadSum),
         "starts" => Some(Said::Starts),
-        "ready" => Some(Said::Ready(clean(rest))),
+        "ready" => Some(Said::Ready(escape_line(rest))),
         _ => None,
     }
 }

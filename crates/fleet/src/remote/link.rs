@@ -14,7 +14,7 @@ use crate::remote::records::{LONGEST, Records};
 use crate::remote::{HEARTBEAT, serve};
 use crate::session::{Fault, Session, SessionError, check_name};
 use assay_protocol::{CHUNK, Decoder, Frame, Look, Reply, Request};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use clock::Clock;
 use pieces::Fetch;
 use std::collections::VecDeque;
@@ -324,7 +324,7 @@ impl<'a> Link<'a> {
                 Reply::Err(bytes) => {
                     stderr.push(&bytes);
                     while let Some(line) = stderr.next() {
-                        (wishes.say)(&clean(line.trim_end()));
+                        (wishes.say)(&escape_line(line.trim_end()));
                     }
                 }
                 Reply::Exit(status) => break status,
@@ -337,7 +337,7 @@ impl<'a> Link<'a> {
         };
         let rest = stderr.rest();
         if !rest.is_empty() {
-            (wishes.say)(&clean(&String::from_utf8_lossy(&rest)));
+            (wishes.say)(&escape_line(&String::from_utf8_lossy(&rest)));
         }
         Ok(Ran { status, stdout })
     }

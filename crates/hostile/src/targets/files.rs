@@ -28,7 +28,7 @@ pub(super) fn targets() -> Vec<Target> {
                         now: Default::default(),
                     };
                     let (run, samples) = import::run(document, &about);
-                    let _ = assay_judge::judge(&run, &samples);
+                    let _ = assay_judge::judge_run(&run, &samples);
                     let _ = assay_judge::doubts::judge_result(document);
                 }
             },
@@ -157,7 +157,7 @@ pub(super) fn targets() -> Vec<Target> {
             seeds: exports(),
             run: |bytes| {
                 if let Ok(export) = assay_store::from_json(&text(bytes)) {
-                    let _ = assay_judge::judge(&export.run, &export.samples);
+                    let _ = assay_judge::judge_run(&export.run, &export.samples);
                     assay_store::to_json(&export.run, &export.samples, None).expect("it was JSON before");
                 }
             },

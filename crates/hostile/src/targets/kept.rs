@@ -182,8 +182,8 @@ pub(super) fn targets() -> Vec<Target> {
                         .collect();
                     for id in advice {
                         let all = assay_pool::pooled(&pool, id, 0.03, &[]);
-                        let _ = assay_report::pool::json(&all);
-                        let _ = assay_report::pool::terminal(&all, STYLE);
+                        let _ = assay_report::pool::pool_to_json(&all);
+                        let _ = assay_report::pool::format_pooled_results(&all, STYLE);
                     }
                 }
             },
@@ -193,14 +193,14 @@ pub(super) fn targets() -> Vec<Target> {
             seeds: studies(),
             run: |bytes| {
                 if let Ok(run) = serde_json::from_slice::<StudyRun>(bytes) {
-                    let result = assay_judge::study::judge(&run);
-                    let view = study::View {
+                    let result = assay_judge::study::judge_study(&run);
+                    let view = study::StudyView {
                         run: &run,
                         result: &result,
                         id: Some(1),
                     };
-                    let _ = (study::html(&view), study::json(&view));
-                    let _ = study::terminal(&view, STYLE);
+                    let _ = (study::render_study_page(&view), study::study_to_json(&view));
+                    let _ = study::render_study_text(&view, STYLE);
                 }
             },
         },
@@ -440,8 +440,8 @@ fn studies() -> Vec<Vec<u8>> {
 /// A trial as every output shows it.
 fn show(trial: &Trial, slots: &[Slot]) {
     let (pairs, judgement) = assay_judge::trial::judge_trial(trial, slots);
-    let shown = assay_judge::trial::shown(trial, slots, &pairs);
-    let view = trial::View {
+    let shown = assay_judge::trial::judge_slots_for_display(trial, slots, &pairs);
+    let view = trial::TrialView {
         trial,
         slots,
         samples: &shown.samples,
@@ -450,6 +450,6 @@ fn show(trial: &Trial, slots: &[Slot]) {
         latency: &shown.latency,
         smallest: &[],
     };
-    let _ = (trial::html(&view), trial::json(&view));
-    let _ = trial::terminal(&view, STYLE);
+    let _ = (trial::render_trial_page(&view), trial::trial_to_json(&view));
+    let _ = trial::render_trial_text(&view, STYLE);
 }

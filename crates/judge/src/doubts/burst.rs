@@ -1,19 +1,20 @@
-//! The rate fell while the sample ran: a write cache that filled up, a burst credit that ran out, heat.
-//! The mean over the sample is neither the one nor the other.
+//! Rule `burst`: the rate fell while the sample ran, because a write cache filled up, a burst
+//! credit ran out, or heat throttled the drive. The mean over the sample then describes neither
+//! phase.
 
-use crate::doubts::{Evidence, suspect};
+use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 use assay_model::units::mb_per_s;
 
 /// Name of the rule.
 pub const CODE: &str = "burst";
-/// Fewer points have no thirds worth comparing.
+/// Fewest points for a comparison of thirds.
 const POINTS: usize = 9;
-/// The last third below this share of the first. Samples of 1.5 s vary by a factor of two on a quiet
-/// machine, so less is noise.
+/// Largest ratio of the last third to the first third that counts as a fall. Samples of 1.5 s vary
+/// by a factor of two on a quiet machine, so a smaller fall is noise.
 const FALL: f64 = 0.4;
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let points = evidence.series;
     if points.len() < POINTS {
         return None;
@@ -26,7 +27,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
     let (first, last) = (mean(&rates[..third]), mean(&rates[rates.len() - third..]));
     (first > 0.0 && last < first * FALL).then(|| {
-        suspect(
+        suspect_doubt(
             CODE,
             format!(
                 "{} MB/s in the first third of the sample, {} MB/s in the last",

@@ -1,16 +1,17 @@
-//! Reads that asked for `direct=1` but did not come from the device: the ARC of ZFS, a host's cache, a
-//! caching layer, or a file without data.
+//! Rule `cache-hit-read`: reads asked for `direct=1` but did not come from the device, but from the
+//! ARC of ZFS, a host's cache, a caching layer, or a file without data.
 
-use crate::doubts::{ENOUGH, Evidence, HALF, suspect, void};
+use crate::doubts::{DoubtEvidence, ENOUGH, HALF, suspect_doubt, void_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "cache-hit-read";
-const REMEDY: &str = "Use a file several times as large as the cache, or set primarycache=metadata on a dataset made for the test.";
-/// Fewer reads than this say nothing about a hit rate.
+const REMEDY: &str = "Use a file several times as large as the cache, or set primarycache=metadata \
+    on a dataset made for the test.";
+/// Fewest reads for a hit rate.
 const ARC_READS: u64 = 100;
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let direct = evidence.options.is_some_and(|options| options.direct);
     if direct
         && let Some(share) = evidence.device_read_share()
@@ -18,19 +19,19 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     {
         let seen = format!("direct=1, but {}", share.seen);
         return Some(if share.value < HALF {
-            void(CODE, seen, REMEDY)
+            void_doubt(CODE, seen, REMEDY)
         } else {
-            suspect(CODE, seen, REMEDY)
+            suspect_doubt(CODE, seen, REMEDY)
         });
     }
     let arc = evidence.counters?.arc.as_ref()?;
     let all = arc.demand_data_hits.saturating_add(arc.demand_data_misses);
-    if !evidence.on_zfs() || all < ARC_READS || evidence.bytes_read() == 0 {
+    if !evidence.is_on_zfs() || all < ARC_READS || evidence.bytes_read() == 0 {
         return None;
     }
-    // Records that were read, and those of them that came from a disk. What was read ahead counts
-    // as a hit when it is asked for, and so does a record's second part.
-    let records = all as f64 * share_of_record(evidence)?;
+    // Records read, and records that came from a disk. A record that was read ahead counts as a hit
+    // when it is requested, and so does the second part of a record.
+    let records = all as f64 * share_of_record_read(evidence)?;
     let fetched = arc
         .demand_data_misses
         .saturating_add(arc.prefetch_data_misses);
@@ -42,17 +43,17 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         arc.c_max
     );
     if hits > HALF {
-        Some(void(CODE, seen, REMEDY))
+        Some(void_doubt(CODE, seen, REMEDY))
     } else if hits > 1.0 - ENOUGH {
-        Some(suspect(CODE, seen, REMEDY))
+        Some(suspect_doubt(CODE, seen, REMEDY))
     } else {
         None
     }
 }
 
-/// How much of a record one read takes: all of another one each time when reads are random; none
-/// when that is not known.
-fn share_of_record(evidence: &Evidence) -> Option<f64> {
+/// Computes the fraction of a record that one read takes; random reads take a new record each time.
+/// None if unknown.
+fn share_of_record_read(evidence: &DoubtEvidence) -> Option<f64> {
     let Some(options) = evidence.options else {
         return Some(1.0);
     };

@@ -1,28 +1,30 @@
-//! fio fills a buffer once and then changes a few bytes per write, so that neighbouring blocks are nearly
-//! the same. Observed: blocks of 4k compress 10.9 times in windows of 128K, 1m blocks 1.09 times, with
-//! `refill_buffers` not at all. ZFS, btrfs, some SSDs and deduplication then store something else.
+//! Rule `compressible-data`: fio fills a buffer once and then changes a few bytes per write, so
+//! that neighbouring blocks are nearly the same. Observed: blocks of 4k compress 10.9 times in
+//! windows of 128K, 1m blocks 1.09 times, with `refill_buffers` not at all. ZFS, btrfs, some SSDs
+//! and deduplication then store less data than fio wrote.
 
-use crate::doubts::{Evidence, clean, suspect};
+use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt};
 use assay_model::Bytes;
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "compressible-data";
 const REMEDY: &str = "Add refill_buffers=1, and watch that usr_cpu does not become the limit.";
-/// Ratio from which data counts as compressible; random data stays below 1.01.
+/// Compression ratio from which data counts as compressible; random data stays below 1.01.
 pub(super) const RATIO: f64 = 1.1;
-/// What file systems compress at once at most (ZFS default recordsize, btrfs extent): a buffer of
-/// this size does not repeat within one window.
+/// Largest block that file systems compress at once (ZFS default recordsize, btrfs extent): a
+/// buffer of this size does not repeat within one block.
 const WINDOW: Bytes = Bytes(128 << 10);
 
-/// With `verify` fio fills its buffers anew for every write (`fixup_options`, fio init.c).
-fn verified(options: &assay_fio::options::JobOptions) -> bool {
+/// Whether the job verifies; with `verify` fio fills its buffers anew for every write
+/// (`fixup_options`, fio init.c).
+fn is_verified(options: &assay_fio::options::JobOptions) -> bool {
     options
         .given("verify")
         .is_some_and(|method| !matches!(method, "0" | "none" | "null" | "pattern"))
 }
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     if let Some(file) = evidence.file
         && let Some(ratio) = file.compress_ratio.filter(|ratio| *ratio > RATIO)
     {
@@ -30,7 +32,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         if file.stored_smaller() {
             seen += &format!(": its {} take {} there", file.size, file.allocated);
         }
-        return Some(suspect(CODE, seen, REMEDY));
+        return Some(suspect_doubt(CODE, seen, REMEDY));
     }
     let options = evidence.options?;
     if !options.access.writes {
@@ -46,14 +48,14 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     {
         format!(
             "buffer_compress_percentage={} writes data that compresses",
-            clean(percent)
+            clean_text(percent)
         )
     } else if let Some(percent) = options.given("dedupe_percentage").filter(|p| *p != "0") {
         format!(
             "dedupe_percentage={} writes blocks that repeat",
-            clean(percent)
+            clean_text(percent)
         )
-    } else if options.is_on("refill_buffers", false) || verified(options) {
+    } else if options.is_on("refill_buffers", false) || is_verified(options) {
         return None;
     } else if !options.is_on("scramble_buffers", true) {
         "scramble_buffers=0 without refill_buffers writes one block again and again".to_owned()
@@ -67,5 +69,5 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     } else {
         return None;
     };
-    Some(suspect(CODE, seen, REMEDY))
+    Some(suspect_doubt(CODE, seen, REMEDY))
 }

@@ -1,8 +1,9 @@
-//! A rate limit does not make fio's latencies those of users who arrive by themselves: it stops issuing
-//! while it waits. Observed: a stall of 1 s in 6 s at rate_iops=500 means a p99 of about 0.94 s; fio
-//! said 3.2 ms. `rate_process=poisson` and a deep queue do not mend it.
+//! Rule `coordinated-omission`: a rate limit does not make fio's latencies those of independent
+//! users, because fio stops issuing while it waits. Observed: a stall of 1 s in 6 s at
+//! rate_iops=500 means a p99 of about 0.94 s; fio printed 3.2 ms. `rate_process=poisson` and a deep
+//! queue do not help.
 
-use crate::doubts::{Evidence, clean, suspect};
+use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt};
 use assay_model::Doubt;
 use assay_model::Nanos;
 use std::fmt::Write as _;
@@ -10,15 +11,15 @@ use std::fmt::Write as _;
 /// Name of the rule.
 pub const CODE: &str = "coordinated-omission";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
-    // Without a rate `rate_process` does nothing.
+    // Without a rate `rate_process` has no effect.
     let key = ["rate_iops", "rate"]
         .into_iter()
         .find(|key| options.given(key).is_some())?;
     let mut seen = format!(
         "{key}={}: fio stops issuing during a stall, so the percentiles hide it",
-        clean(options.given(key).unwrap_or_default())
+        clean_text(options.given(key).unwrap_or_default())
     );
     if let Some(longest) = evidence
         .directions()
@@ -27,7 +28,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     {
         let _ = write!(seen, "; the longest I/O took {}", Nanos(longest));
     }
-    Some(suspect(
+    Some(suspect_doubt(
         CODE,
         seen,
         "Read the maximum and the stalls, not p99, as what a user would see.",

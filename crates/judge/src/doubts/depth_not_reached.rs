@@ -1,8 +1,8 @@
-//! The queue depth asked for was not there. A synchronous engine does one I/O at a time whatever
-//! `iodepth` says; libaio without `direct=1` blocks in submission, although fio counts the I/Os as in
-//! flight (`iodepth_level`).
+//! Rule `depth-not-reached`: the requested queue depth was not reached. A synchronous engine does
+//! one I/O at a time whatever `iodepth` is; libaio without `direct=1` blocks in submission,
+//! although fio counts the I/Os as in flight (`iodepth_level`).
 
-use crate::doubts::{Evidence, clean, suspect, void};
+use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt, void_doubt};
 use assay_fio::options::{self, Kind};
 use assay_model::Doubt;
 use assay_model::sample::Worker;
@@ -10,36 +10,36 @@ use std::fmt::Write as _;
 
 /// Name of the rule.
 pub const CODE: &str = "depth-not-reached";
-/// Percent of I/Os that were alone in flight from which the depth is void: above the share that
-/// the start of a run and its end can explain.
+/// Percentage of I/Os that were alone in flight from which the depth is void: more than the start
+/// and the end of a run explain.
 const ALONE: f64 = 90.0;
-/// Share of time in submission from which it blocks. Observed with fio 3.33: 1.0 for buffered
-/// libaio, 0.3 for direct at 118,000 IOPS.
+/// Fraction of time in submission from which submission blocks. Observed with fio 3.33: 1.0 for
+/// buffered libaio, 0.3 for direct I/O at 118,000 IOPS.
 const SUBMITTING: f64 = 0.8;
-/// Percent of a CPU from which slow submission is explained by a busy CPU.
+/// CPU use of a job, in percent, from which the busy CPU explains slow submission.
 const CPU_BOUND: f64 = 90.0;
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
-    by_options(evidence).or_else(|| by_result(evidence))
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
+    check_options(evidence).or_else(|| check_result(evidence))
 }
 
-fn by_options(evidence: &Evidence) -> Option<Doubt> {
+fn check_options(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     let depth = options.iodepth;
     if depth < 2 {
         return None;
     }
     let engine = options.engine.as_str();
-    // fio's own threads hand I/Os to the engine one by one each, several of them at once.
+    // With offloading, fio's own threads pass I/Os to the engine one by one, several at once.
     let offloaded = options.given("io_submit_mode") == Some("offload");
-    // What fio counted weighs more than the name of an engine, which another system's default may be.
+    // fio's own count outweighs the engine's name, which may be the default of another system.
     let reached = evidence.results.iter().any(options::reached_depth);
     if options::engine(engine) == Some(Kind::Synchronous) && !offloaded && !reached {
         let named = match options.given("ioengine") {
             Some(_) => format!("ioengine={engine}"),
             None => format!("the default engine {engine}"),
         };
-        return Some(void(
+        return Some(void_doubt(
             CODE,
             format!(
                 "{named} does one I/O at a time: iodepth={depth} has no effect, the depth is 1"
@@ -52,7 +52,7 @@ fn by_options(evidence: &Evidence) -> Option<Doubt> {
             .given("filename")
             .is_some_and(|name| name.contains(':'));
     if engine == "posixaio" && one_file {
-        return Some(void(
+        return Some(void_doubt(
             CODE,
             format!(
                 "posixaio is done by threads of the C library, and glibc does the requests of one file \
@@ -65,14 +65,14 @@ fn by_options(evidence: &Evidence) -> Option<Doubt> {
         let mut seen = format!(
             "libaio without direct=1 blocks in submission: iodepth={depth} is counted, but one I/O at a time is done"
         );
-        if let Some(share) = submitting(evidence) {
+        if let Some(share) = share_of_time_submitting(evidence) {
             let _ = write!(
                 seen,
                 "; {:.0} % of the time was spent submitting",
                 share * 100.0
             );
         }
-        return Some(void(
+        return Some(void_doubt(
             CODE,
             seen,
             "Add direct=1, or use ioengine=psync with iodepth=1 and several jobs.",
@@ -81,7 +81,7 @@ fn by_options(evidence: &Evidence) -> Option<Doubt> {
     None
 }
 
-fn by_result(evidence: &Evidence) -> Option<Doubt> {
+fn check_result(evidence: &DoubtEvidence) -> Option<Doubt> {
     // A rate limit or think time keeps the queue short on purpose.
     let asked = match evidence.options {
         Some(options)
@@ -94,16 +94,16 @@ fn by_result(evidence: &Evidence) -> Option<Doubt> {
         Some(options) => options.iodepth,
         None => 0,
     };
-    // Nobody is told to do what was done.
+    // The remedy must not recommend an option that is already set.
     let direct = evidence.options.is_some_and(|options| options.direct);
     for job in evidence.results {
         let alone = job.fio.iodepth_level.get("1").copied().unwrap_or(0.0);
         if asked >= 2 && alone >= ALONE {
-            return Some(void(
+            return Some(void_doubt(
                 CODE,
                 format!(
                     "iodepth={asked}, but {alone:.0} % of the I/Os of `{}` were submitted with no other in flight",
-                    clean(&job.name)
+                    clean_text(&job.name)
                 ),
                 match direct {
                     true => {
@@ -116,19 +116,20 @@ fn by_result(evidence: &Evidence) -> Option<Doubt> {
                 },
             ));
         }
-        // More than one in flight by fio's own count.
+        // fio itself counted more than one in flight.
         if alone < ALONE
             && !job.fio.iodepth_level.is_empty()
-            && let Some(share) = submitting_job(job)
+            && let Some(share) = share_submitting_of_job(job)
             && share >= SUBMITTING
             && job.usr_cpu + job.sys_cpu < CPU_BOUND
         {
-            return Some(suspect(
+            return Some(suspect_doubt(
                 CODE,
                 format!(
-                    "{:.0} % of the time of `{}` was spent submitting: I/O is done one at a time although more is counted as in flight",
+                    "{:.0} % of the time of `{}` was spent submitting: I/O is done one at a time \
+                     although more is counted as in flight",
                     share * 100.0,
-                    clean(&job.name)
+                    clean_text(&job.name)
                 ),
                 match direct {
                     true => {
@@ -144,8 +145,8 @@ fn by_result(evidence: &Evidence) -> Option<Doubt> {
     None
 }
 
-/// Share of the time in which the job was inside the submitting system call.
-fn submitting_job(job: &Worker) -> Option<f64> {
+/// Computes the fraction of the time that the job spent inside the submitting system call.
+fn share_submitting_of_job(job: &Worker) -> Option<f64> {
     let time = job
         .read()
         .into_iter()
@@ -161,10 +162,10 @@ fn submitting_job(job: &Worker) -> Option<f64> {
     (time > 0.0 && busy > 0.0).then(|| (busy / time).min(1.0))
 }
 
-fn submitting(evidence: &Evidence) -> Option<f64> {
+fn share_of_time_submitting(evidence: &DoubtEvidence) -> Option<f64> {
     evidence
         .results
         .iter()
-        .filter_map(submitting_job)
+        .filter_map(share_submitting_of_job)
         .reduce(f64::max)
 }

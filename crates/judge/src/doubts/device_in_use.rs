@@ -1,16 +1,17 @@
-//! fio refuses to write to a mounted device, but only by comparing names, and `allow_mounted_write`
-//! switches even that off. Another user of the device spoils the figures, and fio spoils its data.
+//! Rule `device-in-use`: the device has another user, who spoils the figures, and whose data fio
+//! spoils. fio refuses to write to a mounted device, but only by comparing names, and
+//! `allow_mounted_write` switches even that off.
 
-use crate::doubts::{Evidence, suspect};
+use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "device-in-use";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     (options.access.writes && options.is_on("allow_mounted_write", false)).then(|| {
-        suspect(
+        suspect_doubt(
             CODE,
             "allow_mounted_write=1 lets fio overwrite a device that is mounted".to_owned(),
             "Use a file, or a device without mount, holder or signature (`lsblk -f`, `wipefs -n`).",

@@ -1,23 +1,24 @@
-//! ZFS before 2.3 accepts O_DIRECT and still goes through the ARC (openzfs/zfs#10018); from 2.3 on the
-//! property `direct` decides, and the module parameter `zfs_dio_enabled` for all pools.
+//! Rule `direct-ignored-zfs`: ZFS before 2.3 accepts O_DIRECT and still uses the ARC
+//! (openzfs/zfs#10018); from 2.3 on the property `direct` decides, and the module parameter
+//! `zfs_dio_enabled` for all pools.
 
-use crate::doubts::{Evidence, suspect};
+use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 use assay_model::Facts;
 
 /// Name of the rule.
 pub const CODE: &str = "direct-ignored-zfs";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
-    if !evidence.on_zfs() || !options.direct {
+    if !evidence.is_on_zfs() || !options.direct {
         return None;
     }
-    // A durable write waits for the log whatever the ARC does.
+    // A durable write waits for the intent log whatever the ARC does.
     if !options.access.reads && options.flushes() {
         return None;
     }
-    let version = evidence.facts.and_then(zfs_version);
+    let version = evidence.facts.and_then(parse_zfs_version);
     let property = evidence.dataset_property("direct");
     let enabled = evidence
         .facts
@@ -35,14 +36,14 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
                 .to_owned()
         }
     };
-    Some(suspect(
+    Some(suspect_doubt(
         CODE,
         seen,
         "Use a file several times as large as the ARC, and read the ARC's counters beside the figures.",
     ))
 }
 
-fn zfs_version(facts: &Facts) -> Option<(u32, u32)> {
+fn parse_zfs_version(facts: &Facts) -> Option<(u32, u32)> {
     let text = facts.str("zfs.version")?;
     let mut numbers = text
         .trim_start_matches(|c: char| !c.is_ascii_digit())

@@ -1,12 +1,13 @@
-//! Some engines do not go through the kernel's block layer, so options about it do nothing.
+//! Rule `engine-dependent`: some engines bypass the kernel's block layer, so options about the
+//! block layer have no effect.
 
-use crate::doubts::{Evidence, suspect};
+use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_fio::options::SyncOption;
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "engine-dependent";
-/// Engines that speak to a server, or to storage, from user space (fio 3.33 HOWTO, "I/O engine").
+/// Engines that talk to a server, or to storage, from user space (fio 3.33 HOWTO, "I/O engine").
 const USER_SPACE: [&str; 9] = [
     "nbd",
     "rbd",
@@ -19,7 +20,7 @@ const USER_SPACE: [&str; 9] = [
     "nfs",
 ];
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     let engine = options.engine.as_str();
     let mut useless = Vec::new();
@@ -32,10 +33,11 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         }
     }
     (!useless.is_empty()).then(|| {
-        suspect(
+        suspect_doubt(
             CODE,
             format!("ioengine={engine} ignores {}", useless.join(" and ")),
-            "Use fsync=1 for durability (fio's nbd engine refuses fdatasync); caching is decided by the server or by the file mapping.",
+            "Use fsync=1 for durability (fio's nbd engine refuses fdatasync); caching is decided by \
+             the server or by the file mapping.",
         )
     })
 }

@@ -1,20 +1,20 @@
-//! With `zfs_nocacheflush` or `zil_nocacheflush` ZFS writes its log and does not flush the disks behind
-//! it. Observed with OpenZFS 2.1.11: 255 commits, no flush of any disk, and 257 of the log device
-//! without the parameters.
+//! Rule `flush-dropped-zfs`: with `zfs_nocacheflush` or `zil_nocacheflush` ZFS writes its log
+//! without flushing the disks. Observed with OpenZFS 2.1.11: 255 commits without any flush of a
+//! disk, and 257 flushes of the log device without the parameters.
 
-use crate::doubts::{Evidence, suspect};
+use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "flush-dropped-zfs";
-/// Fewer commits than this say nothing.
+/// Fewest commits for a conclusion.
 const LEAST: u64 = 20;
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let counters = evidence.counters?;
     let commits = counters.zil.as_ref()?.commits;
     let flushes: u64 = counters.devices.iter().map(|device| device.flushes).sum();
-    if !evidence.on_zfs() || commits < LEAST || flushes > 0 || counters.devices.is_empty() {
+    if !evidence.is_on_zfs() || commits < LEAST || flushes > 0 || counters.devices.is_empty() {
         return None;
     }
     let facts = evidence.facts?;
@@ -31,11 +31,12 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     {
         return None;
     }
-    Some(suspect(
+    Some(suspect_doubt(
         CODE,
         format!(
             "ZFS committed its intent log {commits} times and no disk was flushed: {parameter}=1"
         ),
-        "What was acknowledged may be in the disks' volatile caches: set the parameter to 0, unless every disk of the pool keeps its cache through a power cut.",
+        "What was acknowledged may be in the disks' volatile caches: set the parameter to 0, unless \
+         every disk of the pool keeps its cache through a power cut.",
     ))
 }

@@ -1,20 +1,21 @@
-//! With `fsync` or `fdatasync` fio reports the write and the flush as two latencies. The write's alone
-//! looks fast: 5 µs, when every write waited 455 µs for its flush.
+//! Rule `flush-hidden`: with `fsync` or `fdatasync` fio reports the write and the flush as two
+//! latencies, and the latency of the write alone looks fast. Observed: 5 µs for a write that waited
+//! 455 µs for its flush.
 
-use crate::doubts::{Evidence, Origin, clean, suspect};
+use crate::doubts::{DoubtEvidence, EvidenceOrigin, clean_text, suspect_doubt};
 use assay_model::Doubt;
 use assay_model::Nanos;
 
 /// Name of the rule.
 pub const CODE: &str = "flush-hidden";
-/// Flushes per write from which they matter; a single one at the end (end_fsync) does not.
+/// Flushes per write from which they matter; a single flush at the end (end_fsync) does not.
 const OFTEN: f64 = 0.01;
-/// Share of the write's own time from which leaving the flush out misleads.
+/// Fraction of the write's own time from which the missing flush misleads.
 const PART: f64 = 0.1;
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
-    // assay adds the two itself.
-    if evidence.source == Origin::Measured {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
+    // assay itself adds the flush to the write.
+    if evidence.source == EvidenceOrigin::Measured {
         return None;
     }
     if evidence.results.is_empty()
@@ -27,7 +28,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         } else {
             "fdatasync"
         };
-        return Some(suspect(
+        return Some(suspect_doubt(
             CODE,
             format!(
                 "{key}: fio reports the flush apart, so the latency of the write leaves it out"
@@ -46,11 +47,11 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
             write.clat.mean
         };
         if per_write >= OFTEN && flushes.lat.mean * per_write > write_mean * PART {
-            return Some(suspect(
+            return Some(suspect_doubt(
                 CODE,
                 format!(
                     "the write latency of `{}` ({} mean) leaves the flushes out: {} of {} mean",
-                    clean(&job.name),
+                    clean_text(&job.name),
                     Nanos(write_mean as u64),
                     flushes.count,
                     Nanos(flushes.lat.mean as u64)

@@ -1,22 +1,24 @@
-//! Other programs computed while the sample ran. Only time in user mode counts: the kernel's own
-//! threads (encryption, checksums, completion) work for the load and spend none there.
+//! Rule `foreign-load`: other programs computed while the sample ran. Only time in user mode
+//! counts, because the kernel's own threads (encryption, checksums, completion) work for the load
+//! and spend no time in user mode.
 
-use crate::doubts::{Evidence, suspect};
+use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "foreign-load";
-/// Share of all CPU time from which a load generator waits for a CPU now and then.
+/// Fraction of all CPU time from which a load generator sometimes waits for a CPU.
 const MUCH: f64 = 0.2;
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let counters = evidence.counters?;
     let cpu = counters.cpu.as_ref()?;
     let all = counters.elapsed.as_secs_f64() * f64::from(cpu.cpus);
     if all <= 0.0 {
         return None;
     }
-    // What the load used besides the kernel time of its jobs: they, and its own start and end.
+    // CPU time of the load beyond the kernel time of its jobs: the jobs' user time, and the tool's
+    // start and end.
     let kernel: f64 = evidence
         .results
         .iter()
@@ -25,7 +27,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     let own = (counters.tool_cpu?.as_secs_f64() - kernel).max(0.0) / all;
     let foreign = cpu.user - own;
     (foreign >= MUCH).then(|| {
-        suspect(
+        suspect_doubt(
             CODE,
             format!(
                 "other programs used {:.0} % of the time of all {} CPUs, the load {:.0} %",

@@ -1,26 +1,27 @@
-//! `group_reporting` sums jobs up: a straggler disappears (observed: one with 50 IOPS), options and name
-//! come from different jobs, `job_runtime` is a sum. Sections are summed up as well, where no `stonewall` or
-//! `new_group` stands between them: the sum has the name of the first and the options of the last.
+//! Rule `grouped-jobs`: `group_reporting` sums jobs. A straggler disappears (observed: a job with
+//! 50 IOPS), options and name come from different jobs, and `job_runtime` is a sum. Sections
+//! without `stonewall` or `new_group` between them are summed too: the sum has the name of the
+//! first section and the options of the last.
 
-use crate::doubts::{Evidence, Origin, clean, suspect, void};
+use crate::doubts::{DoubtEvidence, EvidenceOrigin, clean_text, suspect_doubt, void_doubt};
 use assay_fio::options::JobOptions;
 use assay_model::Doubt;
 use assay_model::sample::Worker;
 
 /// Name of the rule.
 pub const CODE: &str = "grouped-jobs";
-/// `job_runtime` of a group is the sum over its jobs.
+/// Ratio of `job_runtime` to the longest runtime from which `job_runtime` must be a sum over jobs.
 const SUMMED: f64 = 1.5;
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     // assay's own jobs have no sections.
     let entry = match (evidence.results, evidence.source) {
-        ([entry], Origin::Imported) => Some(entry),
+        ([entry], EvidenceOrigin::Imported) => Some(entry),
         _ => None,
     };
-    let jobs = entry.map_or(1, |entry| jobs_in(entry, options.iodepth));
-    // Copies of one section are jobs of one kind; more than that are sections.
+    let jobs = entry.map_or(1, |entry| count_jobs(entry, options.iodepth));
+    // Copies of one section are equal jobs; more jobs than copies mean several sections.
     let sections = jobs > options.numjobs && jobs as f64 >= options.numjobs as f64 * SUMMED;
     if !evidence.grouped.is_empty() || sections {
         let seen = match evidence.grouped {
@@ -28,14 +29,14 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
                 "{jobs} jobs of several sections are one figure: it has the name of the first, and the options \
                  that are echoed are those of the last"
             ),
-            [one] => format!("`{}` is summed up with it into one figure", clean(one)),
+            [one] => format!("`{}` is summed up with it into one figure", clean_text(one)),
             [one, rest @ ..] => format!(
                 "`{}` and {} more sections are summed up with it into one figure",
-                clean(one),
+                clean_text(one),
                 rest.len()
             ),
         };
-        return Some(void(
+        return Some(void_doubt(
             CODE,
             seen,
             "Leave group_reporting out, or put stonewall or new_group between sections that differ.",
@@ -45,9 +46,12 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         return None;
     }
     let by_flag = options.is_on("group_reporting", false);
-    let by_runtime = evidence.results.iter().any(|job| summed(job) > SUMMED);
+    let by_runtime = evidence
+        .results
+        .iter()
+        .any(|job| count_summed_runtimes(job) > SUMMED);
     (by_flag || by_runtime).then(|| {
-        suspect(
+        suspect_doubt(
             CODE,
             format!(
                 "{} jobs are reported as one: differences between them are hidden",
@@ -58,8 +62,11 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     })
 }
 
-/// For each job of a call, the other sections that are reported together with it.
-pub(super) fn sections<'a>(jobs: &'a [JobOptions], stages: &[usize]) -> Vec<Vec<&'a str>> {
+/// Returns, for each job of a command, the other sections that are reported together with it.
+pub(super) fn find_sections_reported_together<'a>(
+    jobs: &'a [JobOptions],
+    stages: &[usize],
+) -> Vec<Vec<&'a str>> {
     let mut group = 0usize;
     let groups: Vec<(usize, usize)> = jobs
         .iter()
@@ -78,7 +85,7 @@ pub(super) fn sections<'a>(jobs: &'a [JobOptions], stages: &[usize]) -> Vec<Vec<
                     && groups[a] == groups[*b]
                     && reported(a)
                     && reported(*b)
-                    && differ(&jobs[a], &jobs[*b])
+                    && ask_for_different_loads(&jobs[a], &jobs[*b])
             });
             others.map(|b| jobs[b].name.as_str()).collect()
         })
@@ -86,15 +93,15 @@ pub(super) fn sections<'a>(jobs: &'a [JobOptions], stages: &[usize]) -> Vec<Vec<
 }
 
 /// Whether two sections ask for different loads.
-fn differ(a: &JobOptions, b: &JobOptions) -> bool {
+fn ask_for_different_loads(a: &JobOptions, b: &JobOptions) -> bool {
     const LOAD: [&str; 8] = [
         "rw", "bs", "bsrange", "bssplit", "iodepth", "ioengine", "direct", "rate",
     ];
     LOAD.iter().any(|key| a.given(key) != b.given(key))
 }
 
-/// How often the longest direction of an entry goes into its `job_runtime`.
-fn summed(job: &Worker) -> f64 {
+/// Computes how many times the longest direction of an entry fits into its `job_runtime`.
+fn count_summed_runtimes(job: &Worker) -> f64 {
     let directions = [job.read(), job.write(), job.trim()];
     let longest = directions
         .into_iter()
@@ -107,9 +114,10 @@ fn summed(job: &Worker) -> f64 {
     }
 }
 
-/// How many jobs an entry sums up: by their times, else by more I/Os in flight than one job may have.
-fn jobs_in(job: &Worker, depth: u64) -> u64 {
-    let by_time = summed(job);
+/// Counts the jobs that an entry sums: from their times, else from more I/Os in flight than one job
+/// may have.
+fn count_jobs(job: &Worker, depth: u64) -> u64 {
+    let by_time = count_summed_runtimes(job);
     if job.runtime.0 > 0 {
         return by_time.round() as u64;
     }

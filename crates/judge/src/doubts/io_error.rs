@@ -1,18 +1,18 @@
-//! fio stopped at an error of the kernel; the figures end where it happened.
+//! Rule `io-error`: fio stopped at an I/O error; the figures end at that time.
 
-use crate::doubts::{Evidence, clean, void};
+use crate::doubts::{DoubtEvidence, clean_text, void_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "io-error";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let failed = evidence.results.iter().find(|job| job.fio.error != 0)?;
-    Some(void(
+    Some(void_doubt(
         CODE,
         format!(
             "job `{}` ended with error {} after {}",
-            clean(&failed.name),
+            clean_text(&failed.name),
             failed.fio.error,
             failed.runtime
         ),

@@ -1,7 +1,7 @@
-//! Sections of a job file run at the same time unless `stonewall` keeps them apart. Two that are meant as
-//! two measurements of one file then measure each other.
+//! Rule `jobs-together`: sections of a job file run at the same time unless `stonewall` separates
+//! them. Two sections meant as separate measurements of one file then disturb each other.
 
-use crate::doubts::{Evidence, clean, suspect};
+use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt};
 use assay_fio::json::Document;
 use assay_fio::options::JobOptions;
 use assay_model::Doubt;
@@ -11,21 +11,21 @@ use std::ops::Range;
 /// Name of the rule.
 pub const CODE: &str = "jobs-together";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let first = evidence.beside.first()?;
     let others = match evidence.beside.len() {
-        1 => format!("`{}`", clean(first)),
-        n => format!("`{}` and {} more", clean(first), n - 1),
+        1 => format!("`{}`", clean_text(first)),
+        n => format!("`{}` and {} more", clean_text(first), n - 1),
     };
-    Some(suspect(
+    Some(suspect_doubt(
         CODE,
         format!("it runs at the same time as {others}, on the same file"),
         "Put stonewall=1 into each section but the first, so that one begins when the other has ended.",
     ))
 }
 
-/// The stage in which each job of a job file runs: those of one stage run at the same time.
-pub(super) fn stages(jobs: &[JobOptions]) -> Vec<usize> {
+/// Finds the stage of each job of a job file; jobs of one stage run at the same time.
+pub(super) fn find_stages(jobs: &[JobOptions]) -> Vec<usize> {
     let mut stage = 0usize;
     jobs.iter()
         .map(|job| {
@@ -36,23 +36,24 @@ pub(super) fn stages(jobs: &[JobOptions]) -> Vec<usize> {
         .collect()
 }
 
-/// Seconds that fio takes beside the stages themselves: it counts whole seconds, and lays files out.
+/// Seconds that fio takes in addition to its stages: it counts whole seconds, and lays files out.
 const BESIDE: f64 = 2.0;
 
-/// The stage in which each group of equal jobs of a result ran. fio does not echo `stonewall` without a
-/// value; it begins a new `groupid`, as `new_group` does, and then `elapsed` is the sum of the stages.
-pub(super) fn stages_of_result(
+/// Finds the stage of each group of equal jobs of a result. fio does not echo `stonewall` without a
+/// value; fio begins a new `groupid`, as `new_group` does, and `elapsed` is then the sum of the
+/// stages.
+pub(super) fn find_result_stages(
     document: &Document,
     groups: &[Range<usize>],
     jobs: &[JobOptions],
 ) -> Vec<usize> {
-    let by_option = stages(jobs);
+    let by_option = find_stages(jobs);
     let first = |range: &Range<usize>| document.jobs.get(range.start);
     let ids: Vec<u32> = groups
         .iter()
         .map(|range| first(range).map_or(0, |job| job.fio.group))
         .collect();
-    // How long each group took, its warm-up included.
+    // Time of each group, its warm-up included.
     let mut times: BTreeMap<u32, f64> = BTreeMap::new();
     for ((range, id), options) in groups.iter().zip(&ids).zip(jobs) {
         let ramp = options.ramp.map_or(0.0, |ramp| ramp.0 as f64 / 1e9);
@@ -83,12 +84,19 @@ pub(super) fn stages_of_result(
     }
 }
 
-/// For each job, the names of those that run at the same time on one of its files.
+/// Returns, for each job, the names of the jobs that run at the same time on one of its files.
 #[must_use]
-pub(super) fn beside<'a>(jobs: &'a [JobOptions], stages: &[usize]) -> Vec<Vec<&'a str>> {
+pub(super) fn find_jobs_on_same_files<'a>(
+    jobs: &'a [JobOptions],
+    stages: &[usize],
+) -> Vec<Vec<&'a str>> {
     let together = |a: usize, b: usize| {
         let waits = |at: usize| jobs[at].given("wait_for").is_some();
-        a != b && stages[a] == stages[b] && !waits(a) && !waits(b) && share(&jobs[a], &jobs[b])
+        a != b
+            && stages[a] == stages[b]
+            && !waits(a)
+            && !waits(b)
+            && share_a_file(&jobs[a], &jobs[b])
     };
     (0..jobs.len())
         .map(|a| {
@@ -98,8 +106,8 @@ pub(super) fn beside<'a>(jobs: &'a [JobOptions], stages: &[usize]) -> Vec<Vec<&'
         .collect()
 }
 
-/// Whether they name a file in common. Without a name each job has files of its own.
-fn share(a: &JobOptions, b: &JobOptions) -> bool {
+/// Whether two jobs have a file in common. Without a name each job has files of its own.
+fn share_a_file(a: &JobOptions, b: &JobOptions) -> bool {
     let (Some(mine), Some(theirs)) = (a.given("filename"), b.given("filename")) else {
         return false;
     };

@@ -1,15 +1,15 @@
-//! Reads that the ARC missed and a cache device (L2ARC) answered: a figure of that device, as long as
-//! it holds what is read.
+//! Rule `l2arc-read`: a cache device (L2ARC) answered reads that missed the ARC, so the figure
+//! describes that device while the data fits into it.
 
-use crate::doubts::{ENOUGH, Evidence, suspect};
+use crate::doubts::{DoubtEvidence, ENOUGH, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "l2arc-read";
-/// Fewer reads than this say nothing about a share.
+/// Fewest reads for a conclusion.
 const LEAST: u64 = 20;
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let arc = evidence.counters?.arc.as_ref()?;
     let fetched = arc
         .demand_data_misses
@@ -17,13 +17,17 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     // Metadata may hit as well.
     let hits = arc.l2_hits.min(fetched);
     let share = hits as f64 / fetched.max(1) as f64;
-    if !evidence.on_zfs() || evidence.bytes_read() == 0 || fetched < LEAST || share <= 1.0 - ENOUGH
+    if !evidence.is_on_zfs()
+        || evidence.bytes_read() == 0
+        || fetched < LEAST
+        || share <= 1.0 - ENOUGH
     {
         return None;
     }
-    Some(suspect(
+    Some(suspect_doubt(
         CODE,
         format!("{hits} of {fetched} reads that missed the ARC were answered by a cache device"),
-        "To measure the pool's own disks, set secondarycache=none on a dataset made for the test; to measure the cache, say how full it was.",
+        "To measure the pool's own disks, set secondarycache=none on a dataset made for the test; \
+         to measure the cache, say how full it was.",
     ))
 }

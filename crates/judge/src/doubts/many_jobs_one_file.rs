@@ -1,12 +1,13 @@
-//! Buffered writes of several jobs to one file wait for one lock (the inode's), so they measure the lock.
+//! Rule `many-jobs-one-file`: buffered writes of several jobs to one file wait for one lock (the
+//! inode's), so they measure the lock.
 
-use crate::doubts::{Evidence, suspect};
+use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "many-jobs-one-file";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     let filename = options.given("filename")?;
     let one_file = !filename.contains(':') && !filename.starts_with("/dev/");
@@ -16,7 +17,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         && !options.direct
         && one_file)
         .then(|| {
-            suspect(
+            suspect_doubt(
                 CODE,
                 format!(
                     "{} jobs write through the page cache to one file, one at a time",

@@ -1,19 +1,20 @@
-//! A job that moved nothing measured nothing.
+//! Rule `no-io`: a job that moved no data measured nothing.
 
-use crate::doubts::{Evidence, clean, void};
+use crate::doubts::{DoubtEvidence, clean_text, void_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "no-io";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let first = evidence.results.first()?;
-    let idle = evidence.ios() == 0 && evidence.bytes_read() == 0 && evidence.bytes_written() == 0;
+    let idle =
+        evidence.count_ios() == 0 && evidence.bytes_read() == 0 && evidence.bytes_written() == 0;
     let trims = evidence.results.iter().any(|job| job.trim().is_some());
     (idle && !trims).then(|| {
-        void(
+        void_doubt(
             CODE,
-            format!("job `{}` completed no I/O", clean(&first.name)),
+            format!("job `{}` completed no I/O", clean_text(&first.name)),
             "Look at what fio printed on stderr; give the job a file, a size and time to run.",
         )
     })

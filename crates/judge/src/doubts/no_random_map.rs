@@ -1,18 +1,18 @@
-//! With `norandommap` some blocks are hit twice and others never. Observed: 16,384 writes hit 10,293
-//! blocks. In a job that ends by size this is not the whole file.
+//! Rule `no-random-map`: with `norandommap` some blocks are hit twice and others never. Observed:
+//! 16,384 writes hit 10,293 blocks. A job that ends by size then does not cover the whole file.
 
-use crate::doubts::{Evidence, suspect};
+use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "no-random-map";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     let by_time =
         options.runtime.is_some() && (options.is_on("time_based", false) || !options.complete());
     (options.access.random && options.is_on("norandommap", false) && !by_time).then(|| {
-        suspect(
+        suspect_doubt(
             CODE,
             "norandommap in a job that ends by size: about 63 % of the blocks are touched"
                 .to_owned(),

@@ -1,22 +1,23 @@
-//! `runtime` alone is only an upper limit: the job also ends when `size` bytes are done. Observed: a job
-//! with runtime=10 ended after 228 ms.
+//! Rule `no-time-based`: `runtime` alone is only an upper limit, because the job also ends after
+//! `size` bytes. Observed: a job with runtime=10 ended after 228 ms.
 
-use crate::doubts::{ENOUGH, Evidence, suspect, void};
+use crate::doubts::{DoubtEvidence, ENOUGH, suspect_doubt, void_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "no-time-based";
-const REMEDY: &str = "Add time_based=1 to measure for the whole runtime; or leave runtime out and say how much is read or written.";
-/// Share of the time below which the figure is of something else, such as a warm-up.
+const REMEDY: &str = "Add time_based=1 to measure for the whole runtime; or leave runtime out and \
+    say how much is read or written.";
+/// Fraction of the runtime below which the figure describes something else, such as a warm-up.
 const TENTH: f64 = 0.1;
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     if evidence.results.is_empty()
         && options.given("runtime").is_some()
         && options.runtime.is_none()
     {
-        return Some(suspect(
+        return Some(suspect_doubt(
             CODE,
             "runtime=0 sets no time at all, and time_based without a time is refused: the job ends when \
              everything is done once"
@@ -28,7 +29,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         && options.is_on("time_based", false)
         && options.runtime.is_none()
     {
-        return Some(suspect(
+        return Some(suspect_doubt(
             CODE,
             "time_based without runtime is refused by fio (\"requires a runtime/timeout setting\"): the job \
              ends when everything is done once"
@@ -36,7 +37,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
             "Give a runtime, such as runtime=60 with time_based=1.",
         ));
     }
-    if let Some(doubt) = within_ramp(evidence) {
+    if let Some(doubt) = check_ramp(evidence) {
         return Some(doubt);
     }
     let asked = options.runtime?;
@@ -51,7 +52,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
             Some(size) => format!("when {size} are done"),
             None => "when the whole file is done".to_owned(),
         };
-        return Some(suspect(
+        return Some(suspect_doubt(
             CODE,
             format!(
                 "runtime={asked} without time_based: a job ends {end}, and only at the latest after that time"
@@ -65,14 +66,15 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     }
     let seen = format!("runtime={asked} was asked for, the job ended after {took}");
     Some(if share < TENTH {
-        void(CODE, seen, REMEDY)
+        void_doubt(CODE, seen, REMEDY)
     } else {
-        suspect(CODE, seen, REMEDY)
+        suspect_doubt(CODE, seen, REMEDY)
     })
 }
 
-/// A job that ends before its `ramp_time` has passed: fio then counts what it did in that time (3.33).
-fn within_ramp(evidence: &Evidence) -> Option<Doubt> {
+/// Checks for a job that ended before its `ramp_time` had passed: fio then counts the I/O of that
+/// time (3.33).
+fn check_ramp(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     let ramp = options.ramp?;
     if options.is_on("time_based", false) && options.runtime.is_some() {
@@ -92,7 +94,7 @@ fn within_ramp(evidence: &Evidence) -> Option<Doubt> {
         }
         None => return None,
     };
-    Some(suspect(
+    Some(suspect_doubt(
         CODE,
         seen,
         "Add time_based=1 and a runtime; fio counts it from the end of the ramp_time.",

@@ -1,15 +1,16 @@
-//! The engine `null` completes every I/O without doing it: a test of fio itself.
+//! Rule `null-engine`: the engine `null` completes every I/O without doing it, which tests fio
+//! itself.
 
-use crate::doubts::{Evidence, void};
+use crate::doubts::{DoubtEvidence, void_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "null-engine";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     (options.engine == "null").then(|| {
-        void(
+        void_doubt(
             CODE,
             "ioengine=null does no I/O at all".to_owned(),
             "Use ioengine=io_uring or libaio with direct=1.",

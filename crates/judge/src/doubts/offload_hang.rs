@@ -1,18 +1,19 @@
-//! `io_submit_mode=offload` with a queue hung in four of four tries with fio 3.33.
+//! Rule `offload-hang`: `io_submit_mode=offload` with a queue hung in four of four attempts with
+//! fio 3.33.
 
-use crate::doubts::{Evidence, suspect};
+use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "offload-hang";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     (options.given("io_submit_mode") == Some("offload")
         && options.iodepth > 1
         && evidence.results.is_empty())
     .then(|| {
-        suspect(
+        suspect_doubt(
             CODE,
             format!(
                 "io_submit_mode=offload with iodepth={} can hang",

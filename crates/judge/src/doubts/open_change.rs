@@ -1,18 +1,18 @@
-//! Settings of the machine were left changed by an assay that was killed: what was measured is not the machine as its
-//! owner configured it.
+//! Rule `open-change`: a crashed assay left settings of the machine changed, so the sample does not
+//! measure the machine as its owner configured it.
 
-use crate::doubts::{Evidence, clean, suspect};
+use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt};
 use assay_model::{Doubt, FactValue, OPEN_CHANGES};
 
 /// Name of the rule.
 pub const CODE: &str = "open-change";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let fact = evidence.facts?.map.get(OPEN_CHANGES)?;
     let seen = match &fact.value {
         FactValue::Known(value) => {
             let changed = value.as_array()?.iter().filter_map(|one| one.as_str());
-            let changed: Vec<String> = changed.map(clean).collect();
+            let changed: Vec<String> = changed.map(clean_text).collect();
             format!(
                 "an assay that was killed had left changed: {}",
                 changed.join(", ")
@@ -20,10 +20,10 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         }
         FactValue::Unknown(why) => format!(
             "whether an assay that was killed had left settings changed is unknown: {}",
-            clean(why)
+            clean_text(why)
         ),
     };
-    Some(suspect(
+    Some(suspect_doubt(
         CODE,
         seen,
         "Set the machine back with `assay trial --recover`, then measure again.",
@@ -36,9 +36,9 @@ mod tests {
     use assay_model::{FactKind, Facts};
 
     fn doubts(facts: &Facts) -> Option<Doubt> {
-        check(&Evidence {
+        check(&DoubtEvidence {
             facts: Some(facts),
-            ..Evidence::default()
+            ..DoubtEvidence::default()
         })
     }
 

@@ -1,29 +1,30 @@
-//! What the command of another tool really measures: dd, sysbench, bonnie++, hdparm, iozone, diskspd and
-//! CrystalDiskMark. From their manuals; the defaults are named where a figure rests on them.
+//! Explains what commands of other tools measure: dd, sysbench, bonnie++, hdparm, iozone, diskspd
+//! and CrystalDiskMark. The explanations follow the manuals and name the defaults that a figure
+//! depends on.
 
 use crate::doubts::{
-    compressible_data, page_cache_read, page_cache_write, suspect, too_short, tool_cpu,
-    unflushed_write, void,
+    compressible_data, page_cache_read, page_cache_write, suspect_doubt, too_short, tool_cpu,
+    unflushed_write, void_doubt,
 };
 use assay_model::Doubt;
 
-/// A command of another tool, explained.
+/// An explained command of another tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OtherTool {
-    /// Its name.
+pub struct ExplainedCommand {
+    /// Name of the tool.
     pub name: &'static str,
-    /// What it measures, in a sentence.
+    /// What the command measures, in a sentence.
     pub measures: String,
-    /// Why that may not be what is wanted.
+    /// Doubts about the figure.
     pub doubts: Vec<Doubt>,
-    /// The device that it writes over.
+    /// The device that the command overwrites.
     pub overwrites: Option<String>,
 }
 
 const USE_FIO: &str = "`assay run` measures both, each by itself, with the cache left out.";
 const NO_CACHE: &str = "Leave the page cache out (direct I/O), or give it several times the RAM.";
 
-/// Whether a program is one of those that are explained.
+/// Whether assay can explain this program.
 #[must_use]
 pub fn is_tool(program: &str) -> bool {
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
@@ -33,9 +34,9 @@ pub fn is_tool(program: &str) -> bool {
         .any(|(known, _)| *known == name.trim_end_matches(".exe"))
 }
 
-/// Explains a command that is already split into words; none when it is no known tool.
+/// Explains a command that is already split into words; none if the tool is unknown.
 #[must_use]
-pub fn other_tool(words: &[String]) -> Option<OtherTool> {
+pub fn explain_command(words: &[String]) -> Option<ExplainedCommand> {
     let at = words.iter().position(|word| is_tool(word))?;
     let name = words[at].rsplit(['/', '\\']).next()?.to_ascii_lowercase();
     let (_, explain) = TOOLS
@@ -44,29 +45,29 @@ pub fn other_tool(words: &[String]) -> Option<OtherTool> {
     explain(&words[at + 1..])
 }
 
-type Explain = fn(&[String]) -> Option<OtherTool>;
-const TOOLS: [(&str, Explain); 6] = [
-    ("dd", dd),
-    ("sysbench", sysbench),
-    ("bonnie++", bonnie),
-    ("hdparm", hdparm),
-    ("iozone", iozone),
-    ("diskspd", diskspd),
+type ExplainFn = fn(&[String]) -> Option<ExplainedCommand>;
+const TOOLS: [(&str, ExplainFn); 6] = [
+    ("dd", explain_dd),
+    ("sysbench", explain_sysbench),
+    ("bonnie++", explain_bonnie),
+    ("hdparm", explain_hdparm),
+    ("iozone", explain_iozone),
+    ("diskspd", explain_diskspd),
 ];
 
-/// Explains a result of CrystalDiskMark, which people paste as text; none when it is none.
+/// Explains a pasted text result of CrystalDiskMark; none if the text is something else.
 #[must_use]
-pub fn crystal_disk_mark(text: &str) -> Option<OtherTool> {
+pub fn explain_crystal_disk_mark(text: &str) -> Option<ExplainedCommand> {
     let line = |line: &str| {
         let line = line.trim_start();
         (line.starts_with("SEQ") || line.starts_with("RND")) && line.contains("(Q=")
     };
-    (text.contains("CrystalDiskMark") || text.lines().any(line)).then(|| OtherTool {
+    (text.contains("CrystalDiskMark") || text.lines().any(line)).then(|| ExplainedCommand {
         name: "CrystalDiskMark",
         measures: "DiskSpd on a file of 1 GiB without the system's cache: four patterns, five times five \
                    seconds each by default, and the best of the five"
             .to_owned(),
-        doubts: vec![suspect(
+        doubts: vec![suspect_doubt(
             too_short::CODE,
             "five seconds on 1 GiB fit into the fast part of an SSD and a controller's cache, and the best \
              of five is shown, not the usual one"
@@ -77,30 +78,30 @@ pub fn crystal_disk_mark(text: &str) -> Option<OtherTool> {
     })
 }
 
-fn device(path: Option<&str>) -> Option<String> {
+fn find_device(path: Option<&str>) -> Option<String> {
     let path = path?;
     let harmless = ["/dev/null", "/dev/zero", "/dev/full", "/dev/stdout"].contains(&path);
     (path.starts_with("/dev/") && !harmless && !path.starts_with("/dev/shm/"))
         .then(|| path.to_owned())
 }
 
-fn cached_write(what: &str) -> Doubt {
-    suspect(
+fn cached_write_doubt(what: &str) -> Doubt {
+    suspect_doubt(
         page_cache_write::CODE,
         format!("{what}: a write returns when it is in RAM"),
         NO_CACHE,
     )
 }
 
-fn cached_read(what: &str) -> Doubt {
-    suspect(
+fn cached_read_doubt(what: &str) -> Doubt {
+    suspect_doubt(
         page_cache_read::CODE,
         format!("{what}: what was read or written before comes from RAM"),
         NO_CACHE,
     )
 }
 
-fn dd(words: &[String]) -> Option<OtherTool> {
+fn explain_dd(words: &[String]) -> Option<ExplainedCommand> {
     let operand = |key: &str| {
         let with = |word: &String| {
             let (name, value) = word.split_once('=')?;
@@ -121,33 +122,33 @@ fn dd(words: &[String]) -> Option<OtherTool> {
     let block = operand("bs").unwrap_or_else(|| "512".to_owned());
     let mut doubts = Vec::new();
     if reads && !has("iflag", &["direct"]) {
-        doubts.push(cached_read("no iflag=direct"));
+        doubts.push(cached_read_doubt("no iflag=direct"));
     }
     let flushed = has("conv", &["fsync", "fdatasync"]) || has("oflag", &["sync", "dsync"]);
     if writes && !has("oflag", &["direct"]) && !flushed {
-        doubts.push(cached_write("no oflag=direct"));
-        doubts.push(suspect(
+        doubts.push(cached_write_doubt("no oflag=direct"));
+        doubts.push(suspect_doubt(
             unflushed_write::CODE,
             "no conv=fdatasync: dd ends before the data is on the device".to_owned(),
             "Add conv=fdatasync, so that the rate includes the time to write everything out.",
         ));
     }
     if writes && from.as_deref() == Some("/dev/zero") {
-        doubts.push(suspect(
+        doubts.push(suspect_doubt(
             compressible_data::CODE,
             "if=/dev/zero writes zeroes, which ZFS, btrfs and some disks do not store".to_owned(),
             "Write data that does not compress, prepared before the clock starts.",
         ));
     }
     if matches!(from.as_deref(), Some("/dev/urandom" | "/dev/random")) {
-        doubts.push(suspect(
+        doubts.push(suspect_doubt(
             tool_cpu::CODE,
             "the kernel makes the random data while the clock runs: some hundred MB a second of one CPU"
                 .to_owned(),
             "Write data prepared before.",
         ));
     }
-    Some(OtherTool {
+    Some(ExplainedCommand {
         name: "dd",
         measures: format!(
             "one stream in blocks of {block}, one at a time from {} to {}: no queue, nothing random, and no \
@@ -156,12 +157,12 @@ fn dd(words: &[String]) -> Option<OtherTool> {
             to.as_deref().unwrap_or("standard output")
         ),
         doubts,
-        overwrites: device(to.as_deref()),
+        overwrites: find_device(to.as_deref()),
     })
 }
 
-/// The value of `--key=value`.
-fn long<'a>(words: &'a [String], key: &str) -> Option<&'a str> {
+/// Returns the value of `--key=value`.
+fn find_long_option<'a>(words: &'a [String], key: &str) -> Option<&'a str> {
     let value = |word: &'a String| {
         word.strip_prefix("--")?
             .strip_prefix(key)?
@@ -170,14 +171,16 @@ fn long<'a>(words: &'a [String], key: &str) -> Option<&'a str> {
     words.iter().rev().find_map(value)
 }
 
-fn sysbench(words: &[String]) -> Option<OtherTool> {
-    if !words.iter().any(|word| word == "fileio") && long(words, "test") != Some("fileio") {
+fn explain_sysbench(words: &[String]) -> Option<ExplainedCommand> {
+    if !words.iter().any(|word| word == "fileio")
+        && find_long_option(words, "test") != Some("fileio")
+    {
         return None;
     }
-    let mode = long(words, "file-test-mode").unwrap_or("none given");
-    let flags = long(words, "file-extra-flags").unwrap_or_default();
+    let mode = find_long_option(words, "file-test-mode").unwrap_or("none given");
+    let flags = find_long_option(words, "file-extra-flags").unwrap_or_default();
     let has = |flag: &str| flags.split(',').any(|one| one == flag);
-    let on = |key: &str, default: bool| match long(words, key) {
+    let on = |key: &str, default: bool| match find_long_option(words, key) {
         Some(value) => matches!(value, "on" | "true" | "1" | "yes"),
         None => default,
     };
@@ -191,38 +194,38 @@ fn sysbench(words: &[String]) -> Option<OtherTool> {
     if !has("direct") {
         let what = "no --file-extra-flags=direct";
         if reads {
-            doubts.push(cached_read(what));
+            doubts.push(cached_read_doubt(what));
         }
-        // Each write waits until it is on the disk.
+        // With a flag such as `dsync` each write waits until it is on the disk.
         if writes && !each && !has("sync") && !has("dsync") {
-            doubts.push(cached_write(what));
+            doubts.push(cached_write_doubt(what));
         }
     }
-    let seconds = long(words, "time")
-        .or(long(words, "max-time"))
+    let seconds = find_long_option(words, "time")
+        .or(find_long_option(words, "max-time"))
         .unwrap_or("10");
     if seconds
         .parse()
         .is_ok_and(|seconds: u64| (1..30).contains(&seconds))
     {
-        doubts.push(suspect(
+        doubts.push(suspect_doubt(
             too_short::CODE,
             format!("it runs for {seconds} s"),
             "Add --time=60 or more, and repeat it.",
         ));
     }
-    Some(OtherTool {
+    Some(ExplainedCommand {
         name: "sysbench",
         measures: format!(
             "{mode} in blocks of {} on {} files of {} in all, {} thread(s){}",
-            long(words, "file-block-size").unwrap_or("16K"),
-            long(words, "file-num").unwrap_or("128"),
-            long(words, "file-total-size").unwrap_or("2G"),
-            long(words, "threads")
-                .or(long(words, "num-threads"))
+            find_long_option(words, "file-block-size").unwrap_or("16K"),
+            find_long_option(words, "file-num").unwrap_or("128"),
+            find_long_option(words, "file-total-size").unwrap_or("2G"),
+            find_long_option(words, "threads")
+                .or(find_long_option(words, "num-threads"))
                 .unwrap_or("1"),
             match writes {
-                true => flushes(words, each, on("file-fsync-end", true)),
+                true => describe_sysbench_flushes(words, each, on("file-fsync-end", true)),
                 false => String::new(),
             },
         ),
@@ -231,13 +234,13 @@ fn sysbench(words: &[String]) -> Option<OtherTool> {
     })
 }
 
-/// When sysbench flushes, as strace shows of 1.0.20.
-fn flushes(words: &[String], each: bool, at_end: bool) -> String {
-    let call = match long(words, "file-fsync-mode") {
+/// Describes when sysbench flushes, as strace shows for version 1.0.20.
+fn describe_sysbench_flushes(words: &[String], each: bool, at_end: bool) -> String {
+    let call = match find_long_option(words, "file-fsync-mode") {
         Some("fdatasync") => "fdatasync",
         _ => "fsync",
     };
-    let freq = long(words, "file-fsync-freq").unwrap_or("100");
+    let freq = find_long_option(words, "file-fsync-freq").unwrap_or("100");
     match (each, freq) {
         (true, _) => {
             format!(", with an {call} after every write that counts as a request of its own")
@@ -251,12 +254,12 @@ fn flushes(words: &[String], each: bool, at_end: bool) -> String {
     }
 }
 
-fn bonnie(words: &[String]) -> Option<OtherTool> {
-    let mut doubts = vec![cached_read("bonnie++ works through the page cache")];
+fn explain_bonnie(words: &[String]) -> Option<ExplainedCommand> {
+    let mut doubts = vec![cached_read_doubt("bonnie++ works through the page cache")];
     if !words.iter().any(|word| word == "-D") {
-        doubts.push(cached_write("no -D (direct I/O)"));
+        doubts.push(cached_write_doubt("no -D (direct I/O)"));
     }
-    Some(OtherTool {
+    Some(ExplainedCommand {
         name: "bonnie++",
         measures:
             "one stream by characters and by blocks, a rewrite, seeks by a few processes, and the \
@@ -267,8 +270,8 @@ fn bonnie(words: &[String]) -> Option<OtherTool> {
     })
 }
 
-fn hdparm(words: &[String]) -> Option<OtherTool> {
-    // Letters may stand together: -tT.
+fn explain_hdparm(words: &[String]) -> Option<ExplainedCommand> {
+    // Letters may be combined: -tT.
     let has = |letter: char| {
         let one = |word: &String| {
             let letters = word.strip_prefix('-').unwrap_or_default();
@@ -281,21 +284,21 @@ fn hdparm(words: &[String]) -> Option<OtherTool> {
     }
     let mut doubts = Vec::new();
     if has('T') {
-        doubts.push(void(
+        doubts.push(void_doubt(
             page_cache_read::CODE,
             "-T reads from RAM and never from the disk".to_owned(),
             "Leave -T out: it says nothing about storage.",
         ));
     }
     if has('t') {
-        doubts.push(suspect(
+        doubts.push(suspect_doubt(
             too_short::CODE,
             "-t reads for three seconds at the beginning of the disk, where a turning one is fastest"
                 .to_owned(),
             USE_FIO,
         ));
     }
-    Some(OtherTool {
+    Some(ExplainedCommand {
         name: "hdparm",
         measures: "one stream of sequential reads: nothing random, no writes, no latencies"
             .to_owned(),
@@ -304,13 +307,13 @@ fn hdparm(words: &[String]) -> Option<OtherTool> {
     })
 }
 
-fn iozone(words: &[String]) -> Option<OtherTool> {
+fn explain_iozone(words: &[String]) -> Option<ExplainedCommand> {
     let has = |flag: &str| words.iter().any(|word| word == flag);
     let mut doubts = Vec::new();
     if !has("-I") {
-        doubts.push(cached_read("no -I (direct I/O)"));
+        doubts.push(cached_read_doubt("no -I (direct I/O)"));
         if !has("-o") && !has("-e") {
-            doubts.push(cached_write("no -I, -o or -e"));
+            doubts.push(cached_write_doubt("no -I, -o or -e"));
         }
     }
     // `-g 16G` or `-g16G`.
@@ -321,7 +324,7 @@ fn iozone(words: &[String]) -> Option<OtherTool> {
             attached => attached,
         }
     };
-    // Letters may stand together: -Rac.
+    // Letters may be combined: -Rac.
     let letters = |word: &String| {
         let letters = word.strip_prefix('-').unwrap_or_default();
         letters.len() <= 4 && letters.contains('a') && letters.chars().all(char::is_alphabetic)
@@ -335,17 +338,17 @@ fn iozone(words: &[String]) -> Option<OtherTool> {
         }
         (None, false, _) => "a file of 512 KB, which fits into any RAM".to_owned(),
     };
-    Some(OtherTool {
+    Some(ExplainedCommand {
         name: "iozone",
         measures: format!(
             "one stream for each file size and record size, one request at a time; {sizes}"
         ),
         doubts,
-        overwrites: device(value("-f")),
+        overwrites: find_device(value("-f")),
     })
 }
 
-fn diskspd(words: &[String]) -> Option<OtherTool> {
+fn explain_diskspd(words: &[String]) -> Option<ExplainedCommand> {
     let value = |flag: &str| {
         let one = |word: &String| {
             let rest = word.strip_prefix('-').or(word.strip_prefix('/'))?;
@@ -358,14 +361,14 @@ fn diskspd(words: &[String]) -> Option<OtherTool> {
     let mut doubts = Vec::new();
     if !uncached {
         if write < 100 {
-            doubts.push(cached_read("no -Sh or -Su"));
+            doubts.push(cached_read_doubt("no -Sh or -Su"));
         }
         if write > 0 {
-            doubts.push(cached_write("no -Sh or -Su"));
+            doubts.push(cached_write_doubt("no -Sh or -Su"));
         }
     }
     if write > 0 && value("Z").is_none() {
-        doubts.push(suspect(
+        doubts.push(suspect_doubt(
             compressible_data::CODE,
             "without -Z the same 256 bytes are written again and again".to_owned(),
             "Add -Z1M for random data.",
@@ -373,7 +376,7 @@ fn diskspd(words: &[String]) -> Option<OtherTool> {
     }
     let seconds = value("d").unwrap_or_else(|| "10".to_owned());
     if seconds.parse().is_ok_and(|seconds: u64| seconds < 30) {
-        doubts.push(suspect(
+        doubts.push(suspect_doubt(
             too_short::CODE,
             format!("it runs for {seconds} s"),
             "Add -d60 or more with a warm-up (-W10), and repeat it.",
@@ -385,7 +388,7 @@ fn diskspd(words: &[String]) -> Option<OtherTool> {
         .find(|word| !word.starts_with(['-', '/']));
     // `#1` is a whole disk, `C:` a whole volume.
     let raw = target.filter(|name| name.starts_with('#') || name.ends_with(':'));
-    Some(OtherTool {
+    Some(ExplainedCommand {
         name: "diskspd",
         measures: format!(
             "{write} % writes in blocks of {}, {} outstanding for each of {} thread(s), {}",

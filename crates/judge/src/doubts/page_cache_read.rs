@@ -1,20 +1,21 @@
-//! Reads without `direct=1` come from RAM as soon as a block was touched before, also by readahead or
-//! by an earlier run.
+//! Rule `page-cache-read`: reads without `direct=1` come from RAM if a block was touched before,
+//! also by readahead or by an earlier run.
 
-use crate::doubts::{ENOUGH, Evidence, HALF, suspect, void};
+use crate::doubts::{DoubtEvidence, ENOUGH, HALF, suspect_doubt, void_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "page-cache-read";
-const REMEDY: &str = "Add direct=1; or, if the cache is what you want to measure, say so and give a file several times the RAM.";
+const REMEDY: &str = "Add direct=1; or, if the cache is what you want to measure, say so and give a \
+    file several times the RAM.";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     if !options.access.reads || options.direct || evidence.bypasses_kernel() {
         return None;
     }
     if options.is_on("pre_read", false) {
-        return Some(void(
+        return Some(void_doubt(
             CODE,
             "pre_read=1 reads the file into RAM first, then measures RAM".to_owned(),
             REMEDY,
@@ -25,9 +26,9 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         Some(share) => {
             let seen = format!("direct=0, and {}", share.seen);
             Some(if share.value < HALF {
-                void(CODE, seen, REMEDY)
+                void_doubt(CODE, seen, REMEDY)
             } else {
-                suspect(CODE, seen, REMEDY)
+                suspect_doubt(CODE, seen, REMEDY)
             })
         }
         None => {
@@ -36,7 +37,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
             } else {
                 "; invalidate=0 keeps what is there from before"
             };
-            Some(suspect(
+            Some(suspect_doubt(
                 CODE,
                 format!(
                     "direct=0: reads pass through the page cache and come from RAM where they can{kept}"

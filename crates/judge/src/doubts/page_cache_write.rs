@@ -1,37 +1,47 @@
-//! Writes without `direct=1` and without a flush per write return when the data is in RAM: IOPS and
-//! latency are those of memory, until the kernel throttles.
+//! Rule `page-cache-write`: writes without `direct=1` and without a flush per write return when the
+//! data is in RAM, so IOPS and latency are those of memory until the kernel throttles.
 
-use crate::doubts::{Evidence, HALF, suspect, void};
+use crate::doubts::{DoubtEvidence, HALF, suspect_doubt, void_doubt};
 use assay_model::Bytes;
 use assay_model::Doubt;
 use std::fmt::Write as _;
 
 /// Name of the rule.
 pub const CODE: &str = "page-cache-write";
-const BELOW: &str = "Something below the file system kept the data (ZFS's ARC, a host's cache): use sync=dsync or fdatasync=1, or run until it is full.";
-const REMEDY: &str = "Add direct=1 for the speed of the device; sync=dsync or fdatasync=1 for the time until a write is durable.";
+const BELOW: &str = "Something below the file system kept the data (ZFS's ARC, a host's cache): use \
+    sync=dsync or fdatasync=1, or run until it is full.";
+const REMEDY: &str = "Add direct=1 for the speed of the device; sync=dsync or fdatasync=1 for the \
+    time until a write is durable.";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     if !options.access.writes || evidence.bypasses_kernel() {
         return None;
     }
     let share = evidence.device_write_share();
     if options.direct {
-        // Something below the file system took the data and kept it.
+        // A layer below the file system absorbed the data.
         let share = share.filter(|share| share.value < HALF)?;
-        return Some(void(CODE, format!("direct=1, but {}", share.seen), BELOW));
+        return Some(void_doubt(
+            CODE,
+            format!("direct=1, but {}", share.seen),
+            BELOW,
+        ));
     }
     if options.flushes() {
         return None;
     }
-    // The flush at the end is part of the time, so the rate of a stream is that of the device; nobody
-    // reads its latencies.
+    // The flush at the end is part of the time, so the rate of a sequential write is that of the
+    // device; its latencies are of no interest.
     if options.end_fsync && !options.access.random && evidence.results.is_empty() {
         return None;
     }
     if let Some(share) = share.filter(|share| share.value < HALF) {
-        return Some(void(CODE, format!("direct=0, and {}", share.seen), REMEDY));
+        return Some(void_doubt(
+            CODE,
+            format!("direct=0, and {}", share.seen),
+            REMEDY,
+        ));
     }
     let mut seen =
         String::from("direct=0 and no sync, fsync or fdatasync: a write returns when it is in RAM");
@@ -46,5 +56,5 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         let total = size.0.saturating_mul(options.numjobs);
         let _ = write!(seen, "; {} in all may fit there", Bytes(total));
     }
-    Some(suspect(CODE, seen, REMEDY))
+    Some(suspect_doubt(CODE, seen, REMEDY))
 }

@@ -1,23 +1,24 @@
-//! ZFS reads ahead of sequential reads, also of those that asked for `direct=1` where it ignores that:
-//! the latency is that of RAM, and the disks see a deeper queue than was asked for. Observed with
-//! OpenZFS 2.1.11: of 384 records of a file read from end to end, 382 were fetched ahead.
+//! Rule `prefetched-read`: ZFS reads ahead of sequential reads, also with `direct=1` where it
+//! ignores that. The latency is then that of RAM, and the disks have a deeper queue than requested.
+//! Observed with OpenZFS 2.1.11: of 384 records of a file read from end to end, 382 were
+//! prefetched.
 
-use crate::doubts::{Evidence, HALF, suspect};
+use crate::doubts::{DoubtEvidence, HALF, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "prefetched-read";
-/// Fewer reads than this say nothing about a share.
+/// Fewest reads for a conclusion.
 const LEAST: u64 = 20;
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     let arc = evidence.counters?.arc.as_ref()?;
     let fetched = arc
         .demand_data_misses
         .saturating_add(arc.prefetch_data_misses);
     let share = arc.prefetch_data_misses as f64 / fetched.max(1) as f64;
-    if !evidence.on_zfs()
+    if !evidence.is_on_zfs()
         || !options.direct
         || options.access.random
         || evidence.bytes_read() == 0
@@ -26,12 +27,13 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     {
         return None;
     }
-    Some(suspect(
+    Some(suspect_doubt(
         CODE,
         format!(
             "ZFS fetched {} of {fetched} records before they were asked for",
             arc.prefetch_data_misses
         ),
-        "Read the bandwidth, not the latency or the queue depth; the module parameter zfs_prefetch_disable=1 switches it off for all pools.",
+        "Read the bandwidth, not the latency or the queue depth; the module parameter \
+         zfs_prefetch_disable=1 switches it off for all pools.",
     ))
 }

@@ -1,22 +1,22 @@
-//! A job that reaches its own rate limit measured the limit.
+//! Rule `rate-capped`: a job that reaches its own rate limit measured the limit.
 
-use crate::doubts::{ENOUGH, Evidence, clean, suspect};
+use crate::doubts::{DoubtEvidence, ENOUGH, clean_text, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "rate-capped";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     if let Some(pause) = options
         .given("thinktime")
         .filter(|_| options.count_of("thinktime") != Some(0))
     {
-        return Some(suspect(
+        return Some(suspect_doubt(
             CODE,
             format!(
                 "thinktime={} makes each job wait on purpose: the rate is that of the pauses",
-                clean(pause)
+                clean_text(pause)
             ),
             "Leave thinktime out to see what the storage can do.",
         ));
@@ -34,7 +34,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         )
     };
     (got >= cap * ENOUGH).then(|| {
-        suspect(
+        suspect_doubt(
             CODE,
             format!("{got:.0} {what} is the limit that was set ({cap:.0})"),
             "Leave the rate limit out to see what the storage can do.",

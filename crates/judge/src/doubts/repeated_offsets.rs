@@ -1,13 +1,13 @@
-//! fio's random offsets are the same in every run unless `randrepeat=0` or another seed is given. The
-//! second run then reads what the first left in a cache.
+//! Rule `repeated-offsets`: fio's random offsets are the same in every run unless `randrepeat=0` or
+//! another seed is set. The second run then reads data that the first run left in a cache.
 
-use crate::doubts::{Evidence, suspect};
+use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "repeated-offsets";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     if !options.access.random || options.given("randseed").is_some() {
         return None;
@@ -15,11 +15,11 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     let seen = match options.given("randrepeat") {
         Some(_) if !options.is_on("randrepeat", true) => return None,
         Some(_) => "randrepeat=1: every run uses the same offsets",
-        // With direct=1 only a cache below the kernel could tell.
+        // With direct=1 only a cache below the kernel could hold the data.
         None if options.direct || !options.access.reads => return None,
         None => "randrepeat is on by default: the next run reads the same offsets, from RAM",
     };
-    Some(suspect(
+    Some(suspect_doubt(
         CODE,
         seen.to_owned(),
         "Add randrepeat=0, or another randseed in each run.",

@@ -1,30 +1,31 @@
-//! Reads or writes that moved less than asked for count as whole I/Os in IOPS and latency.
+//! Rule `short-io`: reads or writes that moved less than requested count as whole I/Os in IOPS and
+//! latency.
 
-use crate::doubts::{Evidence, suspect};
+use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "short-io";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let (mut short, mut dropped) = (0u64, 0u64);
     let flushes = evidence
         .options
         .is_some_and(|options| options.fsync > 0 || options.fdatasync > 0);
     for io in evidence.directions() {
-        // A flush moves nothing, and asynchronous engines count that as short among the reads (fio
-        // 3.33, randrw with fdatasync=1: 35 short of 22 reads with io_uring).
+        // A flush moves no data, and asynchronous engines count a flush as short among the reads
+        // (fio 3.33, randrw with fdatasync=1: 35 short of 22 reads with io_uring).
         if !flushes {
             short = short.saturating_add(io.short);
         }
         dropped = dropped.saturating_add(io.dropped);
     }
     (short > 0 || dropped > 0).then(|| {
-        suspect(
+        suspect_doubt(
             CODE,
             format!(
                 "{short} short and {dropped} dropped I/Os of {}",
-                evidence.ios()
+                evidence.count_ios()
             ),
             "Keep offsets and sizes within the file and aligned to the device's blocks.",
         )

@@ -1,23 +1,25 @@
-//! Blocks that were never written are answered by the file system without asking the device. Observed
-//! with random reads: sparse 597,000 IOPS, allocated but unwritten 382,000, written 38,000.
+//! Rule `sparse-file`: the file system answers reads of blocks that were never written without
+//! asking the device. Observed with random reads: sparse 597,000 IOPS, allocated but unwritten
+//! 382,000, written 38,000.
 
-use crate::doubts::{Evidence, compressible_data, suspect, void};
+use crate::doubts::{DoubtEvidence, compressible_data, suspect_doubt, void_doubt};
 use assay_model::Doubt;
 use std::fmt::Write as _;
 
 /// Name of the rule.
 pub const CODE: &str = "sparse-file";
-const REMEDY: &str = "Write the whole file first, with data that does not compress: rw=write bs=1m refill_buffers=1 end_fsync=1.";
-/// Share of the file that must be written; the rest is rounding of extents.
+const REMEDY: &str = "Write the whole file first, with data that does not compress: rw=write bs=1m \
+    refill_buffers=1 end_fsync=1.";
+/// Fraction of the file that must be written; the rest is rounding of extents.
 const WRITTEN: f64 = 0.99;
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let file = evidence.file?;
     let size = file.size.0;
     if size == 0 {
         return None;
     }
-    // Stored smaller because it compresses, which another rule tells.
+    // A file that is smaller because it compresses is reported by another rule.
     if file.written.is_none()
         && file
             .compress_ratio
@@ -37,8 +39,8 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     let reads = evidence.reads();
     // Without FIEMAP compression looks the same.
     Some(if reads && file.written.is_some() {
-        void(CODE, seen, REMEDY)
+        void_doubt(CODE, seen, REMEDY)
     } else {
-        suspect(CODE, seen, REMEDY)
+        suspect_doubt(CODE, seen, REMEDY)
     })
 }

@@ -1,13 +1,14 @@
-//! `sync`, `fsync` and `fdatasync` are about writes; they do not make reads skip a cache.
+//! Rule `sync-on-read`: `sync`, `fsync` and `fdatasync` affect writes; they do not make reads
+//! bypass a cache.
 
-use crate::doubts::{Evidence, clean, suspect};
+use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt};
 use assay_fio::options::SyncOption;
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "sync-on-read";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     if options.access.writes || options.access.trims {
         return None;
@@ -21,11 +22,11 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     } else {
         return None;
     };
-    Some(suspect(
+    Some(suspect_doubt(
         CODE,
         format!(
             "{what} has no effect on rw={}",
-            clean(options.given("rw").unwrap_or("read"))
+            clean_text(options.given("rw").unwrap_or("read"))
         ),
         "Leave it out; to read from the device and not from RAM, add direct=1.",
     ))

@@ -171,7 +171,7 @@ fn sections_that_run_at_once_on_one_file_are_found() {
 fn codes_are_unique_and_have_a_page() {
     let page = include_str!("../../../../docs/src/doubts.md");
     let mut seen = BTreeSet::new();
-    for code in codes() {
+    for code in list_rule_codes() {
         assert!(seen.insert(code), "{code} twice");
         assert!(
             page.contains(&format!("\n### `{code}`\n")),
@@ -186,9 +186,9 @@ fn codes_are_unique_and_have_a_page() {
 
 #[test]
 fn hostile_values_cannot_break_a_line() {
-    let text = clean("a\u{1b}[2J\nb");
+    let text = clean_text("a\u{1b}[2J\nb");
     assert_eq!(text, "a\\u{1b}[2J\\nb");
-    assert_eq!(clean(&"x".repeat(500)).chars().count(), 81);
+    assert_eq!(clean_text(&"x".repeat(500)).chars().count(), 81);
 }
 
 mod measured {
@@ -328,7 +328,7 @@ mod measured {
             let mut job = self.job.clone();
             job.fio.options = self.options.clone();
             let options = JobOptions::from_result(&job);
-            judge(&Evidence {
+            apply_rules(&DoubtEvidence {
                 options: Some(&options),
                 results: std::slice::from_ref(&job),
                 series: &self.series,
@@ -336,8 +336,8 @@ mod measured {
                 target: Some(&self.target),
                 file: Some(&self.file),
                 facts: Some(&self.facts),
-                source: Origin::Measured,
-                ..Evidence::default()
+                source: EvidenceOrigin::Measured,
+                ..DoubtEvidence::default()
             })
         }
         fn io(&mut self) -> &mut Operations {
@@ -455,8 +455,8 @@ mod measured {
             c.facts
                 .known("zfs.param.zfs_dio_enabled", 0, FactKind::Runtime, "test");
         };
-        let told = case("randread").with(zfs(Some("2.3.1"))).with(off).doubts();
-        assert_eq!(told, ["direct-ignored-zfs:suspect"]);
+        let doubts = case("randread").with(zfs(Some("2.3.1"))).with(off).doubts();
+        assert_eq!(doubts, ["direct-ignored-zfs:suspect"]);
         let durable = case("randwrite").set("sync", "dsync").with(zfs(None));
         assert_eq!(durable.doubts(), [""; 0]);
     }
@@ -549,8 +549,8 @@ mod measured {
             case("randwrite").with(blocking).doubts(),
             ["depth-not-reached:suspect"]
         );
-        // A direct load was told to be direct.
-        for (direct, told) in [("1", false), ("0", true)] {
+        // The remedy for a direct load does not recommend direct=1.
+        for (direct, recommended) in [("1", false), ("0", true)] {
             let spoilt = [
                 case("randread").set("direct", direct).with(alone),
                 case("randread").set("direct", direct).with(blocking),
@@ -561,7 +561,7 @@ mod measured {
                     .iter()
                     .find(|doubt| doubt.code == "depth-not-reached");
                 let remedy = &depth.unwrap().remedy;
-                assert_eq!(remedy.contains("direct=1"), told, "{remedy}");
+                assert_eq!(remedy.contains("direct=1"), recommended, "{remedy}");
             }
         }
         let grouped = case("randread")

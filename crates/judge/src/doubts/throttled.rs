@@ -1,12 +1,12 @@
-//! Heat made the processor or the drive slower while the sample ran.
+//! Rule `throttled`: heat slowed the processor or the drive down while the sample ran.
 
-use crate::doubts::{Evidence, suspect};
+use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "throttled";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let throttle = evidence.counters?.throttle.as_ref()?;
     let seen = match (throttle.cpu_events, throttle.nvme_celsius) {
         (Some(events), _) if events > 0 => {
@@ -17,7 +17,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         }
         _ => return None,
     };
-    Some(suspect(
+    Some(suspect_doubt(
         CODE,
         seen,
         "Let it cool down, improve the airflow, measure again.",

@@ -1,13 +1,14 @@
-//! tmpfs is RAM. It accepts `direct=1` without an error and answers a million times a second.
+//! Rule `tmpfs`: tmpfs is RAM. It accepts `direct=1` without an error and completes a million I/Os
+//! per second.
 
-use crate::doubts::{Evidence, clean, void};
+use crate::doubts::{DoubtEvidence, clean_text, void_doubt};
 use assay_model::Doubt;
 use assay_model::target::TargetKind;
 
 /// Name of the rule.
 pub const CODE: &str = "tmpfs";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let file_system = evidence
         .target
         .and_then(|target| target.fs_type.as_deref())
@@ -24,10 +25,10 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
                 .filter_map(|key| options.given(key))
                 .flat_map(|value| value.split(':'))
                 .find(|path| *path == "/dev/shm" || path.starts_with("/dev/shm/"))?;
-            format!("{} is on tmpfs, which is RAM", clean(path))
+            format!("{} is on tmpfs, which is RAM", clean_text(path))
         }
     };
-    Some(void(
+    Some(void_doubt(
         CODE,
         seen,
         "Name a directory on the storage in question; `findmnt -T DIR` says where it is.",

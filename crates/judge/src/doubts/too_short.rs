@@ -1,18 +1,19 @@
-//! A few seconds fit into the write cache of a drive, the dirty pages of the kernel and one garbage
-//! collection: a single short sample says little about the next minute.
+//! Rule `too-short`: a few seconds fit into the write cache of a drive, the dirty pages of the
+//! kernel and one garbage collection, so a single short sample does not predict the next minute.
 
-use crate::doubts::{Evidence, Origin, suspect};
+use crate::doubts::{DoubtEvidence, EvidenceOrigin, suspect_doubt};
 use assay_model::Doubt;
 use assay_model::Nanos;
 
 /// Name of the rule.
 pub const CODE: &str = "too-short";
-/// Shorter single samples are bursts: Linux writes dirty pages back after 5 to 30 s, ZFS every 5 s.
+/// Shortest single sample that is not a burst: Linux writes dirty pages back after 5 to 30 s, ZFS
+/// every 5 s.
 const LEAST: Nanos = Nanos(10_000_000_000);
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
-    // assay repeats its own short samples and shows their spread.
-    if evidence.source == Origin::Measured {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
+    // assay repeats its own short samples and shows their variation.
+    if evidence.source == EvidenceOrigin::Measured {
         return None;
     }
     let seen = match evidence.longest_runtime() {
@@ -23,7 +24,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
             format!("runtime={runtime}")
         }
     };
-    Some(suspect(
+    Some(suspect_doubt(
         CODE,
         seen,
         "Run it for a minute or more after a ramp_time, and several times.",

@@ -1,13 +1,13 @@
-//! Buffered writes that nobody flushes: the job ends while the data is still in RAM, so not even the
-//! total time contains the device.
+//! Rule `unflushed-write`: buffered writes without any flush. The job ends while the data is still
+//! in RAM, so not even the total time includes the device.
 
-use crate::doubts::{ENOUGH, Evidence, suspect};
+use crate::doubts::{DoubtEvidence, ENOUGH, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "unflushed-write";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     if !options.access.writes
         || options.direct
@@ -21,7 +21,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     if reached.is_some_and(|share| share.value >= ENOUGH) {
         return None;
     }
-    Some(suspect(
+    Some(suspect_doubt(
         CODE,
         "direct=0 and no end_fsync: the job ends before its data is on the device".to_owned(),
         "Add end_fsync=1, so that the bandwidth includes the time to write everything out.",

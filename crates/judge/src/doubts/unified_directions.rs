@@ -1,14 +1,15 @@
-//! `unified_rw_reporting` mixes reads and writes into one figure; neither can be told any more.
+//! Rule `unified-directions`: `unified_rw_reporting` merges reads and writes into one figure, which
+//! cannot be separated again.
 
-use crate::doubts::{Evidence, suspect};
+use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "unified-directions";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     evidence.unified.then(|| {
-        suspect(
+        suspect_doubt(
             CODE,
             "reads, writes and trims are reported as one (unified_rw_reporting)".to_owned(),
             "Leave unified_rw_reporting out.",

@@ -1,6 +1,7 @@
-//! To fio `4kib` is 4000 and `4k` is 4096: the suffixes of IEC and SI are swapped unless `kb_base=1000`.
+//! Rule `unit-trap`: in fio `4kib` is 4000 and `4k` is 4096, because the suffixes of IEC and SI are
+//! swapped unless `kb_base=1000`.
 
-use crate::doubts::{Evidence, clean, suspect};
+use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt};
 use assay_fio::options::unit_trap;
 use assay_model::Doubt;
 
@@ -20,7 +21,7 @@ const SIZES: [&str; 10] = [
     "rate_min",
 ];
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     for key in SIZES {
         let Some(value) = options.given(key) else {
@@ -30,12 +31,12 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
             .split([',', ':', '/', '-'])
             .find_map(|part| Some((part, unit_trap(part, options.kb_base())?)));
         if let Some((part, (got, meant))) = trap {
-            return Some(suspect(
+            return Some(suspect_doubt(
                 CODE,
                 format!(
                     "{key}={}: fio takes {} for {got} bytes, not {meant}",
-                    clean(value),
-                    clean(part)
+                    clean_text(value),
+                    clean_text(part)
                 ),
                 "Write plain bytes, or the one-letter suffixes k, m, g, which are powers of 1024.",
             ));

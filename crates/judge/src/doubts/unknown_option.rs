@@ -1,19 +1,20 @@
-//! A misspelt option: fio refuses to run, so the figure beside such a command comes from another one.
+//! Rule `unknown-option`: a misspelt option. fio refuses to run, so a figure beside such a command
+//! comes from another command.
 
-use crate::doubts::{Evidence, Origin, clean, suspect, void};
+use crate::doubts::{DoubtEvidence, EvidenceOrigin, clean_text, suspect_doubt, void_doubt};
 use assay_fio::options::{engine, misspelt, nearest_engine};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "unknown-option";
 
-pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
-    // What ran was understood by the fio that ran it.
-    if evidence.source != Origin::CommandLine {
+pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
+    // The fio that ran the job knew all of its options.
+    if evidence.source != EvidenceOrigin::CommandLine {
         return None;
     }
     let options = evidence.options?;
-    // `external:/path` and paths are engines of one's own.
+    // `external:/path` and paths are external engines.
     if engine(&options.engine).is_none() && !options.engine.contains('/') {
         let meant = nearest_engine(&options.engine).map_or(
             "`fio --enghelp` lists the engines.".to_owned(),
@@ -23,11 +24,11 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
                 )
             },
         );
-        return Some(void(
+        return Some(void_doubt(
             CODE,
             format!(
                 "fio has no engine `{}` and does not run",
-                clean(&options.engine)
+                clean_text(&options.engine)
             ),
             &meant,
         ));
@@ -36,9 +37,9 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         .given
         .keys()
         .find_map(|key| Some((key, misspelt(key)?)))?;
-    Some(suspect(
+    Some(suspect_doubt(
         CODE,
-        format!("fio does not know `{}`", clean(key)),
+        format!("fio does not know `{}`", clean_text(key)),
         &format!(
             "Write {meant}, if that is what was meant; `fio --cmdhelp=all` lists all options."
         ),

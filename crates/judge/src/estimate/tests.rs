@@ -1,11 +1,11 @@
 use super::*;
-use crate::figures::sides;
+use crate::sample_figures::sum_workers;
 use assay_model::sample::{Latency, Operation, Operations, Worker};
 use assay_model::{Bytes, Histogram, Nanos};
 use proptest::prelude::*;
 
 /// A round that read 4 KiB blocks for a second with these latencies.
-fn round(latencies: &[(u64, u64)]) -> Sides {
+fn round(latencies: &[(u64, u64)]) -> FiguresByDirection {
     let histogram: Histogram = latencies.iter().copied().collect();
     let ios = histogram.count();
     let read = Operations {
@@ -23,12 +23,12 @@ fn round(latencies: &[(u64, u64)]) -> Sides {
         },
         ..Operations::default()
     };
-    sides(&[Worker::default().with(Operation::Read, read)])
+    sum_workers(&[Worker::default().with(Operation::Read, read)])
 }
 
-fn of(rounds: &[Sides], metric: &str) -> Estimate {
-    let rounds: Vec<&Sides> = rounds.iter().collect();
-    pool(&rounds)[&metric.parse().unwrap()].estimate()
+fn of(rounds: &[FiguresByDirection], metric: &str) -> Estimate {
+    let rounds: Vec<&FiguresByDirection> = rounds.iter().collect();
+    pool_metrics(&rounds)[&metric.parse().unwrap()].to_estimate()
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn one_round_has_no_interval_and_the_maximum_never_has_one() {
 #[test]
 fn for_a_rate_it_is_the_interval_of_the_mean_up_to_the_logarithm() {
     let counts = [1000u64, 1010, 990, 1005, 995];
-    let rounds: Vec<Sides> = counts.iter().map(|&n| round(&[(10, n)])).collect();
+    let rounds: Vec<FiguresByDirection> = counts.iter().map(|&n| round(&[(10, n)])).collect();
     let estimate = of(&rounds, "iops");
     let interval = estimate.interval.unwrap();
     // Mean 1000, standard deviation √62.5, t(4) = 2.776: 1000 ± 9.815.
@@ -68,7 +68,7 @@ fn for_a_rate_it_is_the_interval_of_the_mean_up_to_the_logarithm() {
 
 #[test]
 fn equal_percentiles_keep_the_width_of_the_bins() {
-    let rounds: Vec<Sides> = (0..5).map(|_| round(&[(1_000_000, 500)])).collect();
+    let rounds: Vec<FiguresByDirection> = (0..5).map(|_| round(&[(1_000_000, 500)])).collect();
     let interval = of(&rounds, "p99").interval.unwrap();
     assert!(
         interval.low < 990_000.0 && interval.high > 1_010_000.0,
@@ -81,15 +81,15 @@ fn equal_percentiles_keep_the_width_of_the_bins() {
 
 #[test]
 fn rounds_without_a_histogram_have_no_pooled_percentile() {
-    let strip = |mut sides: Sides| {
+    let strip = |mut sides: FiguresByDirection| {
         for side in sides.values_mut() {
             side.latency.histogram = Histogram::default();
         }
         sides
     };
     let rounds = [strip(round(&[(10, 10)])), strip(round(&[(10, 10)]))];
-    let rounds: Vec<&Sides> = rounds.iter().collect();
-    let pooled = pool(&rounds);
+    let rounds: Vec<&FiguresByDirection> = rounds.iter().collect();
+    let pooled = pool_metrics(&rounds);
     assert!(!pooled.contains_key(&"p99".parse().unwrap()));
     assert!(pooled.contains_key(&"mean".parse().unwrap()));
 }
@@ -100,12 +100,12 @@ proptest! {
     fn leaving_out_is_merging_the_others(
         rounds in prop::collection::vec(prop::collection::vec((1u64..500, 1u64..50), 1..20), 2..7),
     ) {
-        let rounds: Vec<Sides> = rounds.iter().map(|bins| round(bins)).collect();
-        let sides: Vec<&Side> = rounds.iter().map(|s| &s[&Direction::All]).collect();
-        for (i, fast) in without_each(&sides).iter().enumerate() {
-            let others: Vec<&Side> =
+        let rounds: Vec<FiguresByDirection> = rounds.iter().map(|bins| round(bins)).collect();
+        let sides: Vec<&SideFigures> = rounds.iter().map(|s| &s[&Direction::All]).collect();
+        for (i, fast) in leave_each_out(&sides).iter().enumerate() {
+            let others: Vec<&SideFigures> =
                 sides.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, s)| *s).collect();
-            let slow = whole(&others);
+            let slow = merge_sides(&others);
             prop_assert_eq!(&fast.latency.histogram, &slow.latency.histogram);
             prop_assert_eq!(fast.latency.n, slow.latency.n);
             prop_assert_eq!(fast.latency.max(), slow.latency.max());
@@ -118,7 +118,7 @@ proptest! {
     fn the_value_lies_in_its_interval_and_the_unit_does_not_matter(
         counts in prop::collection::vec(1u64..10_000, 2..8),
     ) {
-        let rounds: Vec<Sides> = counts.iter().map(|&n| round(&[(n, n)])).collect();
+        let rounds: Vec<FiguresByDirection> = counts.iter().map(|&n| round(&[(n, n)])).collect();
         let [iops, bytes] = ["iops", "throughput"].map(|metric| of(&rounds, metric));
         if let (Some(a), Some(b)) = (iops.interval, bytes.interval) {
             prop_assert!(a.low <= iops.value && iops.value <= a.high);

@@ -1,40 +1,41 @@
-//! Somebody's rate limit: a control group, a hypervisor, a cloud volume.
+//! Checks for a rate limit: of a control group, a hypervisor or a cloud volume. Limits of hardware
+//! links are in `link_bandwidth`.
 
-use super::{Evidence, FULL, evidence::mean};
+use super::{FULL, LimitEvidence, limit_evidence::compute_mean};
 use assay_model::result::{Limit, LimitKind};
 use assay_model::sample::RatePoint;
 use assay_model::units::significant;
 
-/// Coefficient of variation over the points of a sample below which the rate is flat as a limiter
-/// makes it. Consecutive rounds on a virtual disk without one vary by 0.17 (fixtures/noise).
+/// Coefficient of variation over the points of a sample below which the rate is as flat as under a
+/// limiter. Consecutive rounds on a virtual disk without a limiter vary by 0.17 (fixtures/noise).
 const FLAT: f64 = 0.02;
-/// Two rates this near are the same.
+/// Largest relative difference between equal rates.
 const SAME: f64 = 0.03;
-/// How near to a round number the rate must be. Ten such numbers a decade: a rate that has
-/// nothing to do with them is this near to one in 4 of 100 cases.
+/// Largest relative distance from a round number. There are ten such numbers per decade: an
+/// unrelated rate is this near to one in 4 of 100 cases.
 const ROUND: f64 = 0.005;
 const ROUND_NUMBERS: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.5, 8.0];
-/// Fewer in flight are held back by latency, which can be as flat.
+/// Fewest I/Os in flight for this rule: with fewer, latency limits the rate, and can be as flat.
 const DEPTH: u32 = 4;
-/// A limit below this share of the plateau is the end of a burst credit.
+/// A lower rate below this fraction of the plateau is the end of a burst credit.
 const DROP: f64 = 0.7;
-/// Fewer points make no plateau.
+/// Fewest points of a plateau.
 const POINTS: usize = 4;
 
-pub(super) fn judge(e: &Evidence) -> Option<Limit> {
-    let said = configured(e)
-        .or_else(|| same_at_other_sizes(e))
-        .or_else(|| credit(e))
-        .or_else(|| round_and_flat(e))?;
+pub(super) fn check_rate_limit(e: &LimitEvidence) -> Option<Limit> {
+    let sentence = find_cgroup_limit(e)
+        .or_else(|| find_same_rate_at_other_sizes(e))
+        .or_else(|| find_exhausted_credit(e))
+        .or_else(|| find_round_flat_rate(e))?;
     Some(Limit {
         what: LimitKind::RateLimit,
-        evidence: said,
+        evidence: sentence,
     })
 }
 
-/// A limit of the control group that the load generator reached. Lines such as
-/// `io.max 8:0 rbps=1048576 riops=max` (Documentation/admin-guide/cgroup-v2.rst).
-fn configured(e: &Evidence) -> Option<String> {
+/// Finds a limit of the control group that the load generator reached. The facts contain lines such
+/// as `io.max 8:0 rbps=1048576 riops=max` (Documentation/admin-guide/cgroup-v2.rst).
+fn find_cgroup_limit(e: &LimitEvidence) -> Option<String> {
     let lines = e.facts?.get("cgroup.io")?.as_array()?;
     let words = lines
         .iter()
@@ -60,9 +61,9 @@ fn configured(e: &Evidence) -> Option<String> {
         })
 }
 
-/// The same IOPS whatever the block size: no device does that at depth.
-fn same_at_other_sizes(e: &Evidence) -> Option<String> {
-    if e.in_flight < DEPTH || variation(&e.series)? > FLAT {
+/// Finds the same IOPS at several block sizes: no device behaves like that at depth.
+fn find_same_rate_at_other_sizes(e: &LimitEvidence) -> Option<String> {
+    if e.in_flight < DEPTH || find_largest_variation(&e.series)? > FLAT {
         return None;
     }
     let other = e.sizes.iter().find(|other| {
@@ -82,13 +83,13 @@ fn same_at_other_sizes(e: &Evidence) -> Option<String> {
     ))
 }
 
-/// Reads that run at one flat rate and then at a lower one: a burst credit that ran out. Writes do
-/// the same when a drive's cache is full, so they prove nothing.
-fn credit(e: &Evidence) -> Option<String> {
+/// Finds reads that run at one flat rate and then at a lower one: a burst credit that ran out.
+/// Writes do the same if a drive's cache is full, so they prove nothing.
+fn find_exhausted_credit(e: &LimitEvidence) -> Option<String> {
     if e.writes {
         return None;
     }
-    let (before, after) = e.series.iter().find_map(|points| drop(points))?;
+    let (before, after) = e.series.iter().find_map(|points| find_rate_drop(points))?;
     Some(format!(
         "the rate fell from a flat {} to a flat {} per second within a sample: a burst credit ran out",
         significant(before),
@@ -96,19 +97,21 @@ fn credit(e: &Evidence) -> Option<String> {
     ))
 }
 
-fn drop(points: &[RatePoint]) -> Option<(f64, f64)> {
+fn find_rate_drop(points: &[RatePoint]) -> Option<(f64, f64)> {
     let rates: Vec<f64> = points.iter().map(RatePoint::per_s).collect();
     (POINTS..=rates.len().checked_sub(POINTS)?).find_map(|at| {
-        // The point in which it fell belongs to neither.
+        // The point of the fall belongs to neither part.
         let (first, second) = (&rates[..at], rates.get(at + 1..)?);
-        let flat = |part: &[f64]| part.len() >= POINTS && spread(part).is_some_and(|v| v <= FLAT);
-        let (before, after) = (mean(first)?, mean(second)?);
+        let flat = |part: &[f64]| {
+            part.len() >= POINTS && compute_relative_deviation(part).is_some_and(|v| v <= FLAT)
+        };
+        let (before, after) = (compute_mean(first)?, compute_mean(second)?);
         (flat(first) && flat(second) && after <= before * DROP).then_some((before, after))
     })
 }
 
-fn round_and_flat(e: &Evidence) -> Option<String> {
-    let variation = variation(&e.series)?;
+fn find_round_flat_rate(e: &LimitEvidence) -> Option<String> {
+    let variation = find_largest_variation(&e.series)?;
     if e.in_flight < DEPTH || variation > FLAT {
         return None;
     }
@@ -123,19 +126,22 @@ fn round_and_flat(e: &Evidence) -> Option<String> {
     ))
 }
 
-/// The largest coefficient of variation over the points of any sample; none when one has too few.
-pub(crate) fn variation(series: &[&[RatePoint]]) -> Option<f64> {
+/// Returns the largest coefficient of variation over the points of any sample; none if a sample has
+/// too few points.
+pub(crate) fn find_largest_variation(series: &[&[RatePoint]]) -> Option<f64> {
     let each = series.iter().map(|points| {
         let rates: Vec<f64> = points.iter().map(RatePoint::per_s).collect();
-        (rates.len() >= POINTS).then(|| spread(&rates)).flatten()
+        (rates.len() >= POINTS)
+            .then(|| compute_relative_deviation(&rates))
+            .flatten()
     });
     let all: Vec<f64> = each.collect::<Option<_>>()?;
     all.into_iter().reduce(f64::max)
 }
 
-/// Standard deviation over mean.
-fn spread(rates: &[f64]) -> Option<f64> {
-    let mean = mean(rates).filter(|mean| *mean > 0.0)?;
+/// Computes standard deviation ÷ mean.
+fn compute_relative_deviation(rates: &[f64]) -> Option<f64> {
+    let mean = compute_mean(rates).filter(|mean| *mean > 0.0)?;
     let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
     Some((squares / (rates.len() as f64 - 1.0).max(1.0)).sqrt() / mean)
 }

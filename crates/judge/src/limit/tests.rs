@@ -4,8 +4,8 @@ use assay_model::Facts;
 use assay_model::sample::{Operation, Rate, RatePoint};
 
 /// A healthy workload at depth 16 with nothing conspicuous.
-fn plain() -> Evidence<'static> {
-    Evidence {
+fn plain() -> LimitEvidence<'static> {
+    LimitEvidence {
         rounds: 5,
         in_flight: 16,
         block_size: 4096,
@@ -22,12 +22,12 @@ fn plain() -> Evidence<'static> {
         device_queue: Some(9.0),
         device_share: Some(1.1),
         disks: vec!["sda".to_owned()],
-        ..Evidence::default()
+        ..LimitEvidence::default()
     }
 }
 
-fn sibling(in_flight: u32, block_size: u64, iops: f64, variation: Option<f64>) -> Sibling {
-    Sibling {
+fn sibling(in_flight: u32, block_size: u64, iops: f64, variation: Option<f64>) -> SiblingResult {
+    SiblingResult {
         workload: format!("randread-{block_size}-qd{in_flight}"),
         in_flight,
         block_size,
@@ -66,13 +66,13 @@ fn decision_table() {
     let flat = [
         3000.0, 3010.0, 2995.0, 3002.0, 2998.0, 3001.0, 2999.0, 3000.0,
     ];
-    let with = |change: &dyn Fn(&mut Evidence<'static>)| {
+    let with = |change: &dyn Fn(&mut LimitEvidence<'static>)| {
         let mut evidence = plain();
         change(&mut evidence);
         evidence
     };
-    let full = |e: &mut Evidence| (e.device_busy, e.device_queue) = (Some(0.97), Some(15.2));
-    let table: Vec<(&str, Evidence, LimitKind, &str)> = vec![
+    let full = |e: &mut LimitEvidence| (e.device_busy, e.device_queue) = (Some(0.97), Some(15.2));
+    let table: Vec<(&str, LimitEvidence, LimitKind, &str)> = vec![
         ("nothing conspicuous", plain(), Unknown, "device busy 70 %"),
         ("no sample", with(&|e| e.rounds = 0), Unknown, "no sample"),
         (
@@ -312,7 +312,7 @@ fn decision_table() {
         ),
     ];
     for (name, evidence, expected, words) in table {
-        let limit = judge(&evidence);
+        let limit = find_limit(&evidence);
         assert_eq!(limit.what, expected, "{name}: {}", limit.evidence);
         assert!(limit.evidence.contains(words), "{name}: {}", limit.evidence);
     }
@@ -320,19 +320,19 @@ fn decision_table() {
 
 #[test]
 fn imported_results_without_counters_still_have_an_answer() {
-    let bare = Evidence {
+    let bare = LimitEvidence {
         rounds: 1,
         in_flight: 1,
         iops: 2_000.0,
         latency: Some(480_000.0),
-        ..Evidence::default()
+        ..LimitEvidence::default()
     };
-    assert_eq!(judge(&bare).what, LimitKind::OneAtATime);
-    let deep = Evidence {
+    assert_eq!(find_limit(&bare).what, LimitKind::OneAtATime);
+    let deep = LimitEvidence {
         in_flight: 8,
         ..bare
     };
-    let limit = judge(&deep);
+    let limit = find_limit(&deep);
     assert_eq!(limit.what, LimitKind::Unknown);
     assert!(limit.evidence.contains("not known"), "{}", limit.evidence);
 }

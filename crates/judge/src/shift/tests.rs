@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
-fn points(logs: impl IntoIterator<Item = f64>) -> Vec<Point> {
-    let point = |(at, log)| Point {
+fn points(logs: impl IntoIterator<Item = f64>) -> Vec<RunFigure> {
+    let point = |(at, log)| RunFigure {
         log,
         // Ties are decided by what has nothing to do with the order.
         tie: (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
@@ -19,7 +19,7 @@ fn points(logs: impl IntoIterator<Item = f64>) -> Vec<Point> {
 fn the_evidence_is_worth_one_on_average() {
     fn orders(rest: &mut Vec<f64>, done: &mut Vec<f64>, sum: &mut f64, count: &mut f64) {
         if rest.is_empty() {
-            *sum += evidence(&points(done.iter().copied())).0;
+            *sum += weigh_change_points(&points(done.iter().copied())).0;
             *count += 1.0;
             return;
         }
@@ -38,7 +38,7 @@ fn the_evidence_is_worth_one_on_average() {
 
 #[test]
 fn a_stake_is_spread_and_not_made_larger() {
-    let total: f64 = (BEFORE..100_000).map(prior).sum();
+    let total: f64 = (BEFORE..100_000).map(compute_prior).sum();
     assert!(total < 1.0 && total > 0.99, "{total}");
 }
 
@@ -49,7 +49,7 @@ fn a_change_is_found_where_it_is() {
         let level = if run < 20 { 0.0 } else { -0.3 };
         level + 0.05 * noise::normal(&mut random)
     });
-    let found = shifts(&points(logs), LEVEL);
+    let found = find_shifts(&points(logs), LEVEL);
     assert_eq!(found.len(), 1, "{found:#?}");
     let shift = found[0];
     assert_eq!(shift.at, 20);
@@ -69,7 +69,7 @@ fn a_change_and_its_end_are_two() {
         let level = if (20..40).contains(&run) { 0.5 } else { 0.0 };
         level + 0.03 * noise::normal(&mut random)
     });
-    let found = shifts(&points(logs), LEVEL);
+    let found = find_shifts(&points(logs), LEVEL);
     let at: Vec<usize> = found.iter().map(|shift| shift.at).collect();
     assert_eq!(at, [20, 40], "{found:#?}");
     assert!((found[0].ratio * found[1].ratio - 1.0).abs() < 0.05);
@@ -83,7 +83,7 @@ fn a_run_that_was_slow_is_no_change() {
         let slow = if run % 20 == 19 { -3.0 } else { 0.0 };
         slow + 0.05 * noise::normal(&mut random)
     });
-    assert_eq!(shifts(&points(logs), LEVEL), []);
+    assert_eq!(find_shifts(&points(logs), LEVEL), []);
 }
 
 /// Over recorded noise of a shared machine, runs of five slots each, drawn in any order.
@@ -95,31 +95,32 @@ fn on_recorded_noise_the_promise_is_kept() {
         };
         let mut random = ChaCha8Rng::seed_from_u64(11);
         let series = 400;
-        let mut told = 0;
+        let mut reported = 0;
         for _ in 0..series {
             let logs = (0..40).map(|_| {
                 let from = random.random_range(0..slots.len());
                 let five = (from..from + 5).map(|at| slots[at % slots.len()].exp());
                 (five.sum::<f64>() / 5.0).ln()
             });
-            told += usize::from(!shifts(&points(logs.collect::<Vec<_>>()), LEVEL).is_empty());
+            reported +=
+                usize::from(!find_shifts(&points(logs.collect::<Vec<_>>()), LEVEL).is_empty());
         }
         // 12 of 400 would be seen once in 3,000 times if 1 % were the truth.
-        assert!(told < 12, "{told} of {series}");
+        assert!(reported < 12, "{reported} of {series}");
     }
 }
 
 #[test]
 fn equal_figures_are_no_change() {
-    assert_eq!(shifts(&points(vec![1.0; 100]), LEVEL), []);
-    assert_eq!(shifts(&[], LEVEL), []);
+    assert_eq!(find_shifts(&points(vec![1.0; 100]), LEVEL), []);
+    assert_eq!(find_shifts(&[], LEVEL), []);
 }
 
 proptest! {
     /// Whatever comes, it ends, and every change lies where it says.
     #[test]
     fn any_series_is_read(logs in proptest::collection::vec(-50.0f64..50.0, 0..60), level in 0.001f64..0.9) {
-        let found = shifts(&points(logs.clone()), level);
+        let found = find_shifts(&points(logs.clone()), level);
         let mut last = 0;
         for shift in found {
             prop_assert!(shift.at > last && shift.at < logs.len());
@@ -134,10 +135,10 @@ proptest! {
     #[test]
     fn up_and_down_are_alike(logs in proptest::collection::vec(-5.0f64..5.0, 0..30)) {
         let points = points(logs);
-        let turned = |point: &Point| Point { log: -point.log, tie: !point.tie };
-        let up = shifts(&points, 0.5);
-        let down = shifts(&points.iter().map(turned).collect::<Vec<_>>(), 0.5);
-        let places = |all: &[Shift]| all.iter().map(|shift| shift.at).collect::<Vec<_>>();
+        let turned = |point: &RunFigure| RunFigure { log: -point.log, tie: !point.tie };
+        let up = find_shifts(&points, 0.5);
+        let down = find_shifts(&points.iter().map(turned).collect::<Vec<_>>(), 0.5);
+        let places = |all: &[FigureShift]| all.iter().map(|shift| shift.at).collect::<Vec<_>>();
         prop_assert_eq!(places(&up), places(&down));
     }
 }

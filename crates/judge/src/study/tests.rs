@@ -74,7 +74,7 @@ fn ratio(figure: &str, at_least: Option<f64>, at_most: Option<f64>) -> Claim {
 }
 
 fn only(run: &StudyRun) -> JudgedConclusion {
-    judge(run).conclusions.remove(0)
+    judge_study(run).conclusions.remove(0)
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_figure_derived_from_what_is_counted_and_what_is_measured_has_every_round() 
         ("a", "seq", &[200.0, 220.0, 210.0]),
         ("a", "count", &[10.0]),
     ];
-    let result = judge(&run(&[], &values));
+    let result = judge_study(&run(&[], &values));
     let mut cells = result.cells.iter();
     let cell = cells.find(|cell| cell.figure == "by-count").unwrap();
     let estimate = cell.estimate.unwrap();
@@ -178,7 +178,7 @@ fn void_observations_are_kept_and_nothing_rests_on_them() {
     let mut run = run(&[ratio("seq", Some(1.9), Some(2.1))], &values);
     run.observations[2].void = true;
     run.observations[2].doubts = vec!["depth-not-reached".to_owned()];
-    let result = judge(&run);
+    let result = judge_study(&run);
     assert_eq!(result.conclusions[0].claims[0].estimate.unwrap().rounds, 2);
     let cell = &result.cells[0];
     assert_eq!((cell.rounds_void, cell.estimate.unwrap().value), (1, 200.5));
@@ -226,7 +226,7 @@ fn weighted_as_the_article_defines_it() {
         ("a", "seq", &[400.0]),
         ("a", "rand", &[30.0]),
     ];
-    let result = judge(&run(&[], &values));
+    let result = judge_study(&run(&[], &values));
     let weighted = |name: &str| {
         let mut cells = result.cells.iter();
         let cell = cells.find(|cell| cell.configuration == name && cell.figure == "weighted");
@@ -273,7 +273,7 @@ proptest! {
             &[ratio("seq", Some(bound), None), ratio("weighted", None, Some(bound))],
             &[("a", "seq", &a), ("b", "seq", &b), ("bare", "seq", &a), ("bare", "rand", &b), ("a", "rand", &b)],
         );
-        let result = judge(&run);
+        let result = judge_study(&run);
         for cell in &result.cells {
             if let Some(estimate) = cell.estimate {
                 prop_assert!(estimate.value.is_finite());
@@ -285,18 +285,26 @@ proptest! {
     }
 
     #[test]
-    fn a_ratio_turned_round_gives_the_opposite(a in proptest::collection::vec(1.0f64..1e6, 3..6), b in proptest::collection::vec(1.0f64..1e6, 3..6), bound in 0.1f64..10.0) {
+    fn a_ratio_turned_round_gives_the_opposite(
+        a in proptest::collection::vec(1.0f64..1e6, 3..6),
+        b in proptest::collection::vec(1.0f64..1e6, 3..6),
+        bound in 0.1f64..10.0,
+    ) {
         let there = only(&run(&[ratio("seq", Some(bound), None)], &[("a", "seq", &a), ("b", "seq", &b)]));
         let back = only(&run(&[ratio("seq", None, Some(1.0 / bound))], &[("a", "seq", &b), ("b", "seq", &a)]));
-        let told = there.claims[0].estimate.unwrap().interval.unwrap();
+        let interval = there.claims[0].estimate.unwrap().interval.unwrap();
         // Within rounding of the bound itself both answers are right.
         let near = |end: f64| (end / bound - 1.0).abs() < 1e-9;
-        prop_assume!(!near(told.low) && !near(told.high));
+        prop_assume!(!near(interval.low) && !near(interval.high));
         prop_assert_eq!(there.finding, back.finding);
     }
 
     #[test]
-    fn a_wider_claim_is_never_contradicted_sooner(a in proptest::collection::vec(1.0f64..1e6, 2..6), b in proptest::collection::vec(1.0f64..1e6, 2..6), low in 0.1f64..10.0) {
+    fn a_wider_claim_is_never_contradicted_sooner(
+        a in proptest::collection::vec(1.0f64..1e6, 2..6),
+        b in proptest::collection::vec(1.0f64..1e6, 2..6),
+        low in 0.1f64..10.0,
+    ) {
         let data: [(&str, &str, &[f64]); 2] = [("a", "seq", &a), ("b", "seq", &b)];
         let narrow = only(&run(&[ratio("seq", Some(low), None)], &data)).finding;
         let wide = only(&run(&[ratio("seq", Some(low / 2.0), None)], &data)).finding;
@@ -313,9 +321,9 @@ fn neighbours_in_a_ranking_are_told_apart_round_by_round() {
         ("bare", "seq", &[1000.0, 101.0, 9.9]),
     ];
     let mut run = run(&[], &values);
-    assert_eq!(judge(&run).rankings, []);
+    assert_eq!(judge_study(&run).rankings, []);
     run.study.figures[0].ranked = true;
-    let rankings = judge(&run).rankings;
+    let rankings = judge_study(&run).rankings;
     let places: Vec<_> = rankings[0]
         .places
         .iter()
@@ -331,13 +339,13 @@ fn neighbours_in_a_ranking_are_told_apart_round_by_round() {
         ]
     );
     run.study.figures[0].better = Better::Lower;
-    let lower = judge(&run).rankings.remove(0).places;
+    let lower = judge_study(&run).rankings.remove(0).places;
     let names: Vec<_> = lower.iter().map(|place| &place.configuration).collect();
     assert_eq!(names, ["bare", "b", "a"]);
     assert_eq!((lower[0].apart, lower[1].published), (Some(true), Some(1)));
     // One configuration is no ranking.
     run.observations.retain(|one| one.configuration == "a");
-    assert_eq!(judge(&run).rankings, []);
+    assert_eq!(judge_study(&run).rankings, []);
 }
 
 #[test]
@@ -347,7 +355,7 @@ fn the_largest_is_that_of_what_is_there() {
     run.study.figures[4].derived = Some(assay_model::study::Derived::Largest {
         of: ["seq", "rand", "count"].map(str::to_owned).to_vec(),
     });
-    let cells = judge(&run).cells;
+    let cells = judge_study(&run).cells;
     let largest = cells.iter().find(|cell| cell.figure == "weighted");
     assert_eq!(largest.unwrap().estimate.unwrap().value, 4.0);
 }

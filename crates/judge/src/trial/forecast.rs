@@ -1,108 +1,109 @@
-//! How many pairs, and minutes, an answer will probably take.
+//! Forecasts how many pairs, and how much time, a verdict will probably take. The length of a slot
+//! is chosen in `slot_length`.
 
-use super::centre::spread;
-use super::looks::LOOKS;
-use super::total::pairs_to_stand;
+use super::look_schedule::LOOKS;
+use super::robust_statistics::compute_robust_deviation;
+use super::work_total::forecast_pairs_to_withstand;
 use assay_model::{Nanos, TrialPlan};
 
-/// Pairs a "better" or "worse" takes: so many and (noise ÷ effect)² times so many. Fitted to
-/// simulated trials (normal theory: with a number fixed beforehand, 8.6 times for nine trials of ten
-/// to decide at 5 %).
+/// Pairs for a "better" or "worse": a constant, and a factor of (noise ÷ effect)². Fitted to
+/// simulated trials (by normal theory with a fixed number of pairs, 8.6 times for nine trials of
+/// ten to decide at 5 %).
 const DIFFERENT: (f64, f64) = (5.0, 7.0);
-/// Pairs a "no practical difference" takes: (noise ÷ distance to the margin)² times so many; two
+/// Pairs for a "no practical difference", as a factor of (noise ÷ distance to the margin)²; two
 /// margins have to be ruled out.
 const EQUAL: f64 = 13.0;
 
-/// A forecast. It is rough: twice as many or half as many pairs are no surprise.
+/// A forecast of a trial's length. It is rough: twice or half as many pairs are common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Forecast {
-    /// Pairs.
+pub struct TrialForecast {
+    /// Number of pairs.
     pub pairs: u32,
-    /// Measuring and washing out; making the change is not in it.
+    /// Time to measure and wash out; the time to apply the change is not included.
     pub time: Nanos,
 }
 
-/// Pairs until an effect (log ratio) is told from none and, where it is a gain, its total stands one
-/// slow slot more; `margin` is a log ratio as well.
+/// Computes the pairs until an effect (log ratio) is distinguished from none and, for a gain, until
+/// its total withstands one more slow slot; `margin` is a log ratio too.
 #[must_use]
-pub fn pairs_for_difference(noise: f64, effect: f64, margin: f64) -> u32 {
-    let told = pairs_for_effect(noise, effect);
+pub fn forecast_pairs_for_difference(noise: f64, effect: f64, margin: f64) -> u32 {
+    let detected = forecast_pairs_for_effect(noise, effect);
     match effect > 0.0 {
-        true => told.max(at_look(pairs_to_stand(effect, margin))),
-        false => told,
+        true => detected.max(round_up_to_look(forecast_pairs_to_withstand(effect, margin))),
+        false => detected,
     }
 }
 
-/// Pairs until an effect (log ratio) is told from none.
-pub(super) fn pairs_for_effect(noise: f64, effect: f64) -> u32 {
-    at_look(DIFFERENT.0 + DIFFERENT.1 * (noise / effect).powi(2))
+/// Computes the pairs until an effect (log ratio) is distinguished from none.
+pub(super) fn forecast_pairs_for_effect(noise: f64, effect: f64) -> u32 {
+    round_up_to_look(DIFFERENT.0 + DIFFERENT.1 * (noise / effect).powi(2))
 }
 
-/// Pairs until "no practical difference", when the effect (log ratio) lies within the margin
-/// (log ratio). `u32::MAX` when it does not.
+/// Computes the pairs until "no practical difference" if the effect (log ratio) lies within the
+/// margin (log ratio); else `u32::MAX`.
 #[must_use]
-pub fn pairs_for_equality(noise: f64, effect: f64, margin: f64) -> u32 {
+pub fn forecast_pairs_for_equality(noise: f64, effect: f64, margin: f64) -> u32 {
     if effect.abs() >= margin {
         return u32::MAX;
     }
-    at_look(EQUAL * (noise / (margin - effect.abs())).powi(2))
+    round_up_to_look(EQUAL * (noise / (margin - effect.abs())).powi(2))
 }
 
-/// Smallest effect (log ratio) that this many pairs probably tell from none.
+/// Computes the smallest effect (log ratio) that this many pairs probably distinguish from none.
 #[must_use]
-pub fn smallest_effect(noise: f64, pairs: u32) -> f64 {
+pub fn forecast_smallest_effect(noise: f64, pairs: u32) -> f64 {
     let spare = (f64::from(pairs) - DIFFERENT.0).max(1.0);
     noise * (DIFFERENT.1 / spare).sqrt()
 }
 
-/// What a plan takes at this noise (standard deviation of a pair's log ratio), for an effect (log
-/// ratio) that is expected or 0.
+/// Forecasts the pairs and the time of a plan, at this noise (standard deviation of a pair's log
+/// ratio) and for this expected effect (log ratio; 0 for none).
 #[must_use]
-pub fn forecast(plan: &TrialPlan, noise: f64, effect: f64) -> Forecast {
+pub fn forecast_trial(plan: &TrialPlan, noise: f64, effect: f64) -> TrialForecast {
     let margin = plan.margin.max(0.0).ln_1p();
     let pairs =
-        pairs_for_difference(noise, effect, margin).min(pairs_for_equality(noise, effect, margin));
-    time(plan, pairs.min(plan.max_pairs))
+        forecast_pairs_for_difference(noise, effect, margin).min(forecast_pairs_for_equality(noise, effect, margin));
+    forecast_time(plan, pairs.min(plan.max_pairs))
 }
 
-/// The time of this many pairs.
+/// Computes the time of this many pairs.
 #[must_use]
-pub fn time(plan: &TrialPlan, pairs: u32) -> Forecast {
-    Forecast {
+pub fn forecast_time(plan: &TrialPlan, pairs: u32) -> TrialForecast {
+    TrialForecast {
         pairs,
-        time: Nanos(pair(plan).saturating_mul(u64::from(pairs))),
+        time: Nanos(compute_time_per_pair(plan).saturating_mul(u64::from(pairs))),
     }
 }
 
-/// Pairs that fit into this time. Planned so from the start, the last look is at the last of them;
-/// a trial that is cut off has none.
+/// Computes how many pairs fit into a time budget. If the budget is known from the start, the last
+/// look is at the last of these pairs; a trial that is cut off has no last look.
 #[must_use]
-pub fn pairs_within(plan: &TrialPlan, budget: Nanos) -> u32 {
-    u32::try_from(budget.0 / pair(plan).max(1)).unwrap_or(u32::MAX)
+pub fn count_pairs_within(plan: &TrialPlan, budget: Nanos) -> u32 {
+    u32::try_from(budget.0 / compute_time_per_pair(plan).max(1)).unwrap_or(u32::MAX)
 }
 
-/// Fewest pairs with which any verdict is possible at this level: with fewer, chance alone does the same
-/// too often (each pair is a coin).
+/// Computes the fewest pairs for any verdict at this level: with fewer, even pairs that all have the
+/// same sign occur too often by chance.
 #[must_use]
-pub fn least_pairs(alpha: f64) -> u32 {
+pub fn count_least_pairs(alpha: f64) -> u32 {
     let by_chance = (1.0 / alpha.clamp(1e-9, 0.5)).log2().ceil() as u32;
     by_chance.max(LOOKS[0])
 }
 
-/// The noise of some pairs: their standard deviation, not moved by a wild one. At least five pairs
-/// are needed for it to be of any use.
+/// Estimates the noise of some pairs: their standard deviation, robust against outliers. Five pairs
+/// or more are needed for a useful value.
 #[must_use]
-pub fn noise(effects: &[f64]) -> f64 {
-    spread(effects)
+pub fn estimate_noise(effects: &[f64]) -> f64 {
+    compute_robust_deviation(effects)
 }
 
-/// Nanoseconds of a pair.
-fn pair(plan: &TrialPlan) -> u64 {
+/// Returns the nanoseconds per pair.
+fn compute_time_per_pair(plan: &TrialPlan) -> u64 {
     plan.slot.0.saturating_add(plan.washout.0).saturating_mul(2)
 }
 
-/// The look at which so many pairs are there; beyond the last one, two digits of the number.
-fn at_look(pairs: f64) -> u32 {
+/// Rounds a number of pairs up to the next look; beyond the last look, to two digits.
+fn round_up_to_look(pairs: f64) -> u32 {
     if !pairs.is_finite() {
         return u32::MAX;
     }

@@ -1,31 +1,32 @@
-//! Intervals by inversion: the effects that the test has not ruled out at any look so far.
+//! Intervals by inverting the test: the effects that no look so far has ruled out.
 //!
-//! Because the test may be looked at whenever it likes, so may the interval. What one look ruled
-//! out stays ruled out, so an interval never grows.
+//! The test is valid at every look, so the interval is too. An effect ruled out at one look stays
+//! ruled out, so an interval never grows.
 
-use super::centre::spread;
-use super::test::Test;
+use super::robust_statistics::compute_robust_deviation;
+use super::sequential_test::SequentialTest;
 
-/// Ends of an interval of log ratios; none is infinite.
+/// Ends of an interval of log ratios; a missing end is infinite.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Ends {
-    /// Lower.
+pub(super) struct IntervalEnds {
+    /// Lower end.
     pub low: Option<f64>,
-    /// Upper.
+    /// Upper end.
     pub high: Option<f64>,
 }
 
-/// The interval at each look.
-pub(super) fn at_each_look(test: &Test, x: &[f64]) -> Vec<Ends> {
+/// Computes the interval at each look.
+pub(super) fn compute_intervals(test: &SequentialTest, x: &[f64]) -> Vec<IntervalEnds> {
     let negated: Vec<f64> = x.iter().map(|x| -x).collect();
-    let mut ends = Ends::default();
+    let mut ends = IntervalEnds::default();
     let mut out = Vec::with_capacity(test.looks.len());
     for looks in 1..=test.looks.len() {
-        let next = Ends {
-            low: low(test, x, looks, ends.low),
-            high: low(test, &negated, looks, ends.high.map(|high| -high)).map(|low| -low),
+        let next = IntervalEnds {
+            low: find_lower_end(test, x, looks, ends.low),
+            high: find_lower_end(test, &negated, looks, ends.high.map(|high| -high))
+                .map(|low| -low),
         };
-        // Noise that changes its mind can rule out everything; then the last interval stands.
+        // Drifting noise can rule out every effect; then the last interval stands.
         match (next.low, next.high) {
             (Some(low), Some(high)) if low > high => {}
             _ => ends = next,
@@ -35,35 +36,40 @@ pub(super) fn at_each_look(test: &Test, x: &[f64]) -> Vec<Ends> {
     out
 }
 
-/// The interval at the last look alone.
-pub(super) fn at_last_look(test: &Test, x: &[f64]) -> Ends {
+/// Computes the interval at the last look alone.
+pub(super) fn compute_last_interval(test: &SequentialTest, x: &[f64]) -> IntervalEnds {
     let negated: Vec<f64> = x.iter().map(|x| -x).collect();
     let looks = test.looks.len();
-    let ends = Ends {
-        low: low(test, x, looks, None),
-        high: low(test, &negated, looks, None).map(|low| -low),
+    let ends = IntervalEnds {
+        low: find_lower_end(test, x, looks, None),
+        high: find_lower_end(test, &negated, looks, None).map(|low| -low),
     };
     match (ends.low, ends.high) {
-        (Some(low), Some(high)) if low > high => Ends::default(),
+        (Some(low), Some(high)) if low > high => IntervalEnds::default(),
         _ => ends,
     }
 }
 
-/// The largest effect that is known to be too small, to 2 % of the noise. `known` is one that an
-/// earlier look ruled out. None when nothing is ruled out.
-fn low(test: &Test, x: &[f64], looks: usize, known: Option<f64>) -> Option<f64> {
+/// Finds the largest effect that is proved to be too small, to 2 % of the noise. `known` is an
+/// effect that an earlier look ruled out. None if nothing is ruled out.
+fn find_lower_end(
+    test: &SequentialTest,
+    x: &[f64],
+    looks: usize,
+    known: Option<f64>,
+) -> Option<f64> {
     let pairs = test.looks[looks - 1].pairs.min(x.len());
     let x = &x[..pairs];
     let ruled_out = |effect: f64| {
         let shifted: Vec<f64> = x.iter().map(|x| x - effect).collect();
-        test.rejects_by(&shifted, looks).is_some()
+        test.find_rejection_by(&shifted, looks).is_some()
     };
-    let step = (spread(x) / 50.0).clamp(1e-5, 2.5e-3);
+    let step = (compute_robust_deviation(x) / 50.0).clamp(1e-5, 2.5e-3);
     let least = x.iter().copied().reduce(f64::min)?;
     let mut high = x.iter().copied().reduce(f64::max)?;
     let mut low = match known {
         Some(known) => known,
-        // With every pair above it: if that is not proof, nothing is.
+        // If even an effect below every pair is not ruled out, no effect is.
         None => Some(least - step).filter(|effect| ruled_out(*effect))?,
     };
     while high - low > step {

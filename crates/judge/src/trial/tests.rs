@@ -11,8 +11,8 @@ use assay_model::advice::Guard;
 use assay_model::trial::Verdict;
 use proptest::prelude::*;
 
-pub(super) fn rule() -> Rule {
-    Rule {
+pub(super) fn rule() -> TrialRule {
+    TrialRule {
         margin: 0.03,
         guards: Vec::new(),
         max_pairs: 60,
@@ -55,12 +55,15 @@ fn about(centre: f64, noise: f64, n: usize) -> Vec<f64> {
 #[test]
 fn six_equal_gains_are_better_and_five_are_nothing() {
     for seed in 0..20 {
-        let rule = Rule { seed, ..rule() };
-        let five = judge(&rule, &measured(&[0.3; 5]));
+        let rule = TrialRule { seed, ..rule() };
+        let five = judge_trial_pairs(&rule, &measured(&[0.3; 5]));
         assert_eq!((five.verdict, five.done), (Verdict::Undecided, false));
-        let six = judge(&rule, &measured(&[0.3; 6]));
+        let six = judge_trial_pairs(&rule, &measured(&[0.3; 6]));
         assert_eq!((six.verdict, six.done), (Verdict::Better, true));
-        assert_eq!(decide(&rule, &measured(&[0.3; 9])), (Verdict::Better, 6));
+        assert_eq!(
+            decide_verdict(&rule, &measured(&[0.3; 9])),
+            (Verdict::Better, 6)
+        );
     }
 }
 
@@ -69,7 +72,7 @@ fn five_gains_and_one_equal_loss_are_nothing() {
     for at in 0..6 {
         let mut effects = [0.1; 6];
         effects[at] = -0.1;
-        let judgement = judge(&rule(), &measured(&effects));
+        let judgement = judge_trial_pairs(&rule(), &measured(&effects));
         assert_eq!(judgement.verdict, Verdict::Undecided);
         assert!(!judgement.done);
     }
@@ -77,40 +80,40 @@ fn five_gains_and_one_equal_loss_are_nothing() {
 
 #[test]
 fn six_losses_are_worse() {
-    let judgement = judge(&rule(), &measured(&about(-0.2, 0.05, 6)));
+    let judgement = judge_trial_pairs(&rule(), &measured(&about(-0.2, 0.05, 6)));
     assert_eq!((judgement.verdict, judgement.done), (Verdict::Worse, true));
     assert!(judgement.reason.contains("% worse"), "{}", judgement.reason);
 }
 
 #[test]
 fn a_gain_below_the_margin_is_no_practical_difference() {
-    let judgement = judge(&rule(), &measured(&about(0.01, 0.002, 6)));
+    let judgement = judge_trial_pairs(&rule(), &measured(&about(0.01, 0.002, 6)));
     assert_eq!(judgement.verdict, Verdict::NoPracticalDifference);
     insta::assert_snapshot!(judgement.reason, @"0.99 % better (90 % interval +0.80 % to +1.2 %) in 6 pairs: a gain, but one below the 3 % that matter");
 }
 
 #[test]
 fn a_loss_is_worse_even_below_the_margin() {
-    let judgement = judge(&rule(), &measured(&about(-0.01, 0.002, 6)));
+    let judgement = judge_trial_pairs(&rule(), &measured(&about(-0.01, 0.002, 6)));
     assert_eq!(judgement.verdict, Verdict::Worse);
     insta::assert_snapshot!(judgement.reason, @"1.0 % worse (90 % interval −1.2 % to −0.84 %) in 6 pairs: a loss, though one below the 3 % that matter");
 }
 
 #[test]
 fn nothing_at_all_is_no_practical_difference() {
-    let judgement = judge(&rule(), &measured(&[0.0; 6]));
+    let judgement = judge_trial_pairs(&rule(), &measured(&[0.0; 6]));
     assert_eq!(judgement.verdict, Verdict::NoPracticalDifference);
     assert_eq!(judgement.ratio, Some(1.0));
 }
 
 #[test]
 fn a_broken_safety_rule_outweighs_any_gain() {
-    let rule = Rule {
+    let rule = TrialRule {
         safety_broken: Some("12 of 100 writes were lost".to_owned()),
         ..rule()
     };
     for pairs in [0, 6] {
-        let judgement = judge(&rule, &measured(&vec![1.0; pairs]));
+        let judgement = judge_trial_pairs(&rule, &measured(&vec![1.0; pairs]));
         assert_eq!((judgement.verdict, judgement.done), (Verdict::Unsafe, true));
         assert_eq!(judgement.reason, "12 of 100 writes were lost");
     }
@@ -118,11 +121,11 @@ fn a_broken_safety_rule_outweighs_any_gain() {
 
 #[test]
 fn without_its_proof_of_durability_nothing_is_better() {
-    let rule = Rule {
+    let rule = TrialRule {
         unproved: Some("it was not proved".to_owned()),
         ..rule()
     };
-    let judgement = judge(&rule, &measured(&[0.3; 60]));
+    let judgement = judge_trial_pairs(&rule, &measured(&[0.3; 60]));
     assert_eq!(
         (judgement.verdict, judgement.done),
         (Verdict::Undecided, true)
@@ -132,7 +135,7 @@ fn without_its_proof_of_durability_nothing_is_better() {
 
 #[test]
 fn a_guardrail_that_gets_worse_outweighs_a_gain() {
-    let rule = Rule {
+    let rule = TrialRule {
         guards: guards(&[0.1, 0.1]),
         ..rule()
     };
@@ -140,7 +143,7 @@ fn a_guardrail_that_gets_worse_outweighs_a_gain() {
         .into_iter()
         .map(|d| guarded(d, &[-0.01, 0.2 + d / 10.0]))
         .collect();
-    let judgement = judge(&rule, &pairs);
+    let judgement = judge_trial_pairs(&rule, &pairs);
     assert_eq!(judgement.verdict, Verdict::Worse);
     let [held, broken] = &judgement.guards[..] else {
         panic!("{:?}", judgement.guards)
@@ -151,7 +154,7 @@ fn a_guardrail_that_gets_worse_outweighs_a_gain() {
 
 #[test]
 fn a_gain_waits_for_every_guardrail() {
-    let rule = Rule {
+    let rule = TrialRule {
         guards: guards(&[0.1, 0.1]),
         ..rule()
     };
@@ -162,17 +165,17 @@ fn a_gain_waits_for_every_guardrail() {
         .zip(noisy)
         .map(|(d, g)| guarded(d, &[0.0, g]))
         .collect();
-    let six = judge(&rule, &pairs[..6]);
+    let six = judge_trial_pairs(&rule, &pairs[..6]);
     assert_eq!((six.verdict, six.done), (Verdict::Undecided, false));
     insta::assert_snapshot!(six.reason, @"34.9 % better (90 % interval +33.6 % to +36.1 %) after 6 pairs; better, but not yet proved within its margin: p99 (90 % interval −55.0 % to +88.9 %); at this noise an answer takes about 140 pairs");
     assert!(six.forecast.unwrap() > 60, "{:?}", six.forecast);
-    let all = judge(&rule, &pairs);
+    let all = judge_trial_pairs(&rule, &pairs);
     assert_eq!((all.verdict, all.done), (Verdict::Undecided, true));
 }
 
 #[test]
 fn a_little_worse_than_before_but_within_the_margin_is_no_harm() {
-    let rule = Rule {
+    let rule = TrialRule {
         guards: guards(&[0.1]),
         ..rule()
     };
@@ -180,7 +183,7 @@ fn a_little_worse_than_before_but_within_the_margin_is_no_harm() {
         .into_iter()
         .map(|d| guarded(d, &[0.02 + d / 100.0]))
         .collect();
-    let judgement = judge(&rule, &pairs);
+    let judgement = judge_trial_pairs(&rule, &pairs);
     assert_eq!(judgement.verdict, Verdict::Better, "{}", judgement.reason);
     assert!(judgement.guards[0].held && !judgement.guards[0].broken);
 }
@@ -188,7 +191,7 @@ fn a_little_worse_than_before_but_within_the_margin_is_no_harm() {
 #[test]
 fn at_the_last_pair_an_open_trial_is_over() {
     let effects = about(0.02, 0.5, 60);
-    let judgement = judge(&rule(), &measured(&effects));
+    let judgement = judge_trial_pairs(&rule(), &measured(&effects));
     assert_eq!(
         (judgement.verdict, judgement.done),
         (Verdict::Undecided, true)
@@ -197,7 +200,7 @@ fn at_the_last_pair_an_open_trial_is_over() {
     insta::assert_snapshot!(judgement.reason, @"2.1 % better (90 % interval −8.8 % to +15.0 %) after 60 pairs; at this noise an answer takes about 4800 pairs");
     let looks: Vec<u32> = judgement.looks.iter().map(|look| look.pairs).collect();
     assert_eq!(looks, [6, 8, 11, 15, 21, 30, 42, 60]);
-    assert!(!judge(&rule(), &measured(&effects[..59])).done);
+    assert!(!judge_trial_pairs(&rule(), &measured(&effects[..59])).done);
 }
 
 #[test]
@@ -208,10 +211,10 @@ fn the_last_look_is_at_what_there_is_when_pairs_were_left_out() {
             reason: "suspended".to_owned(),
         };
     }
-    let judgement = judge(&rule(), &pairs);
+    let judgement = judge_trial_pairs(&rule(), &pairs);
     assert_eq!((judgement.pairs, judgement.left_out), (57, 3));
     assert_eq!(judgement.looks.last().unwrap().pairs, 57);
-    let early = judge(&rule(), &pairs[..59]);
+    let early = judge_trial_pairs(&rule(), &pairs[..59]);
     assert_eq!(early.looks.last().unwrap().pairs, 42);
     for pair in pairs
         .iter_mut()
@@ -222,7 +225,7 @@ fn the_last_look_is_at_what_there_is_when_pairs_were_left_out() {
             reason: "suspended".to_owned(),
         };
     }
-    let looks: Vec<u32> = judge(&rule(), &pairs)
+    let looks: Vec<u32> = judge_trial_pairs(&rule(), &pairs)
         .looks
         .iter()
         .map(|look| look.pairs)
@@ -232,17 +235,17 @@ fn the_last_look_is_at_what_there_is_when_pairs_were_left_out() {
 
 #[test]
 fn a_short_trial_spends_its_level_at_its_end() {
-    let rule = Rule {
+    let rule = TrialRule {
         max_pairs: 5,
         ..rule()
     };
-    let judgement = judge(&rule, &measured(&[0.5; 5]));
+    let judgement = judge_trial_pairs(&rule, &measured(&[0.5; 5]));
     assert_eq!(judgement.verdict, Verdict::Better, "{}", judgement.reason);
-    let rule = Rule {
+    let rule = TrialRule {
         max_pairs: 4,
         ..rule
     };
-    let judgement = judge(&rule, &measured(&[0.1; 4]));
+    let judgement = judge_trial_pairs(&rule, &measured(&[0.1; 4]));
     assert_eq!(
         (judgement.verdict, judgement.done),
         (Verdict::Undecided, true)
@@ -253,17 +256,17 @@ fn a_short_trial_spends_its_level_at_its_end() {
 
 #[test]
 fn two_equal_sides_are_never_better() {
-    let rule = Rule { aa: true, ..rule() };
+    let rule = TrialRule { aa: true, ..rule() };
     let mut reasons = Vec::new();
     for effects in [about(0.3, 0.02, 6), about(-0.3, 0.02, 6)] {
-        let judgement = judge(&rule, &measured(&effects));
+        let judgement = judge_trial_pairs(&rule, &measured(&effects));
         assert_eq!(
             (judgement.verdict, judgement.done),
             (Verdict::Undecided, true)
         );
         reasons.push(judgement.reason);
     }
-    let noise = judge(&rule, &measured(&about(0.0, 0.3, 60)));
+    let noise = judge_trial_pairs(&rule, &measured(&about(0.0, 0.3, 60)));
     assert!(noise.done);
     reasons.push(noise.reason);
     insta::assert_snapshot!(reasons.join("\n"), @r"
@@ -275,14 +278,14 @@ fn two_equal_sides_are_never_better() {
 
 #[test]
 fn an_open_ended_trial_is_judged_by_its_evidence() {
-    let rule = Rule {
+    let rule = TrialRule {
         max_pairs: 1000,
         ..rule()
     };
-    let judgement = judge(&rule, &measured(&about(0.2, 0.1, 12)));
+    let judgement = judge_trial_pairs(&rule, &measured(&about(0.2, 0.1, 12)));
     assert_eq!(judgement.verdict, Verdict::Better, "{}", judgement.reason);
     assert!(judgement.e_value.unwrap() >= 20.0);
-    let none = judge(&rule, &measured(&about(0.0, 0.1, 80)));
+    let none = judge_trial_pairs(&rule, &measured(&about(0.0, 0.1, 80)));
     assert!(!none.done && none.e_value.unwrap() < 20.0);
     let interval = none.interval.unwrap();
     assert!(interval.low < 1.0 && 1.0 < interval.high);
@@ -290,13 +293,16 @@ fn an_open_ended_trial_is_judged_by_its_evidence() {
 
 #[test]
 fn a_campaign_asks_for_more() {
-    let alpha = campaign::level(0.05, 40);
+    let alpha = campaign_level::compute_level_per_trial(0.05, 40);
     assert!((alpha - 0.00125).abs() < 1e-12);
-    assert!((campaign::level(0.05, 0) - 0.05).abs() < 1e-12);
-    let rule = Rule { alpha, ..rule() };
+    assert!((campaign_level::compute_level_per_trial(0.05, 0) - 0.05).abs() < 1e-12);
+    let rule = TrialRule { alpha, ..rule() };
     let pairs = measured(&about(0.2, 0.05, 15));
-    assert_eq!(judge(&rule, &pairs[..6]).verdict, Verdict::Undecided);
-    let judgement = judge(&rule, &pairs);
+    assert_eq!(
+        judge_trial_pairs(&rule, &pairs[..6]).verdict,
+        Verdict::Undecided
+    );
+    let judgement = judge_trial_pairs(&rule, &pairs);
     assert_eq!(judgement.verdict, Verdict::Better, "{}", judgement.reason);
     assert!((judgement.interval.unwrap().confidence - 0.9975).abs() < 1e-9);
 }
@@ -307,39 +313,42 @@ fn what_is_no_number_is_left_out() {
     pairs.insert(2, guarded(f64::NAN, &[]));
     pairs.insert(4, guarded(f64::INFINITY, &[]));
     pairs.insert(5, guarded(0.1, &[0.1]));
-    let judgement = judge(&rule(), &pairs);
+    let judgement = judge_trial_pairs(&rule(), &pairs);
     assert_eq!((judgement.pairs, judgement.left_out), (6, 3));
     assert_eq!(judgement.verdict, Verdict::Better);
 }
 
 #[test]
 fn it_has_nothing_to_say_of_nothing() {
-    let judgement = judge(&rule(), &[]);
+    let judgement = judge_trial_pairs(&rule(), &[]);
     assert_eq!(
         (judgement.verdict, judgement.done),
         (Verdict::Undecided, false)
     );
     assert_eq!(judgement.reason, "nothing was measured yet");
     assert_eq!((judgement.ratio, judgement.interval), (None, None));
-    let none = Rule {
+    let none = TrialRule {
         max_pairs: 0,
         ..rule()
     };
-    assert!(judge(&none, &[]).done);
+    assert!(judge_trial_pairs(&none, &[]).done);
 }
 
 #[test]
 fn it_can_be_replayed_bit_for_bit() {
     let pairs = measured(&about(0.04, 0.1, 30));
-    assert_eq!(judge(&rule(), &pairs), judge(&rule(), &pairs));
+    assert_eq!(
+        judge_trial_pairs(&rule(), &pairs),
+        judge_trial_pairs(&rule(), &pairs)
+    );
 }
 
 #[test]
 fn one_wild_pair_moves_little() {
     let mut effects = about(0.1, 0.02, 11);
-    let calm = judge(&rule(), &measured(&effects));
+    let calm = judge_trial_pairs(&rule(), &measured(&effects));
     effects[7] = -6.0;
-    let wild = judge(&rule(), &measured(&effects));
+    let wild = judge_trial_pairs(&rule(), &measured(&effects));
     let change = wild.ratio.unwrap() / calm.ratio.unwrap();
     assert!((0.98..1.02).contains(&change), "{change}");
     assert!(wild.interval.unwrap().low > 0.9, "{:?}", wild.interval);
@@ -355,9 +364,9 @@ proptest! {
         effects in proptest::collection::vec(-0.3f64..0.3, 6..40),
     ) {
         let effects: Vec<f64> = effects.iter().map(|d| d + centre).collect();
-        let judgement = judge(&rule(), &measured(&effects));
+        let judgement = judge_trial_pairs(&rule(), &measured(&effects));
         for look in &judgement.looks {
-            let then = judge(&rule(), &measured(&effects[..look.pairs as usize]));
+            let then = judge_trial_pairs(&rule(), &measured(&effects[..look.pairs as usize]));
             if then.verdict != Verdict::Undecided {
                 prop_assert_eq!(then.verdict, judgement.verdict);
             }
@@ -379,8 +388,8 @@ proptest! {
         effects in proptest::collection::vec(-0.2f64..0.4, 6..11),
     ) {
         let mirrored: Vec<f64> = effects.iter().map(|d| -d).collect();
-        let (one, at) = decide(&rule(), &measured(&effects));
-        let (other, there) = decide(&rule(), &measured(&mirrored));
+        let (one, at) = decide_verdict(&rule(), &measured(&effects));
+        let (other, there) = decide_verdict(&rule(), &measured(&mirrored));
         prop_assume!(one == Verdict::Better || one == Verdict::Worse);
         prop_assume!(other != Verdict::NoPracticalDifference);
         match one {
@@ -395,30 +404,32 @@ proptest! {
 /// What people read, word for word.
 #[test]
 fn the_reason_is_a_sentence_with_its_figures() {
-    let said = |rule: &Rule, effects: &[f64]| judge(rule, &measured(effects)).reason;
-    let aa = Rule { aa: true, ..rule() };
-    for (said, expected) in [
+    let sentence =
+        |rule: &TrialRule, effects: &[f64]| judge_trial_pairs(rule, &measured(effects)).reason;
+    let aa = TrialRule { aa: true, ..rule() };
+    for (sentence, expected) in [
         (
-            said(&rule(), &about(0.3, 0.05, 6)),
+            sentence(&rule(), &about(0.3, 0.05, 6)),
             "34.4 % better (90 % interval +28.4 % to +40.5 %) in 6 pairs",
         ),
         (
-            said(&rule(), &about(0.1, 0.3, 3)),
+            sentence(&rule(), &about(0.1, 0.3, 3)),
             "7.9 % better after 3 pairs, too few for an interval; at this noise an answer takes about 120 pairs",
         ),
         (
-            said(&rule(), &about(0.0, 0.02, 30)),
+            sentence(&rule(), &about(0.0, 0.02, 30)),
             "no change (90 % interval −0.70 % to +0.78 %) in 30 pairs: less than the 3 % that matter, either way",
         ),
         (
-            said(&rule(), &about(1.5, 0.3, 30)),
+            sentence(&rule(), &about(1.5, 0.3, 30)),
             "348 % better (90 % interval +303 % to +403 %) in 30 pairs",
         ),
         (
-            said(&aa, &about(0.0, 0.3, 60)),
-            "no change (90 % interval −6.6 % to +7.4 %) after 60 pairs; the noise of a pair is 23.7 %: 60 pairs would show an effect of about 7.9 %; both sides are the same",
+            sentence(&aa, &about(0.0, 0.3, 60)),
+            "no change (90 % interval −6.6 % to +7.4 %) after 60 pairs; the noise of a pair is 23.7 \
+             %: 60 pairs would show an effect of about 7.9 %; both sides are the same",
         ),
     ] {
-        assert_eq!(said, expected);
+        assert_eq!(sentence, expected);
     }
 }

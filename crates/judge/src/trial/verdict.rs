@@ -1,43 +1,44 @@
-//! The order of verdicts.
+//! The order of verdicts: which proof decides first. The proofs come from `sequential_test`, the
+//! sentences from `verdict_sentence`.
 
-use super::centre::{centre, deviation, spread};
-use super::evidence::fortunes;
-use super::failures::{Failures, stuck};
-use super::forecast::{pairs_for_difference, pairs_for_effect, pairs_for_equality};
-use super::interval::{self, Ends};
-use super::looks;
-use super::measured::Measured;
-use super::rule::Rule;
-use super::test::Test;
-use super::total::{self, Total};
-use super::words;
+use super::counted_pairs::CountedPairs;
+use super::e_process::compute_wealth;
+use super::forecast::{forecast_pairs_for_difference, forecast_pairs_for_effect, forecast_pairs_for_equality};
+use super::interval::{self, IntervalEnds};
+use super::look_schedule;
+use super::one_sided_failures::{TrialFailures, is_stuck};
+use super::robust_statistics::{compute_centre, compute_robust_deviation, compute_deviation};
+use super::sequential_test::SequentialTest;
+use super::trial_rule::TrialRule;
+use super::verdict_sentence;
+use super::work_total::{self, WorkTotal};
 use assay_model::result::Interval;
 use assay_model::trial::{GuardJudgement, Judgement, Look, MAX_PAIRS, PairOutcome, Verdict};
 
-/// What the pairs amount to. `pairs` are all that were tried, in order; every look that the rule
-/// foresees is replayed, and the first one that decides, decides.
+/// Judges the pairs. `pairs` contains all that were tried, in order; every look of the rule is
+/// replayed, and the first look with a decision decides.
 #[must_use]
-pub fn judge(rule: &Rule, pairs: &[PairOutcome]) -> Judgement {
-    let measured = Measured::of(rule, pairs);
-    let over = over(rule, pairs);
-    let test = test(rule, measured.pairs(), over);
-    let failures = Failures::of(pairs);
-    let proofs = Proofs::of(rule, &measured, &test);
-    let decision = proofs.decision(rule, &failures, test.looks.len());
-    let ends = interval::at_each_look(&test, &measured.effects);
+pub fn judge_trial_pairs(rule: &TrialRule, pairs: &[PairOutcome]) -> Judgement {
+    let measured = CountedPairs::collect(rule, pairs);
+    let over = is_over(rule, pairs);
+    let test = build_test(rule, measured.count_pairs(), over);
+    let failures = TrialFailures::count(pairs);
+    let proofs = HypothesisProofs::find(rule, &measured, &test);
+    let decision = proofs.find_decision(rule, &failures, test.looks.len());
+    let ends = interval::compute_intervals(&test, &measured.effects);
     let last = ends.last().copied().unwrap_or_default();
-    let stuck = stuck(pairs);
+    let stuck = is_stuck(pairs);
     let looks = test.looks.iter().zip(&ends);
     let mut judgement = Judgement {
         verdict: decision.verdict,
         done: decision.verdict != Verdict::Undecided || decision.false_alarm || over || stuck,
         reason: String::new(),
-        pairs: measured.pairs() as u32,
-        left_out: (pairs.len() - measured.pairs()) as u32,
-        ratio: centre(&measured.effects).map(f64::exp),
-        interval: interval(last, rule),
-        guards: guards(rule, &measured, &test, &proofs),
-        total: total::judgement(
+        pairs: measured.count_pairs() as u32,
+        left_out: (pairs.len() - measured.count_pairs()) as u32,
+        ratio: compute_centre(&measured.effects).map(f64::exp),
+        interval: to_interval(last, rule),
+        guards: judge_guards(rule, &measured, &test, &proofs),
+        total: work_total::judge_total(
             &measured.effects,
             &measured.work,
             rule.margin,
@@ -46,13 +47,13 @@ pub fn judge(rule: &Rule, pairs: &[PairOutcome]) -> Judgement {
         ),
         figures: Vec::new(),
         looks: looks
-            .map(|(at, ends)| look(&measured, at.pairs, *ends))
+            .map(|(at, ends)| build_look(&measured, at.pairs, *ends))
             .collect(),
-        pair_sd: deviation(&measured.effects),
-        forecast: forecast(rule, &measured),
-        e_value: fortunes(&measured.effects).last().copied(),
+        pair_sd: compute_deviation(&measured.effects),
+        forecast: forecast_pairs(rule, &measured),
+        e_value: compute_wealth(&measured.effects).last().copied(),
     };
-    judgement.reason = words::reason(&words::Case {
+    judgement.reason = verdict_sentence::describe_reason(&verdict_sentence::VerdictCase {
         rule,
         judgement: &judgement,
         failures: &failures,
@@ -63,49 +64,57 @@ pub fn judge(rule: &Rule, pairs: &[PairOutcome]) -> Judgement {
     judgement
 }
 
-/// The verdict alone, many times cheaper than all that [`judge`] says, and the pairs it rests on.
+/// Decides the verdict alone, much faster than [`judge_trial_pairs`]; returns it with the number of
+/// pairs that it rests on.
 #[must_use]
-pub fn decide(rule: &Rule, pairs: &[PairOutcome]) -> (Verdict, usize) {
-    let measured = Measured::of(rule, pairs);
-    let test = test(rule, measured.pairs(), over(rule, pairs));
-    let failures = Failures::of(pairs);
-    let decision = Proofs::of(rule, &measured, &test).decision(rule, &failures, test.looks.len());
+pub fn decide_verdict(rule: &TrialRule, pairs: &[PairOutcome]) -> (Verdict, usize) {
+    let measured = CountedPairs::collect(rule, pairs);
+    let test = build_test(rule, measured.count_pairs(), is_over(rule, pairs));
+    let failures = TrialFailures::count(pairs);
+    let decision = HypothesisProofs::find(rule, &measured, &test).find_decision(
+        rule,
+        &failures,
+        test.looks.len(),
+    );
     let at = decision.look.map(|look| test.looks[look].pairs);
-    (decision.verdict, at.unwrap_or(measured.pairs()))
+    (decision.verdict, at.unwrap_or(measured.count_pairs()))
 }
 
-pub(super) fn over(rule: &Rule, pairs: &[PairOutcome]) -> bool {
+pub(super) fn is_over(rule: &TrialRule, pairs: &[PairOutcome]) -> bool {
     pairs.len() >= rule.max_pairs as usize
 }
 
-pub(super) fn test(rule: &Rule, measured: usize, over: bool) -> Test {
-    let alpha = rule.level();
-    if rule.open_ended() {
-        return Test::evidence(alpha, looks::open_ended(alpha, measured));
+pub(super) fn build_test(rule: &TrialRule, measured: usize, over: bool) -> SequentialTest {
+    let alpha = rule.usable_level();
+    if rule.is_open_ended() {
+        return SequentialTest::from_evidence(
+            alpha,
+            look_schedule::plan_open_ended_looks(alpha, measured),
+        );
     }
     let planned = rule.max_pairs.min(MAX_PAIRS);
-    Test::flips(
+    SequentialTest::sign_flips(
         rule.seed,
         alpha,
-        looks::reached(planned, alpha, measured, over),
+        look_schedule::list_reached_looks(planned, alpha, measured, over),
     )
 }
 
-/// By which look, if any, each of the hypotheses was proved.
-struct Proofs {
+/// For each hypothesis, the first look at which it was proved.
+struct HypothesisProofs {
     better: Option<usize>,
     worse: Option<usize>,
     /// Worse in total.
     total_worse: Option<usize>,
     /// The total at each look.
-    totals: Vec<Option<Total>>,
-    /// The same of what decides, where that is a latency.
-    deciding: Vec<Option<Total>>,
-    /// Less than the margin better.
+    totals: Vec<Option<WorkTotal>>,
+    /// The total of the deciding figure at each look, if a latency decides.
+    deciding: Vec<Option<WorkTotal>>,
+    /// Better by less than the margin.
     below: Option<usize>,
-    /// Less than the margin worse.
+    /// Worse by less than the margin.
     above: Option<usize>,
-    /// Per guardrail.
+    /// Proofs per guardrail.
     guards: Vec<GuardProof>,
 }
 
@@ -114,12 +123,12 @@ struct GuardProof {
     within: Option<usize>,
 }
 
-impl Proofs {
-    fn of(rule: &Rule, measured: &Measured, test: &Test) -> Self {
+impl HypothesisProofs {
+    fn find(rule: &TrialRule, measured: &CountedPairs, test: &SequentialTest) -> Self {
         let margin = rule.margin.max(0.0).ln_1p();
         let proof = |x: &[f64], of: &dyn Fn(f64) -> f64| {
             let x: Vec<f64> = x.iter().map(|x| of(*x)).collect();
-            test.rejects(&x)
+            test.find_rejection(&x)
         };
         let d = &measured.effects;
         let guards = rule.guards.iter().zip(&measured.guards).map(|(guard, g)| {
@@ -131,13 +140,17 @@ impl Proofs {
         });
         Self {
             better: proof(d, &|d| d),
-            worse: test.shared_rejects(&d.iter().map(|d| -d).collect::<Vec<f64>>()),
-            total_worse: test.whole_rejects(&total::lost_time(&measured.work)),
+            worse: test.find_shared_rejection(&d.iter().map(|d| -d).collect::<Vec<f64>>()),
+            total_worse: test.find_sum_rejection(&work_total::compute_lost_time(&measured.work)),
             totals: (test.looks.iter())
-                .map(|look| Total::of(&measured.work[..look.pairs.min(measured.pairs())]))
+                .map(|look| {
+                    WorkTotal::sum(&measured.work[..look.pairs.min(measured.count_pairs())])
+                })
                 .collect(),
             deciding: (test.looks.iter())
-                .map(|look| total::of_deciding(&d[..look.pairs.min(measured.pairs())]))
+                .map(|look| {
+                    work_total::sum_effects(&d[..look.pairs.min(measured.count_pairs())])
+                })
                 .collect(),
             below: proof(d, &|d| margin - d),
             above: proof(d, &|d| margin + d),
@@ -145,21 +158,26 @@ impl Proofs {
         }
     }
 
-    /// The first look that decides.
-    fn decision(&self, rule: &Rule, failures: &Failures, looks: usize) -> Decision {
-        let decided = |verdict, why| Decision {
+    /// Finds the first look that decides.
+    fn find_decision(
+        &self,
+        rule: &TrialRule,
+        failures: &TrialFailures,
+        looks: usize,
+    ) -> TrialDecision {
+        let decided = |verdict, why| TrialDecision {
             verdict,
             why,
             look: None,
             false_alarm: false,
         };
         if rule.safety_broken.is_some() {
-            return decided(Verdict::Unsafe, Why::Safety);
+            return decided(Verdict::Unsafe, VerdictGround::Safety);
         }
         if failures.convicted && !rule.aa {
-            return decided(Verdict::Unsafe, Why::Failures);
+            return decided(Verdict::Unsafe, VerdictGround::Failures);
         }
-        let mut decision = decided(Verdict::Undecided, Why::Nothing);
+        let mut decision = decided(Verdict::Undecided, VerdictGround::Nothing);
         for look in 0..looks {
             let by = |proof: Option<usize>| proof.is_some_and(|at| at <= look);
             let broken = |guard: &GuardProof| by(guard.worse) && !by(guard.within);
@@ -168,59 +186,65 @@ impl Proofs {
             let same = by(self.below) && by(self.above);
             let margin = rule.margin.max(0.0).ln_1p();
             let total = self.totals[look];
-            // Better work is no reason to call a latency different.
+            // More work alone does not make a latency different.
             let agrees = total.is_some_and(|total| match rule.by_latency {
                 true => total.is_not_worse(margin),
-                false => total.within(margin),
+                false => total.is_within(margin),
             });
             let stands = total.is_some_and(|total| match (rule.by_latency, self.deciding[look]) {
-                (true, Some(deciding)) => total.is_not_worse(margin) && deciding.stands(margin),
+                (true, Some(deciding)) => {
+                    total.is_not_worse(margin) && deciding.withstands_slow_slot(margin)
+                }
                 (true, None) => false,
-                (false, _) => total.stands(margin),
+                (false, _) => total.withstands_slow_slot(margin),
             });
             let verdict = if by(self.worse) {
-                let why = if same { Why::Negligible } else { Why::Metric };
+                let why = if same {
+                    VerdictGround::Negligible
+                } else {
+                    VerdictGround::Metric
+                };
                 (Verdict::Worse, why)
             } else if let Some(guard) = guard {
-                (Verdict::Worse, Why::Guard(guard))
+                (Verdict::Worse, VerdictGround::Guard(guard))
             } else if by(self.total_worse) {
-                (Verdict::Worse, Why::Total)
+                (Verdict::Worse, VerdictGround::Total)
             } else if same && !agrees {
-                decision.why = Why::TotalDiffers;
+                decision.why = VerdictGround::TotalDiffers;
                 continue;
             } else if same {
                 let why = if by(self.better) {
-                    Why::Negligible
+                    VerdictGround::Negligible
                 } else {
-                    Why::Same
+                    VerdictGround::Same
                 };
                 (Verdict::NoPracticalDifference, why)
             } else if !by(self.better) {
                 continue;
             } else if !stands {
-                decision.why = Why::TotalOpen;
+                decision.why = VerdictGround::TotalOpen;
                 continue;
             } else if !held {
-                decision.why = Why::GuardsOpen;
+                decision.why = VerdictGround::GuardsOpen;
                 continue;
-            } else if failures.excess() {
-                decision.why = Why::UnexplainedFailures;
+            } else if failures.is_excessive() {
+                decision.why = VerdictGround::UnexplainedFailures;
                 continue;
             } else if rule.unproved.is_some() {
-                decision.why = Why::Unproved;
+                decision.why = VerdictGround::Unproved;
                 continue;
             } else {
-                (Verdict::Better, Why::Metric)
+                (Verdict::Better, VerdictGround::Metric)
             };
             if rule.aa && verdict.0 != Verdict::NoPracticalDifference {
-                return Decision {
+                return TrialDecision {
                     verdict: Verdict::Undecided,
                     why: verdict.1,
                     look: Some(look),
                     false_alarm: true,
                 };
             }
-            return Decision {
+            return TrialDecision {
                 look: Some(look),
                 ..decided(verdict.0, verdict.1)
             };
@@ -229,22 +253,22 @@ impl Proofs {
     }
 }
 
-/// What was decided, and on what grounds.
+/// A decision and its ground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Decision {
+pub(super) struct TrialDecision {
     /// The verdict.
     pub verdict: Verdict,
-    /// The ground.
-    pub why: Why,
-    /// The look that decided, by its index.
+    /// The ground of the verdict.
+    pub why: VerdictGround,
+    /// Index of the deciding look.
     pub look: Option<usize>,
-    /// Two equal sides were told apart.
+    /// Whether two equal sides were found to differ.
     pub false_alarm: bool,
 }
 
-/// Grounds of a decision, or what stands in its way.
+/// Ground of a decision, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum VerdictGround {
     Nothing,
     Safety,
     Failures,
@@ -252,9 +276,9 @@ pub(super) enum Why {
     Guard(usize),
     /// Worse in total.
     Total,
-    /// Better, but not when one slot more were slow.
+    /// Better, but not with one more slow slot.
     TotalOpen,
-    /// The typical pair is the same, the total is not.
+    /// The typical pair is the same, the total differs.
     TotalDiffers,
     Same,
     Negligible,
@@ -263,15 +287,20 @@ pub(super) enum Why {
     Unproved,
 }
 
-fn guards(rule: &Rule, measured: &Measured, test: &Test, proofs: &Proofs) -> Vec<GuardJudgement> {
+fn judge_guards(
+    rule: &TrialRule,
+    measured: &CountedPairs,
+    test: &SequentialTest,
+    proofs: &HypothesisProofs,
+) -> Vec<GuardJudgement> {
     let rows = rule.guards.iter().zip(&measured.guards).zip(&proofs.guards);
     rows.map(|((guard, g), proof)| GuardJudgement {
         metric: guard.metric,
         margin: guard.margin,
-        worsening: centre(g).unwrap_or_default().exp(),
+        worsening: compute_centre(g).unwrap_or_default().exp(),
         interval: match test.looks.is_empty() {
             true => None,
-            false => interval(interval::at_last_look(test, g), rule),
+            false => to_interval(interval::compute_last_interval(test, g), rule),
         },
         held: proof.within.is_some(),
         broken: proof.worse.is_some() && proof.within.is_none(),
@@ -279,39 +308,42 @@ fn guards(rule: &Rule, measured: &Measured, test: &Test, proofs: &Proofs) -> Vec
     .collect()
 }
 
-pub(super) fn interval(ends: Ends, rule: &Rule) -> Option<Interval> {
+pub(super) fn to_interval(ends: IntervalEnds, rule: &TrialRule) -> Option<Interval> {
     Some(Interval {
         low: ends.low?.exp(),
         high: ends.high?.exp(),
-        confidence: 1.0 - 2.0 * rule.level(),
+        confidence: 1.0 - 2.0 * rule.usable_level(),
     })
 }
 
-fn look(measured: &Measured, at: usize, ends: Ends) -> Look {
+fn build_look(measured: &CountedPairs, at: usize, ends: IntervalEnds) -> Look {
     Look {
         pairs: at as u32,
-        ratio: centre(&measured.effects[..at]).unwrap_or_default().exp(),
+        ratio: compute_centre(&measured.effects[..at])
+            .unwrap_or_default()
+            .exp(),
         low: ends.low.map(f64::exp),
         high: ends.high.map(f64::exp),
     }
 }
 
-/// Pairs until an answer at the effect and noise seen so far; from three pairs on.
-fn forecast(rule: &Rule, measured: &Measured) -> Option<u32> {
+/// Forecasts the remaining pairs until a verdict, from the effect and the noise so far; at least
+/// three pairs are needed.
+fn forecast_pairs(rule: &TrialRule, measured: &CountedPairs) -> Option<u32> {
     let effects = &measured.effects;
     if effects.len() < 3 {
         return None;
     }
-    let noise = |x: &[f64]| spread(x).max(1e-9);
-    let effect = centre(effects)?;
+    let noise = |x: &[f64]| compute_robust_deviation(x).max(1e-9);
+    let effect = compute_centre(effects)?;
     let margin = rule.margin.max(0.0).ln_1p();
-    let mut different = pairs_for_difference(noise(effects), effect, margin);
+    let mut different = forecast_pairs_for_difference(noise(effects), effect, margin);
     if effect > 0.0 {
         for (guard, g) in rule.guards.iter().zip(&measured.guards) {
-            let room = guard.margin.max(0.0).ln_1p() - centre(g)?;
-            different = different.max(pairs_for_effect(noise(g), room.max(0.0)));
+            let room = guard.margin.max(0.0).ln_1p() - compute_centre(g)?;
+            different = different.max(forecast_pairs_for_effect(noise(g), room.max(0.0)));
         }
     }
-    let equal = pairs_for_equality(noise(effects), effect, margin);
+    let equal = forecast_pairs_for_equality(noise(effects), effect, margin);
     Some(different.min(equal)).filter(|pairs| *pairs < u32::MAX)
 }

@@ -91,7 +91,7 @@ fn rounds(costs: [f64; 4], noise: f64, count: u32, seed: u64) -> Vec<JudgedSampl
 }
 
 fn judge(samples: &[JudgedSample]) -> Waterfall {
-    waterfalls(&ladder(), &[workload()], samples).remove(0)
+    build_waterfalls(&ladder(), &[workload()], samples).remove(0)
 }
 
 fn names(ladder: &Ladder, waterfall: &Waterfall, first: &[usize]) -> Vec<String> {
@@ -227,7 +227,7 @@ fn void_samples_are_left_out_and_their_doubts_stay() {
 
 #[test]
 fn nothing_measured_says_nothing() {
-    assert!(waterfalls(&ladder(), &[workload()], &[]).is_empty());
+    assert!(build_waterfalls(&ladder(), &[workload()], &[]).is_empty());
     let found = judge(&[sample("raw", 1, 5e3)]);
     assert!(
         found

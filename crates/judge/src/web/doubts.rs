@@ -2,7 +2,7 @@
 
 use super::limit::percent;
 use super::many;
-use crate::doubts::{suspect, void};
+use crate::doubts::{suspect_doubt, void_doubt};
 use assay_model::web::{FailureKind, Measured, Pace, StatusCount, Step};
 use assay_model::{Doubt, Nanos};
 
@@ -87,11 +87,11 @@ fn nothing_answered(step: &Step) -> Option<Doubt> {
             Some(first) => format!(
                 "{} ({})",
                 first.kind.describe(),
-                crate::doubts::clean(&first.first)
+                crate::doubts::clean_text(&first.first)
             ),
             None => "no request ended in the time that was counted".to_owned(),
         };
-        void(
+        void_doubt(
             "nothing-answered",
             format!("not one good answer: {why}"),
             "Ask the server once by hand, with curl, and mend what it says.",
@@ -101,7 +101,7 @@ fn nothing_answered(step: &Step) -> Option<Doubt> {
 
 fn interrupted(step: &Step) -> Option<Doubt> {
     step.measured.interrupted.then(|| {
-        suspect(
+        suspect_doubt(
             "interrupted",
             format!(
                 "it was interrupted after {} of counting",
@@ -140,8 +140,8 @@ fn requests_failed(step: &Step) -> Option<Doubt> {
     let remedy = "The rate counts good answers alone, and a failed request is slower than any other in \
                   the percentiles. Find out why they fail before comparing.";
     Some(match share > FAILED_MOST && step.pace == Pace::Closed {
-        true => void("requests-failed", evidence, remedy),
-        false => suspect("requests-failed", evidence, remedy),
+        true => void_doubt("requests-failed", evidence, remedy),
+        false => suspect_doubt("requests-failed", evidence, remedy),
     })
 }
 
@@ -175,12 +175,12 @@ fn late_sends(step: &Step) -> Option<Doubt> {
         "Give the generator CPUs of its own, another machine or more threads, or ask for less.";
     if late > LATE {
         let evidence = format!("one send of a hundred was more than {late} late");
-        return Some(void("late-sends", evidence, remedy));
+        return Some(void_doubt("late-sends", evidence, remedy));
     }
     let usual = measured.lateness.percentile(50.0)?;
     let latency = measured.latency.percentile(50.0)?;
     (usual as f64 > LATE_SHARE * latency as f64).then(|| {
-        suspect(
+        suspect_doubt(
             "late-sends",
             format!(
                 "half of the sends were more than {} late, and the median latency of {} has that in it",
@@ -209,7 +209,7 @@ pub(super) fn is_full(busy: f64, waited: f64) -> bool {
 fn generator_full(step: &Step) -> Option<Doubt> {
     let (busy, waited) = generator(&step.measured)?;
     is_full(busy, waited).then(|| {
-        void(
+        void_doubt(
             "generator-full",
             format!(
                 "the generator's threads (it has {}) were on a CPU for {} of the time and waited for one for {}",
@@ -244,7 +244,7 @@ fn littles_law(step: &Step) -> Option<Doubt> {
     let law = measured.rate() * mean / 1e9;
     let off = (law - measured.under_way).abs();
     (off > LITTLE * measured.under_way + edges(step)).then(|| {
-        void(
+        void_doubt(
             "littles-law",
             format!(
                 "{:.2} requests were under way on average, and rate × time says {law:.2}; requests at the \
@@ -266,7 +266,7 @@ fn rate_not_reached(step: &Step) -> Option<Doubt> {
     let in_time = measured.failed() - measured.unsent - measured.failed_by(FailureKind::TimedOut);
     let ended = measured.rate() + in_time as f64 * 1e9 / measured.window.0.max(1) as f64;
     (measured.answers > 0 && ended < REACHED * due).then(|| {
-        suspect(
+        suspect_doubt(
             "rate-not-reached",
             format!(
                 "{:.0} of {due:.0} requests per second were answered in time ({asked:.0} asked for)",
@@ -280,7 +280,7 @@ fn rate_not_reached(step: &Step) -> Option<Doubt> {
 fn few_answers(step: &Step) -> Option<Doubt> {
     let count = step.measured.latency.count();
     (count > 0 && count < FEW).then(|| {
-        suspect(
+        suspect_doubt(
             "few-answers",
             format!("{count} answers have no p99"),
             "Measure longer (--seconds).",
@@ -302,7 +302,7 @@ fn foreign_work(step: &Step) -> Option<Doubt> {
             "neither the server nor the generator used {} of this machine's CPUs",
             percent(foreign)
         );
-        return Some(suspect("foreign-work", evidence, remedy));
+        return Some(suspect_doubt("foreign-work", evidence, remedy));
     }
     let there = step.foreign_cpus_there();
     let there = there.map(|(foreign, cpus)| foreign / f64::from(cpus.max(1)));
@@ -311,11 +311,11 @@ fn foreign_work(step: &Step) -> Option<Doubt> {
             "others than the server used {} of the CPUs of its machine",
             percent(foreign)
         );
-        return Some(suspect("foreign-work", evidence, remedy));
+        return Some(suspect_doubt("foreign-work", evidence, remedy));
     }
     if stolen > STOLEN {
         let evidence = format!("the hypervisor took {} of the CPU time", percent(stolen));
-        return Some(suspect("foreign-work", evidence, remedy));
+        return Some(suspect_doubt("foreign-work", evidence, remedy));
     }
     let server = step.server.as_ref().ok()?;
     let machine = server.machine.as_ref()?;
@@ -326,6 +326,6 @@ fn foreign_work(step: &Step) -> Option<Doubt> {
             "the hypervisor took {} of the CPU time of the server's machine",
             percent(stolen)
         );
-        suspect("foreign-work", evidence, remedy)
+        suspect_doubt("foreign-work", evidence, remedy)
     })
 }

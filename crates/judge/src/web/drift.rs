@@ -1,6 +1,6 @@
 //! Figures that change while a load lasts: between the rounds of a shape, and within one step.
 
-use crate::doubts::suspect;
+use crate::doubts::suspect_doubt;
 use assay_model::Doubt;
 use assay_model::web::{Pace, Second, Step};
 
@@ -44,7 +44,7 @@ pub(super) fn rounds_differ(rounds: &[&Step]) -> Option<Doubt> {
             false => format!("{figure:.2} ms"),
         })
         .collect();
-    Some(suspect(
+    Some(suspect_doubt(
         "rounds-differ",
         format!(
             "the rounds differ by a factor of {:.1}, in their order: {}",
@@ -70,7 +70,7 @@ pub(super) fn drift(step: &Step) -> Option<Doubt> {
     };
     let (first, last) = (mean(&seconds[..quarter]), mean(&seconds[whole - quarter..]));
     (first.max(last) >= FACTOR * first.min(last)).then(|| {
-        suspect(
+        suspect_doubt(
             "drift",
             format!("{first:.0} answers per second at its beginning, {last:.0} at its end"),
             "Measure longer, until the rate is steady, and look at what the server does then (a cache that \

@@ -1,7 +1,7 @@
 //! What is said of a load from several machines at once: which of them gave how much, and which of them
 //! speaks against all.
 
-use crate::doubts::{clean, void};
+use crate::doubts::{clean_text, void_doubt};
 use assay_model::web::Step;
 use assay_model::web::result::Given;
 use assay_model::{Doubt, Nanos};
@@ -12,7 +12,7 @@ const APART: f64 = 0.05;
 /// The generators of a step of which something is known, each as if it had been alone.
 pub(super) fn each(step: &Step) -> impl Iterator<Item = (String, Step)> + '_ {
     let there = step.parts.iter().filter(|part| part.lost.is_none());
-    there.map(|part| (clean(&part.generator), part.alone(step)))
+    there.map(|part| (clean_text(&part.generator), part.alone(step)))
 }
 
 /// A rule about a generator, asked of each: one doubt with the names of all that it is about.
@@ -42,11 +42,15 @@ pub(super) fn lost(step: &Step) -> Option<Doubt> {
         .iter()
         .filter_map(|part| {
             let why = part.lost.as_ref()?;
-            Some(format!("{}: {}", clean(&part.generator), clean(why)))
+            Some(format!(
+                "{}: {}",
+                clean_text(&part.generator),
+                clean_text(why)
+            ))
         })
         .collect();
     (!all.is_empty()).then(|| {
-        void(
+        void_doubt(
             "generator-lost",
             format!(
                 "what a generator did in this step is not known ({})",
@@ -65,11 +69,11 @@ pub(super) fn not_together(step: &Step) -> Option<Doubt> {
     (apart as f64 > APART * step.measured.window.0 as f64).then(|| {
         let shown = |us: i64| Nanos(us.unsigned_abs().saturating_mul(1000));
         let error = worst.clock.map_or(0, |clock| clock.error_us);
-        void(
+        void_doubt(
             "not-together",
             format!(
                 "{} began {} {} its time, and its clock was known to {}: of {} that were counted, all loaded together for less",
-                clean(&worst.generator),
+                clean_text(&worst.generator),
                 shown(worst.late_us),
                 if worst.late_us < 0 { "before" } else { "after" },
                 shown(error),

@@ -2,7 +2,7 @@
 //! servers in it: they are compared round by round.
 
 use super::{counts, estimate, per_cpu_second};
-use crate::estimate::{beside, moments};
+use crate::estimate::{interval_around_mean, compute_mean_and_error};
 use assay_model::web::result::{Capacity, Place, RankedBy, Ranking};
 use assay_model::web::{Pace, Step};
 
@@ -75,6 +75,7 @@ fn apart(better: &[(u32, f64)], worse: &[(u32, f64)]) -> bool {
         })
         .collect();
     let freedom = ratios.len() as f64 - 1.0;
-    let interval = moments(&ratios).and_then(|(mean, error)| beside(mean, error?, freedom));
+    let interval = compute_mean_and_error(&ratios)
+        .and_then(|(mean, error)| interval_around_mean(mean, error?, freedom));
     interval.is_some_and(|interval| interval.low > 0.0)
 }

@@ -2,7 +2,7 @@
 
 use crate::runner::estimate::{self, Pace};
 use crate::trials::noise::NOISE_PAIRS;
-use assay_judge::trial::forecast::{least_pairs, pairs_within, time};
+use assay_judge::trial::forecast::{forecast_time, count_least_pairs, count_pairs_within};
 use assay_model::plan::DEFAULT_FILE_SIZE;
 use assay_model::trial::TrialPlan;
 use assay_model::{Bytes, Change, Load, Nanos};
@@ -31,18 +31,18 @@ fn left(plan: &TrialPlan, budget: Nanos) -> Nanos {
 /// Pairs that are planned within a budget. The noise before them is measured when it leaves enough
 /// pairs for a verdict; the time of preparation is only estimated, so that it never takes the last six.
 pub(crate) fn pairs(plan: &TrialPlan, budget: Nanos) -> u32 {
-    let least = least_pairs(plan.alpha);
-    let fit = pairs_within(plan, left(plan, budget));
+    let least = count_least_pairs(plan.alpha);
+    let fit = count_pairs_within(plan, left(plan, budget));
     match fit.checked_sub(NOISE_PAIRS) {
         Some(beside_noise) if beside_noise >= least => beside_noise,
-        _ => fit.max(pairs_within(plan, budget).min(least)),
+        _ => fit.max(count_pairs_within(plan, budget).min(least)),
     }
 }
 
 /// Whether the noise of the machine may be measured before the pairs.
 pub(crate) fn affords_noise(plan: &TrialPlan) -> bool {
     plan.budget.is_none_or(|budget| {
-        pairs_within(plan, left(plan, budget)) >= plan.max_pairs.saturating_add(NOISE_PAIRS)
+        count_pairs_within(plan, left(plan, budget)) >= plan.max_pairs.saturating_add(NOISE_PAIRS)
     })
 }
 
@@ -50,12 +50,12 @@ pub(crate) fn affords_noise(plan: &TrialPlan) -> bool {
 /// fit. None when it does, or when fewer pairs were asked for.
 #[must_use]
 pub fn too_small(plan: &TrialPlan, asked: Option<u32>) -> Option<Nanos> {
-    let least = least_pairs(plan.alpha);
+    let least = count_least_pairs(plan.alpha);
     let budget = plan.budget?;
-    if asked.is_some_and(|pairs| pairs < least) || pairs_within(plan, budget) >= least {
+    if asked.is_some_and(|pairs| pairs < least) || count_pairs_within(plan, budget) >= least {
         return None;
     }
-    let needed = time(plan, least).time.and(preparation(plan));
+    let needed = forecast_time(plan, least).time.and(preparation(plan));
     let second = 1_000_000_000;
     Some(Nanos(needed.0.div_ceil(second).saturating_mul(second)))
 }

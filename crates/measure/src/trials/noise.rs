@@ -5,8 +5,8 @@ use crate::trials::TrialError;
 use crate::trials::bench::Bench;
 use crate::trials::pairs::one_slot;
 use assay_host::Host;
-use assay_judge::trial::pairs;
-use assay_judge::trial::slots::{Bounds, choose, short_slots};
+use assay_judge::trial::judge_pairs;
+use assay_judge::trial::slot_length::{SlotBounds, choose_slot_length, count_short_slots};
 use assay_loads::Cancel;
 use assay_model::Nanos;
 use assay_model::sample::Outcome;
@@ -39,7 +39,7 @@ pub fn noise(
     let plan = &trial.plan;
     let least = plan.slot_min.filter(|least| *least < plan.slot);
     let many = match least {
-        Some(least) => short_slots(least, plan.slot, plan.washout),
+        Some(least) => count_short_slots(least, plan.slot, plan.washout),
         None => 2 * NOISE_PAIRS,
     };
     bench.slots_last(least.unwrap_or(plan.slot));
@@ -101,14 +101,14 @@ fn chosen(trial: &Trial, slots: &[Slot], least: Nanos, took: Nanos) -> Option<No
         log += effect?;
         logs.push(log);
     }
-    let bounds = Bounds {
+    let bounds = SlotBounds {
         least,
         most: plan.slot,
         besides: Nanos(took.0.saturating_sub(least.0)).max(plan.washout),
         margin: plan.margin,
         max_pairs: plan.max_pairs,
     };
-    choose(&logs, &bounds).map(|choice| Noise {
+    choose_slot_length(&logs, &bounds).map(|choice| Noise {
         pair_sd: choice.noise,
         slot: Some(choice.slot),
     })
@@ -127,7 +127,7 @@ fn effects<'a>(
         })
     });
     let labelled: Vec<Slot> = labelled.collect();
-    pairs(trial, &labelled)
+    judge_pairs(trial, &labelled)
         .into_iter()
         .map(|outcome| match outcome {
             PairOutcome::Measured { effect, .. } => Some(effect),

@@ -5,7 +5,7 @@ use crate::engine::{Carried, Event, Steps, Tell, carry_out};
 use crate::trials::bench::{Bench, Clocks, Disagreement};
 use crate::trials::{TrialError, doubt, stopped};
 use assay_host::Host;
-use assay_judge::trial::{fruitless, judge_trial, shown};
+use assay_judge::trial::{judge_slots_for_display, judge_trial, find_reason_to_give_up};
 use assay_loads::Cancel;
 use assay_model::trial::{Judgement, Side, Slot, Trial};
 use assay_model::{Doubt, Nanos};
@@ -119,7 +119,7 @@ impl Pairs<'_> {
                 judgement: &self.judgement,
             });
         }
-        if let Some(why) = fruitless(&outcomes) {
+        if let Some(why) = find_reason_to_give_up(&outcomes) {
             self.stop = Stop::Fruitless(why);
         }
         let took = self.bench.clocks().monotonic - self.pair_began.monotonic;
@@ -175,7 +175,7 @@ impl Steps<TrialError> for Pairs<'_> {
 
 /// The deciding figure of A and of B.
 fn deciding(trial: &Trial, pair: &[Slot]) -> [Option<f64>; 2] {
-    let judged = shown(trial, pair, &[]).samples;
+    let judged = judge_slots_for_display(trial, pair, &[]).samples;
     [Side::Now, Side::Changed].map(|side| {
         let at = pair.iter().position(|slot| slot.side == side)?;
         judged[at].figures.get(&trial.plan.metric).copied()

@@ -1,7 +1,7 @@
 //! From advice to a plan that leaves nothing to choose: how many pairs at most, which side first.
 
 use crate::trials::budget;
-use assay_judge::trial::forecast::pairs_within;
+use assay_judge::trial::forecast::count_pairs_within;
 use assay_model::advice::{Advice, Guard, TrialSpec};
 use assay_model::load::Load;
 use assay_model::trial::{MAX_PAIRS, Side, TrialPlan};
@@ -97,7 +97,7 @@ pub fn settle(
 pub(crate) fn with_slots(plan: &mut TrialPlan, slot: Nanos, spent: Nanos) {
     plan.slot = slot;
     if let Some(budget) = plan.budget {
-        let fit = pairs_within(plan, Nanos(budget.0.saturating_sub(spent.0)));
+        let fit = count_pairs_within(plan, Nanos(budget.0.saturating_sub(spent.0)));
         plan.max_pairs = plan.max_pairs.max(fit.min(MAX_PAIRS));
         plan.first = coins(plan.seed, plan.max_pairs);
     }

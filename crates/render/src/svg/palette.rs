@@ -1,15 +1,16 @@
-//! Colours. One sequential palette of one hue (safe for all kinds of colour blindness, because only
-//! lightness carries the order), and a few line colours that differ in lightness as well as in hue.
+//! Colours of the charts. The sequential palette has one hue, which is safe for every kind of
+//! colour blindness because only lightness carries the order; line colours differ in lightness and
+//! in hue.
 
 use std::fmt::Write as _;
 
-/// Steps of the sequential palette.
+/// Number of steps of the sequential palette.
 pub const STEPS: usize = 9;
 
 /// An sRGB colour.
 type Rgb = [u8; 3];
 
-/// Low to high on a light page.
+/// Sequential palette on a light page, low to high.
 const LIGHT: [Rgb; STEPS] = [
     [0xee, 0xf4, 0xf6],
     [0xd9, 0xe8, 0xee],
@@ -21,7 +22,7 @@ const LIGHT: [Rgb; STEPS] = [
     [0x13, 0x57, 0x76],
     [0x0a, 0x3b, 0x57],
 ];
-/// Low to high on a dark page.
+/// Sequential palette on a dark page, low to high.
 const DARK: [Rgb; STEPS] = [
     [0x17, 0x25, 0x2d],
     [0x1a, 0x33, 0x3f],
@@ -33,18 +34,18 @@ const DARK: [Rgb; STEPS] = [
     [0x98, 0xc7, 0xd8],
     [0xc5, 0xe1, 0xeb],
 ];
-/// Ink for cells: the one with more contrast is taken.
+/// Text colours for cells; the one with more contrast is used.
 const INKS: [Rgb; 2] = [[0x0b, 0x1a, 0x22], [0xff, 0xff, 0xff]];
 /// Page background in light and dark.
 const PAGES: [Rgb; 2] = [[0xff, 0xff, 0xff], [0x13, 0x18, 0x1c]];
-/// Lines on a light page.
+/// Line colours on a light page.
 const LINES_LIGHT: [Rgb; 4] = [
     [0xb0, 0x72, 0x0a],
     [0x1f, 0x8a, 0x7e],
     [0x2a, 0x66, 0xb0],
     [0x4a, 0x2a, 0x80],
 ];
-/// Lines on a dark page.
+/// Line colours on a dark page.
 const LINES_DARK: [Rgb; 4] = [
     [0xf0, 0xc0, 0x55],
     [0x52, 0xc4, 0xb0],
@@ -52,8 +53,8 @@ const LINES_DARK: [Rgb; 4] = [
     [0xc0, 0xa6, 0xf5],
 ];
 
-/// Relative luminance (WCAG 2.2, "relative luminance").
-fn luminance(color: Rgb) -> f64 {
+/// Computes the relative luminance, 0–1 (WCAG 2.2, "relative luminance").
+fn compute_luminance(color: Rgb) -> f64 {
     let linear = |channel: u8| {
         let c = f64::from(channel) / 255.0;
         if c <= 0.04045 {
@@ -65,26 +66,26 @@ fn luminance(color: Rgb) -> f64 {
     0.2126 * linear(color[0]) + 0.7152 * linear(color[1]) + 0.0722 * linear(color[2])
 }
 
-/// Contrast ratio (WCAG 2.2, "contrast ratio"), 1–21.
-fn contrast(a: Rgb, b: Rgb) -> f64 {
-    let (a, b) = (luminance(a) + 0.05, luminance(b) + 0.05);
+/// Computes the contrast ratio, 1–21 (WCAG 2.2, "contrast ratio").
+fn compute_contrast(a: Rgb, b: Rgb) -> f64 {
+    let (a, b) = (compute_luminance(a) + 0.05, compute_luminance(b) + 0.05);
     a.max(b) / a.min(b)
 }
 
-fn ink(on: Rgb) -> Rgb {
-    match contrast(on, INKS[0]) >= contrast(on, INKS[1]) {
+fn choose_ink(on: Rgb) -> Rgb {
+    match compute_contrast(on, INKS[0]) >= compute_contrast(on, INKS[1]) {
         true => INKS[0],
         false => INKS[1],
     }
 }
 
-fn hex(color: Rgb) -> String {
+fn format_hex(color: Rgb) -> String {
     format!("#{:02x}{:02x}{:02x}", color[0], color[1], color[2])
 }
 
-/// The step for a place on the scale, 0–1.
+/// Returns the palette step for a position on the scale, 0–1.
 #[must_use]
-pub fn step(share: f64) -> usize {
+pub fn choose_color_step(share: f64) -> usize {
     let share = if share.is_nan() {
         0.0
     } else {
@@ -93,7 +94,7 @@ pub fn step(share: f64) -> usize {
     ((share * STEPS as f64) as usize).min(STEPS - 1)
 }
 
-/// Class of the n-th line of a chart: four colours, then the same with dashes.
+/// Returns the CSS class of the n-th line of a chart: four colours, then the same colours dashed.
 #[must_use]
 pub fn line_class(n: usize) -> String {
     let colors = LINES_LIGHT.len();
@@ -108,23 +109,36 @@ pub fn line_class(n: usize) -> String {
     )
 }
 
-fn variables(steps: [Rgb; STEPS], lines: [Rgb; 4]) -> String {
+fn format_css_variables(steps: [Rgb; STEPS], lines: [Rgb; 4]) -> String {
     let mut css = String::new();
     for (i, color) in steps.into_iter().enumerate() {
-        let _ = write!(css, "--q{i}:{};--i{i}:{};", hex(color), hex(ink(color)));
+        let _ = write!(
+            css,
+            "--q{i}:{};--i{i}:{};",
+            format_hex(color),
+            format_hex(choose_ink(color))
+        );
     }
     for (i, color) in lines.into_iter().enumerate() {
-        let _ = write!(css, "--l{i}:{};", hex(color));
+        let _ = write!(css, "--l{i}:{};", format_hex(color));
     }
     css
 }
 
-/// The palette as CSS: variables for light, dark and print, and the classes that use them: `q0`…
-/// (fill of a cell), `i0`… (ink on it), `l0`… (line, and text beside it).
+/// Formats the palette as CSS: variables for light, dark and print, and the classes that use them:
+/// `q0`… (fill of a cell), `i0`… (text on it), `l0`… (line, and text beside it).
 #[must_use]
-pub fn css() -> String {
-    let light = format!("--page:{};{}", hex(PAGES[0]), variables(LIGHT, LINES_LIGHT));
-    let dark = format!("--page:{};{}", hex(PAGES[1]), variables(DARK, LINES_DARK));
+pub fn format_css() -> String {
+    let light = format!(
+        "--page:{};{}",
+        format_hex(PAGES[0]),
+        format_css_variables(LIGHT, LINES_LIGHT)
+    );
+    let dark = format!(
+        "--page:{};{}",
+        format_hex(PAGES[1]),
+        format_css_variables(DARK, LINES_DARK)
+    );
     let mut css = format!(
         ":root{{{light}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
     );
@@ -147,8 +161,8 @@ mod tests {
     #[test]
     fn text_on_every_cell_can_be_read() {
         for color in LIGHT.into_iter().chain(DARK) {
-            let ratio = contrast(color, ink(color));
-            assert!(ratio >= 4.5, "{}: {ratio:.2}", hex(color));
+            let ratio = compute_contrast(color, choose_ink(color));
+            assert!(ratio >= 4.5, "{}: {ratio:.2}", format_hex(color));
         }
     }
 
@@ -156,8 +170,8 @@ mod tests {
     fn lines_and_their_labels_stand_out_from_the_page() {
         for (lines, page) in [(LINES_LIGHT, PAGES[0]), (LINES_DARK, PAGES[1])] {
             for color in lines {
-                let ratio = contrast(color, page);
-                assert!(ratio >= 3.5, "{}: {ratio:.2}", hex(color));
+                let ratio = compute_contrast(color, page);
+                assert!(ratio >= 3.5, "{}: {ratio:.2}", format_hex(color));
             }
         }
     }
@@ -167,16 +181,19 @@ mod tests {
         assert!(
             LIGHT
                 .windows(2)
-                .all(|pair| luminance(pair[0]) > luminance(pair[1]))
+                .all(|pair| compute_luminance(pair[0]) > compute_luminance(pair[1]))
         );
         assert!(
             DARK.windows(2)
-                .all(|pair| luminance(pair[0]) < luminance(pair[1]))
+                .all(|pair| compute_luminance(pair[0]) < compute_luminance(pair[1]))
         );
     }
 
     #[test]
     fn steps_cover_the_scale() {
-        assert_eq!((step(0.0), step(1.0), step(f64::NAN)), (0, STEPS - 1, 0));
+        assert_eq!(
+            (choose_color_step(0.0), choose_color_step(1.0), choose_color_step(f64::NAN)),
+            (0, STEPS - 1, 0)
+        );
     }
 }

@@ -1,8 +1,9 @@
-//! Axes: from values to pixels, and where the ticks are.
+//! Axes: mapping from values to pixels, and positions of ticks. Axes of effects are in
+//! `trial_effects`.
 
 /// An axis over a range of values.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Scale {
+pub struct AxisScale {
     low: f64,
     high: f64,
     log: bool,
@@ -10,8 +11,8 @@ pub struct Scale {
     to: f64,
 }
 
-/// Lowest and highest of the finite values; for a log scale of the positive ones.
-fn extent(values: impl Iterator<Item = f64>, log: bool) -> Option<(f64, f64)> {
+/// Finds the lowest and the highest of the finite values; for a log scale of the positive ones.
+fn find_extent(values: impl Iterator<Item = f64>, log: bool) -> Option<(f64, f64)> {
     let usable = values.filter(|value| value.is_finite() && (!log || *value > 0.0));
     usable.fold(None, |range, value| match range {
         None => Some((value, value)),
@@ -19,8 +20,8 @@ fn extent(values: impl Iterator<Item = f64>, log: bool) -> Option<(f64, f64)> {
     })
 }
 
-/// 1, 2 or 5 times a power of ten, at least `rough`.
-pub(super) fn nice_step(rough: f64) -> f64 {
+/// Rounds a step up to 1, 2 or 5 times a power of ten.
+pub(super) fn round_step_up(rough: f64) -> f64 {
     let power = 10f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0]
         .into_iter()
@@ -28,16 +29,16 @@ pub(super) fn nice_step(rough: f64) -> f64 {
     step.unwrap_or(10.0) * power
 }
 
-impl Scale {
-    /// A linear axis from zero to a round number above the largest value; `from` and `to` are the
-    /// pixels of its ends.
+impl AxisScale {
+    /// Creates a linear axis from zero to a round number above the largest value; `from` and `to`
+    /// are the pixels of its ends.
     #[must_use]
     pub fn from_zero(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
-        let highest = extent(values, false)
+        let highest = find_extent(values, false)
             .map_or(0.0, |(_, high)| high)
             .clamp(0.0, 1e300);
         let high = if highest > 1e-300 { highest } else { 1.0 };
-        let step = nice_step(high / 4.0);
+        let step = round_step_up(high / 4.0);
         let high = (high / step - 1e-9).ceil().max(1.0) * step;
         Self {
             low: 0.0,
@@ -48,7 +49,7 @@ impl Scale {
         }
     }
 
-    /// A linear axis with exactly these ends.
+    /// Creates a linear axis with exactly these ends.
     #[must_use]
     pub fn linear(low: f64, high: f64, from: f64, to: f64) -> Self {
         let high = if high > low { high } else { low + 1.0 };
@@ -61,11 +62,11 @@ impl Scale {
         }
     }
 
-    /// A logarithmic axis that holds all positive values, with a margin, at least a factor of two
-    /// wide.
+    /// Creates a logarithmic axis that contains all positive values with a margin; it spans at
+    /// least a factor of two.
     #[must_use]
     pub fn log(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
-        let (low, high) = extent(values, true).unwrap_or((1.0, 10.0));
+        let (low, high) = find_extent(values, true).unwrap_or((1.0, 10.0));
         let (low, high) = (
             low.clamp(1e-300, 1e299) / 1.15,
             high.clamp(1e-300, 1e299) * 1.15,
@@ -80,24 +81,26 @@ impl Scale {
         }
     }
 
-    /// An axis that holds all positive values: logarithmic where they are many times apart, else from zero.
+    /// Creates an axis that contains all positive values: logarithmic if the largest value is many
+    /// times the smallest, else linear from zero.
     #[must_use]
     pub fn fitting(values: impl Iterator<Item = f64> + Clone, from: f64, to: f64) -> Self {
-        match extent(values.clone(), true) {
+        match find_extent(values.clone(), true) {
             Some((low, high)) if high / low > 8.0 => Self::log(values, from, to),
             _ => Self::from_zero(values, from, to),
         }
     }
 
-    /// The pixel of a value; values beyond an end lie on it, and so do those that are none.
+    /// Returns the pixel of a value. Values beyond an end, and values that are not finite, lie on
+    /// an end.
     #[must_use]
-    pub fn at(&self, value: f64) -> f64 {
-        self.from + self.share(value) * (self.to - self.from)
+    pub fn pixel_of(&self, value: f64) -> f64 {
+        self.from + self.fraction_of(value) * (self.to - self.from)
     }
 
-    /// Place of a value between the ends, 0–1.
+    /// Returns the position of a value between the ends, 0–1.
     #[must_use]
-    pub fn share(&self, value: f64) -> f64 {
+    pub fn fraction_of(&self, value: f64) -> f64 {
         let share = match self.log {
             true if value > 0.0 => (value / self.low).ln() / (self.high / self.low).ln(),
             true => 0.0,
@@ -110,18 +113,18 @@ impl Scale {
         }
     }
 
-    /// The ends.
+    /// Returns both ends.
     #[must_use]
     pub fn ends(&self) -> (f64, f64) {
         (self.low, self.high)
     }
 
-    /// Round values within the ends, ascending, about `most` of them and never more than that by
-    /// half.
+    /// Returns round values within the ends, ascending: about `most`, at most one and a half times
+    /// as many.
     #[must_use]
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         let most = most.max(2);
-        // Within less than a factor of four, powers of ten are too coarse.
+        // Below a factor of four, powers of ten are too coarse.
         match self.log && self.high / self.low >= 4.0 {
             false => self.linear_ticks(most),
             true => self.log_ticks(most),
@@ -129,7 +132,7 @@ impl Scale {
     }
 
     fn linear_ticks(&self, most: usize) -> Vec<f64> {
-        let step = nice_step((self.high - self.low) / most as f64);
+        let step = round_step_up((self.high - self.low) / most as f64);
         let first = (self.low / step).ceil() as i64;
         let within = |value: &f64| *value <= self.high + step * 1e-6;
         (first..)
@@ -177,27 +180,31 @@ mod tests {
     #[test]
     fn round_numbers() {
         assert_eq!(
-            Scale::from_zero([870.0].into_iter(), 0.0, 1.0).ends(),
+            AxisScale::from_zero([870.0].into_iter(), 0.0, 1.0).ends(),
             (0.0, 1000.0)
         );
         assert_eq!(
-            Scale::linear(0.0, 10.0, 0.0, 1.0).ticks(5),
+            AxisScale::linear(0.0, 10.0, 0.0, 1.0).ticks(5),
             [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
         );
-        let log = Scale::log([90.0, 11_000.0].into_iter(), 0.0, 1.0);
+        let log = AxisScale::log([90.0, 11_000.0].into_iter(), 0.0, 1.0);
         assert_eq!(log.ticks(4), [100.0, 1000.0, 10_000.0]);
     }
 
     proptest! {
         #[test]
-        fn any_values_make_a_sane_axis(values in prop::collection::vec(any::<f64>(), 0..12), probe in any::<f64>(), most in 2usize..12) {
+        fn any_values_make_a_sane_axis(
+            values in prop::collection::vec(any::<f64>(), 0..12),
+            probe in any::<f64>(),
+            most in 2usize..12,
+        ) {
             for scale in [
-                Scale::from_zero(values.iter().copied(), 40.0, 300.0),
-                Scale::log(values.iter().copied(), 300.0, 40.0),
+                AxisScale::from_zero(values.iter().copied(), 40.0, 300.0),
+                AxisScale::log(values.iter().copied(), 300.0, 40.0),
             ] {
                 let (low, high) = scale.ends();
                 prop_assert!(low.is_finite() && high.is_finite() && low < high, "{scale:?}");
-                prop_assert!((40.0..=300.0).contains(&scale.at(probe)));
+                prop_assert!((40.0..=300.0).contains(&scale.pixel_of(probe)));
                 let ticks = scale.ticks(most);
                 prop_assert!(ticks.len() <= most + most / 2 + 2, "{} of {most}", ticks.len());
                 prop_assert!(ticks.windows(2).all(|pair| pair[0] < pair[1]), "{ticks:?}");
@@ -209,10 +216,10 @@ mod tests {
         fn ordinary_values_lie_within_and_in_order(mut values in prop::collection::vec(1e-6f64..1e12, 2..12)) {
             values.sort_by(f64::total_cmp);
             for scale in [
-                Scale::from_zero(values.iter().copied(), 0.0, 100.0),
-                Scale::log(values.iter().copied(), 0.0, 100.0),
+                AxisScale::from_zero(values.iter().copied(), 0.0, 100.0),
+                AxisScale::log(values.iter().copied(), 0.0, 100.0),
             ] {
-                prop_assert!(values.windows(2).all(|pair| scale.at(pair[0]) <= scale.at(pair[1])));
+                prop_assert!(values.windows(2).all(|pair| scale.pixel_of(pair[0]) <= scale.pixel_of(pair[1])));
                 prop_assert!(values.last().is_some_and(|last| *last <= scale.ends().1 * 1.000_001));
             }
         }

@@ -1,7 +1,8 @@
-//! A figure of each run over time, the level it had and the level it has, and where it may have changed.
+//! Timeline: a figure of each run, the levels before and after a shift, and where the shift may
+//! have happened. Shifts are found in `assay-judge`.
 
-use super::draw::{Anchor, Svg};
-use super::scale::Scale;
+use super::canvas::{Svg, TextAnchor};
+use super::scale::AxisScale;
 
 const WIDTH: f64 = 620.0;
 const HEIGHT: f64 = 240.0;
@@ -9,34 +10,34 @@ const LEFT: f64 = 64.0;
 const RIGHT: f64 = WIDTH - 14.0;
 const TOP: f64 = 10.0;
 const FOOT: f64 = HEIGHT - 26.0;
-/// Times that are written below.
+/// Number of time labels below the chart.
 const TIMES: usize = 4;
 
-/// What is drawn. Times are seconds from whatever beginning.
-pub struct Timeline<'a> {
-    /// Unique on the page.
+/// A figure of runs over time. Times are seconds from any origin.
+pub struct TimelineChart<'a> {
+    /// Element id, unique on the page.
     pub id: String,
-    /// Of the chart.
+    /// Title of the chart.
     pub title: String,
-    /// What it says, for those who do not see it.
+    /// Description for screen readers.
     pub description: String,
-    /// The figure of each run, ascending by time.
+    /// Time and figure of each run, ascending by time.
     pub points: Vec<(f64, f64)>,
-    /// Levels: from when, to when, and which.
+    /// Levels: start, end, value.
     pub levels: Vec<(f64, f64, f64)>,
-    /// Between which times it changed.
+    /// First and last time at which the level may have shifted.
     pub changed: Option<(f64, f64)>,
-    /// A time as text.
+    /// Formats a time.
     pub time: &'a dyn Fn(f64) -> String,
-    /// A value as text.
+    /// Formats a value.
     pub tick: &'a dyn Fn(f64) -> String,
 }
 
-/// Draws it.
+/// Draws a timeline.
 #[must_use]
-pub fn draw(chart: &Timeline) -> String {
+pub fn draw_timeline(chart: &TimelineChart) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT);
-    let y = Scale::fitting(chart.points.iter().map(|(_, value)| *value), FOOT, TOP);
+    let y = AxisScale::fitting(chart.points.iter().map(|(_, value)| *value), FOOT, TOP);
     let (first, last) = chart
         .points
         .iter()
@@ -44,36 +45,42 @@ pub fn draw(chart: &Timeline) -> String {
             (low.min(*at), high.max(*at))
         });
     let room = (last - first).max(1.0) * 0.02;
-    let x = Scale::linear(first - room, last + room, LEFT, RIGHT);
+    let x = AxisScale::linear(first - room, last + room, LEFT, RIGHT);
     if let Some((from, to)) = chart.changed {
-        // A change between two runs that lie close together is still seen.
-        let (from, to) = (x.at(from) - 3.0, x.at(to) + 3.0);
-        svg.rect(from, TOP, to - from, FOOT - TOP, "band");
+        // The band gets a minimum width, so that a shift between two close runs stays visible.
+        let (from, to) = (x.pixel_of(from) - 3.0, x.pixel_of(to) + 3.0);
+        svg.add_rect(from, TOP, to - from, FOOT - TOP, "band");
     }
     for tick in y.ticks(5) {
-        svg.line((LEFT, y.at(tick)), (RIGHT, y.at(tick)), "gr");
+        svg.add_line((LEFT, y.pixel_of(tick)), (RIGHT, y.pixel_of(tick)), "gr");
         let text = (chart.tick)(tick);
-        svg.text(LEFT - 6.0, y.at(tick) + 4.0, Anchor::End, "ax n", &text);
+        svg.add_text(
+            LEFT - 6.0,
+            y.pixel_of(tick) + 4.0,
+            TextAnchor::End,
+            "ax n",
+            &text,
+        );
     }
     if last >= first {
         for number in 0..TIMES {
             let share = number as f64 / (TIMES - 1) as f64;
             let anchor = match number {
-                0 => Anchor::Start,
-                number if number == TIMES - 1 => Anchor::End,
-                _ => Anchor::Middle,
+                0 => TextAnchor::Start,
+                number if number == TIMES - 1 => TextAnchor::End,
+                _ => TextAnchor::Middle,
             };
             let at = first + share * (last - first);
             let text = (chart.time)(at);
-            svg.text(x.at(at), HEIGHT - 8.0, anchor, "ax n", &text);
+            svg.add_text(x.pixel_of(at), HEIGHT - 8.0, anchor, "ax n", &text);
         }
     }
     for (from, to, level) in &chart.levels {
-        let level = y.at(*level);
-        svg.line((x.at(*from), level), (x.at(*to), level), "ref");
+        let level = y.pixel_of(*level);
+        svg.add_line((x.pixel_of(*from), level), (x.pixel_of(*to), level), "ref");
     }
     for (at, value) in &chart.points {
-        svg.circle(x.at(*at), y.at(*value), 2.6, "mark");
+        svg.add_circle(x.pixel_of(*at), y.pixel_of(*value), 2.6, "mark");
     }
     svg.finish(&chart.id, &chart.title, &chart.description)
 }
@@ -84,7 +91,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn drawn(points: Vec<(f64, f64)>, changed: Option<(f64, f64)>) -> String {
-        draw(&Timeline {
+        draw_timeline(&TimelineChart {
             id: "t".to_owned(),
             title: "a <b>".to_owned(),
             description: "d".to_owned(),

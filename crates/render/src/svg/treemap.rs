@@ -1,72 +1,74 @@
-//! A treemap: folders as rectangles within rectangles, as large as what lies in them.
+//! Treemap: folders as nested rectangles whose area is proportional to their size. The sizes come
+//! from the caller.
 
-use super::draw::{Svg, shorten};
+use super::canvas::{Svg, shorten_name};
 use super::palette::STEPS;
 
-/// How to look into a tree of any kind.
-pub struct Tree<'t, 'a, T> {
-    /// How much lies in a node and below.
+/// Access to a tree of any type.
+pub struct SizeTree<'t, 'a, T> {
+    /// Returns the size of a node with everything below it.
     pub size: &'t dyn Fn(&T) -> u64,
-    /// The nodes in it with their names, the largest first.
+    /// Returns the children of a node with their names, the largest first.
     pub below: &'t dyn Fn(&'a T) -> Vec<(String, &'a T)>,
-    /// A size as text.
+    /// Formats a size.
     pub show: &'t dyn Fn(u64) -> String,
 }
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 500.0;
-/// Rectangles narrower than this are left out: nobody could point at them.
+/// Smallest drawn rectangle in pixels: nobody can point at a smaller one.
 const LEAST: f64 = 3.0;
-/// Room for a label above what lies in a folder.
+/// Height of a folder's label in pixels.
 const LABEL: f64 = 15.0;
-/// Columns of the font are about so wide.
+/// Approximate width of a character in pixels.
 const COLUMN: f64 = 6.4;
-/// Deeper folders are one rectangle: colours would not tell them apart.
+/// Deepest level drawn: colours cannot distinguish more levels.
 const DEEPEST: usize = 7;
 
-struct Drawing<'t, 'a, T> {
-    tree: &'t Tree<'t, 'a, T>,
+struct TreemapDrawing<'t, 'a, T> {
+    tree: &'t SizeTree<'t, 'a, T>,
     svg: Svg,
 }
 
-/// Draws what lies in `root`, whose path is `path`.
+/// Draws the contents of `root`, whose path is `path`.
 #[must_use]
-pub fn treemap<'a, T>(
+pub fn draw_treemap<'a, T>(
     id: &str,
     title: &str,
     path: &str,
     root: &'a T,
-    tree: &Tree<'_, 'a, T>,
+    tree: &SizeTree<'_, 'a, T>,
 ) -> String {
     let svg = Svg::new(WIDTH, HEIGHT);
-    let mut drawing = Drawing { tree, svg };
-    drawing.folder(root, path, [0.0, 0.0, WIDTH, HEIGHT], 0);
+    let mut drawing = TreemapDrawing { tree, svg };
+    drawing.draw_folder(root, path, [0.0, 0.0, WIDTH, HEIGHT], 0);
     let description = "Rectangles within rectangles: the area of each is its share of the whole.";
     drawing.svg.finish(id, title, description)
 }
 
-impl<'a, T> Drawing<'_, 'a, T> {
-    fn folder(&mut self, node: &'a T, path: &str, area: [f64; 4], depth: usize) {
+impl<'a, T> TreemapDrawing<'_, 'a, T> {
+    fn draw_folder(&mut self, node: &'a T, path: &str, area: [f64; 4], depth: usize) {
         let [x, y, width, height] = area;
         let step = (depth + 1).min(STEPS - 2);
         let bytes = (self.tree.size)(node);
         let size = (self.tree.show)(bytes);
         let title = format!("{path}: {size}");
-        self.svg.titled(area, &format!("q{step} tile"), &title);
+        self.svg
+            .add_titled_rect(area, &format!("q{step} tile"), &title);
         let columns = ((width - 8.0) / COLUMN).max(0.0) as usize;
         let labelled = height > LABEL && columns > 3;
         if labelled {
             let name = path.rsplit('/').next().unwrap_or(path);
             let room = columns.saturating_sub(size.chars().count() + 2);
             let label = match room > 3 {
-                true => format!("{}  {size}", shorten(name, room)),
-                false => shorten(name, columns),
+                true => format!("{}  {size}", shorten_name(name, room)),
+                false => shorten_name(name, columns),
             };
             let class = format!("i{step}");
-            self.svg.text(
+            self.svg.add_text(
                 x + 4.0,
                 y + 11.5,
-                super::draw::Anchor::Start,
+                super::canvas::TextAnchor::Start,
                 &class,
                 &label,
             );
@@ -74,12 +76,12 @@ impl<'a, T> Drawing<'_, 'a, T> {
         let top = if labelled { LABEL } else { 1.0 };
         let inner = [x + 1.0, y + top, width - 2.0, height - top - 1.0];
         if depth < DEEPEST {
-            self.slice(&(self.tree.below)(node), bytes, path, inner, depth);
+            self.slice_area(&(self.tree.below)(node), bytes, path, inner, depth);
         }
     }
 
-    /// Halves the area by weight until one child is left in each part, along the longer side.
-    fn slice(
+    /// Halves the area by weight along the longer side until each part has one child.
+    fn slice_area(
         &mut self,
         children: &[(String, &'a T)],
         whole: u64,
@@ -93,7 +95,7 @@ impl<'a, T> Drawing<'_, 'a, T> {
         if width < LEAST || height < LEAST || sum == 0 {
             return;
         }
-        // What lies in the folder itself keeps its share of the area, empty.
+        // Files directly in the folder keep their part of the area, which stays empty.
         let share = sum as f64 / whole.max(sum) as f64;
         let [width, height] = match width > height {
             true => [width * share, height],
@@ -101,7 +103,7 @@ impl<'a, T> Drawing<'_, 'a, T> {
         };
         if let [(name, node)] = children {
             let path = format!("{}/{name}", path.trim_end_matches('/'));
-            return self.folder(node, &path, [x, y, width, height], depth + 1);
+            return self.draw_folder(node, &path, [x, y, width, height], depth + 1);
         }
         let mut first = 0;
         let mut cut = 0;
@@ -120,8 +122,8 @@ impl<'a, T> Drawing<'_, 'a, T> {
                 [x, y + height * part, width, height * (1.0 - part)],
             ),
         };
-        self.slice(&children[..cut], first, path, one, depth);
-        self.slice(&children[cut..], sum - first, path, two, depth);
+        self.slice_area(&children[..cut], first, path, one, depth);
+        self.slice_area(&children[cut..], sum - first, path, two, depth);
     }
 }
 
@@ -132,7 +134,7 @@ mod tests {
     struct Node(u64, Vec<(String, Node)>);
 
     fn draw(root: &Node) -> String {
-        let tree = Tree {
+        let tree = SizeTree {
             size: &|node: &Node| node.0,
             below: &|node: &Node| {
                 node.1
@@ -142,10 +144,10 @@ mod tests {
             },
             show: &|size| format!("{size} B"),
         };
-        treemap("t", "Folders", "/", root, &tree)
+        draw_treemap("t", "Folders", "/", root, &tree)
     }
 
-    /// Areas of the rectangles by their titles.
+    /// Returns the areas of the rectangles by title.
     fn areas(svg: &str) -> Vec<(String, f64)> {
         let number = |text: &str, name: &str| -> f64 {
             let (_, rest) = text.split_once(&format!(" {name}=\"")).unwrap();

@@ -1,116 +1,129 @@
-//! Floating bars: each begins where the one that it stands on ends.
+//! Waterfall chart: floating bars, each of which begins at the end of its parent. The costs of
+//! layers are estimated in `assay-judge`.
 
-use super::draw::{Anchor, Svg, shorten};
-use super::scale::Scale;
+use super::canvas::{Svg, TextAnchor, shorten_name};
+use super::scale::AxisScale;
 
 const WIDTH: f64 = 720.0;
 const TOP: f64 = 6.0;
 const LINE: f64 = 36.0;
 
-/// One bar.
-pub struct Row {
-    /// Its name.
+/// A bar of the chart.
+pub struct WaterfallBar {
+    /// Name of the bar.
     pub label: String,
-    /// How many others it stands on.
+    /// Number of bars below it.
     pub depth: usize,
-    /// Where it begins, and where it ends; no bar without an end.
+    /// Value at which the bar begins.
     pub from: f64,
-    /// Where it ends.
+    /// Value at which the bar ends; none draws no bar.
     pub to: Option<f64>,
-    /// Where it may end: ends of the interval of its length, added to its beginning.
+    /// Interval of the end: the interval of the bar's length, added to its beginning.
     pub interval: Option<(f64, f64)>,
-    /// Row of the bar that it stands on.
+    /// Row of the parent bar.
     pub parent: Option<usize>,
-    /// How it is drawn.
-    pub shape: Shape,
-    /// Behind its name.
+    /// Shape of the bar.
+    pub shape: BarKind,
+    /// Text behind the name.
     pub text: String,
 }
 
-/// What a bar says. The shapes differ, not the colour alone.
+/// Meaning of a bar. Shapes differ, so that colour is not the only difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum BarKind {
     /// The bottom.
     Base,
-    /// Adds.
+    /// The layer adds time.
     Adds,
-    /// Takes away.
+    /// The layer takes time away.
     Takes,
-    /// Not told from nothing.
+    /// The difference is not distinguishable from zero.
     Open,
 }
 
-/// Bars from the bottom up.
-pub struct Waterfall<'a> {
-    /// Unique on the page.
+/// A waterfall chart, from the bottom up.
+pub struct WaterfallChart<'a> {
+    /// Element id, unique on the page.
     pub id: String,
-    /// Of the chart.
+    /// Title of the chart.
     pub title: String,
-    /// What it says, for those who do not see it.
+    /// Description for screen readers.
     pub description: String,
-    /// The bottom first.
-    pub rows: Vec<Row>,
-    /// A tick as text.
+    /// Rows, the bottom first.
+    pub rows: Vec<WaterfallBar>,
+    /// Formats a tick.
     pub tick: &'a dyn Fn(f64) -> String,
 }
 
 /// Draws the bars on one axis that begins at zero.
 #[must_use]
-pub fn draw(chart: &Waterfall) -> String {
+pub fn draw_waterfall(chart: &WaterfallChart) -> String {
     let height = TOP + chart.rows.len() as f64 * LINE + 24.0;
     let foot = height - 20.0;
     let ends = chart.rows.iter().flat_map(|row| {
         let reach = row.interval.map(|(_, high)| high);
         [Some(row.from), row.to, reach].into_iter().flatten()
     });
-    let scale = Scale::from_zero(ends, 8.0, WIDTH - 24.0);
+    let scale = AxisScale::from_zero(ends, 8.0, WIDTH - 24.0);
     let mut svg = Svg::new(WIDTH, height);
     for tick in scale.ticks(6) {
-        let x = scale.at(tick);
-        svg.line((x, TOP), (x, foot), "gr");
-        svg.text(x, foot + 14.0, Anchor::Middle, "ax n", &(chart.tick)(tick));
+        let x = scale.pixel_of(tick);
+        svg.add_line((x, TOP), (x, foot), "gr");
+        svg.add_text(
+            x,
+            foot + 14.0,
+            TextAnchor::Middle,
+            "ax n",
+            &(chart.tick)(tick),
+        );
     }
     let middle = |row: usize| TOP + row as f64 * LINE + 25.0;
     for (index, row) in chart.rows.iter().enumerate() {
         let (top, y) = (TOP + index as f64 * LINE, middle(index));
         if let Some(parent) = row.parent {
-            let x = scale.at(row.from);
-            svg.line((x, middle(parent) + 7.0), (x, y - 7.0), "base");
+            let x = scale.pixel_of(row.from);
+            svg.add_line((x, middle(parent) + 7.0), (x, y - 7.0), "base");
         }
         let indent = 8.0 + row.depth.min(8) as f64 * 9.0;
-        svg.text(
+        svg.add_text(
             indent,
             top + 12.0,
-            Anchor::Start,
+            TextAnchor::Start,
             "halo",
-            &shorten(&row.label, 44),
+            &shorten_name(&row.label, 44),
         );
-        svg.text(
+        svg.add_text(
             WIDTH - 24.0,
             top + 12.0,
-            Anchor::End,
+            TextAnchor::End,
             "halo n ax",
-            &shorten(&row.text, 60),
+            &shorten_name(&row.text, 60),
         );
         let Some(to) = row.to else { continue };
-        let (low, high) = (scale.at(row.from.min(to)), scale.at(row.from.max(to)));
-        // What is there is seen, however short.
+        let (low, high) = (
+            scale.pixel_of(row.from.min(to)),
+            scale.pixel_of(row.from.max(to)),
+        );
+        // A short bar gets a minimum width, so that it stays visible.
         let width = (high - low).max(1.5);
         let class = match row.shape {
-            Shape::Base => "rung",
-            Shape::Adds => "adds",
-            Shape::Takes => "good",
-            Shape::Open => "open",
+            BarKind::Base => "rung",
+            BarKind::Adds => "adds",
+            BarKind::Takes => "good",
+            BarKind::Open => "open",
         };
-        svg.rect(low, y - 6.0, width, 12.0, class);
-        if row.shape == Shape::Takes {
-            svg.hatch(low, y - 6.0, width, 12.0);
+        svg.add_rect(low, y - 6.0, width, 12.0, class);
+        if row.shape == BarKind::Takes {
+            svg.add_hatching(low, y - 6.0, width, 12.0);
         }
         if let Some((first, last)) = row.interval {
-            let (first, last) = (scale.at(first.max(0.0)), scale.at(last.max(0.0)));
-            svg.line((first, y), (last, y), "whisker");
+            let (first, last) = (
+                scale.pixel_of(first.max(0.0)),
+                scale.pixel_of(last.max(0.0)),
+            );
+            svg.add_line((first, y), (last, y), "whisker");
             for x in [first, last] {
-                svg.line((x, y - 4.0), (x, y + 4.0), "whisker");
+                svg.add_line((x, y - 4.0), (x, y + 4.0), "whisker");
             }
         }
     }
@@ -123,7 +136,7 @@ mod tests {
 
     #[test]
     fn bars_float_and_short_ones_are_seen() {
-        let row = |from: f64, to, shape, parent| Row {
+        let row = |from: f64, to, shape, parent| WaterfallBar {
             label: "a <b>".to_owned(),
             depth: 1,
             from,
@@ -133,15 +146,15 @@ mod tests {
             shape,
             text: String::new(),
         };
-        let svg = draw(&Waterfall {
+        let svg = draw_waterfall(&WaterfallChart {
             id: "w".to_owned(),
             title: "t".to_owned(),
             description: "d".to_owned(),
             rows: vec![
-                row(0.0, Some(100.0), Shape::Base, None),
-                row(100.0, Some(100.0), Shape::Open, Some(0)),
-                row(100.0, Some(50.0), Shape::Takes, Some(0)),
-                row(100.0, None, Shape::Adds, Some(0)),
+                row(0.0, Some(100.0), BarKind::Base, None),
+                row(100.0, Some(100.0), BarKind::Open, Some(0)),
+                row(100.0, Some(50.0), BarKind::Takes, Some(0)),
+                row(100.0, None, BarKind::Adds, Some(0)),
             ],
             tick: &|value| format!("{value}"),
         });

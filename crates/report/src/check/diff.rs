@@ -3,7 +3,7 @@
 //! gone, or what it asks can no longer be read.
 
 use assay_model::finding::{Certainty, Looked, Seen, Severity};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -269,15 +269,15 @@ pub fn diff_text(difference: &Difference) -> String {
         let _ = writeln!(out, "{heading}:");
         for change in list {
             let severity = change.severity.name();
-            let _ = writeln!(out, "  {severity:<8} {}", clean(&change.title));
+            let _ = writeln!(out, "  {severity:<8} {}", escape_line(&change.title));
             let (was, is) = (change.was.words(), change.is.words());
             let _ = writeln!(
                 out,
                 "           {}: {was}, now {is}",
-                clean(&change.fingerprint)
+                escape_line(&change.fingerprint)
             );
             for why in &change.why {
-                let _ = writeln!(out, "           {}", clean(why));
+                let _ = writeln!(out, "           {}", escape_line(why));
             }
         }
         out.push('\n');
@@ -287,7 +287,7 @@ pub fn diff_text(difference: &Difference) -> String {
         ("Rules that are gone", &difference.rules_went),
     ] {
         if !rules.is_empty() {
-            let _ = writeln!(out, "{what}: {}", clean(&rules.join(", ")));
+            let _ = writeln!(out, "{what}: {}", escape_line(&rules.join(", ")));
         }
     }
     if out.is_empty() {

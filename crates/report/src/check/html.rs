@@ -2,8 +2,8 @@
 
 use super::{Group, NOT_ASKED, View, found, not_asked, scope, subject, unknowns};
 use assay_model::finding::{Finding, Fix};
-use assay_render::html::page;
-use assay_render::text::clean;
+use assay_render::html::render_page;
+use assay_render::text::escape_line;
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
@@ -50,22 +50,30 @@ pub fn html(view: &View<'_>) -> String {
         .collect();
     let unknown: Vec<(String, String)> = unknowns(checked)
         .into_iter()
-        .map(|(what, rules)| (clean(what), rules.join(", ")))
+        .map(|(what, rules)| (escape_line(what), rules.join(", ")))
         .collect();
     let left_out: Vec<(String, String)> = not_asked(checked)
         .into_iter()
-        .map(|(why, rules)| (clean(why), rules.join(", ")))
+        .map(|(why, rules)| (escape_line(why), rules.join(", ")))
         .collect();
     let accepted: Vec<(String, String, String)> = checked
         .accepted
         .iter()
         .map(|one| {
             let rule = one.finding.rule.clone();
-            (rule, clean(&subject(&one.finding)), clean(&one.reason))
+            (
+                rule,
+                escape_line(&subject(&one.finding)),
+                escape_line(&one.reason),
+            )
         })
         .collect();
-    let remarks: Vec<String> = checked.remarks.iter().map(|text| clean(text)).collect();
-    page(
+    let remarks: Vec<String> = checked
+        .remarks
+        .iter()
+        .map(|text| escape_line(text))
+        .collect();
+    render_page(
         "Check",
         STYLE,
         TEMPLATE,
@@ -83,22 +91,22 @@ pub fn html(view: &View<'_>) -> String {
 }
 
 fn finding(finding: &Finding) -> FindingView {
-    let all = |steps: &[String]| steps.iter().map(|step| clean(step)).collect();
+    let all = |steps: &[String]| steps.iter().map(|step| escape_line(step)).collect();
     let (steps, undo, not_here) = match &finding.fix {
         Fix::Steps(remedy) => (all(&remedy.steps), all(&remedy.undo), None),
-        Fix::NotHere(why) => (Vec::new(), Vec::new(), Some(clean(why))),
+        Fix::NotHere(why) => (Vec::new(), Vec::new(), Some(escape_line(why))),
         Fix::AfterReading => (Vec::new(), Vec::new(), None),
     };
     FindingView {
         severity: finding.severity.name(),
         rule: finding.rule.clone(),
-        about: clean(&subject(finding)),
-        title: clean(&finding.title),
-        text: clean(&finding.text),
+        about: escape_line(&subject(finding)),
+        title: escape_line(&finding.title),
+        text: escape_line(&finding.text),
         places: finding
             .places
             .iter()
-            .map(|place| clean(&place.to_string()))
+            .map(|place| escape_line(&place.to_string()))
             .collect(),
         steps,
         undo,

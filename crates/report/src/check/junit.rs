@@ -3,7 +3,7 @@
 
 use super::{View, subject};
 use assay_model::finding::{Certainty, Finding};
-use assay_render::html::escape;
+use assay_render::html::escape_html;
 use std::fmt::Write as _;
 
 /// The document.
@@ -33,14 +33,14 @@ pub fn junit(view: &View<'_>) -> String {
             let body = match finding.certainty {
                 Certainty::Unknown => {
                     skipped += 1;
-                    format!("<skipped message=\"{}\"/>", escape(&finding.text))
+                    format!("<skipped message=\"{}\"/>", escape_html(&finding.text))
                 }
                 Certainty::Violated if finding.severity >= view.fail_on => {
                     failures += 1;
                     failure(finding)
                 }
                 Certainty::Violated => {
-                    format!("<system-out>{}</system-out>", escape(&finding.title))
+                    format!("<system-out>{}</system-out>", escape_html(&finding.title))
                 }
             };
             case(&mut cases, &rule.domain, &name(finding), &body);
@@ -71,8 +71,8 @@ fn failure(finding: &Finding) -> String {
     format!(
         "<failure type=\"{}\" message=\"{}\">{}</failure>",
         finding.severity.name(),
-        escape(&finding.title),
-        escape(&format!("{} ({})", finding.text, places.join(", ")))
+        escape_html(&finding.title),
+        escape_html(&format!("{} ({})", finding.text, places.join(", ")))
     )
 }
 
@@ -80,8 +80,8 @@ fn case(out: &mut String, class: &str, name: &str, body: &str) {
     let _ = write!(
         out,
         "<testcase classname=\"{}\" name=\"{}\"",
-        escape(class),
-        escape(name)
+        escape_html(class),
+        escape_html(name)
     );
     let _ = match body.is_empty() {
         true => writeln!(out, "/>"),

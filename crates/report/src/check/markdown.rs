@@ -2,8 +2,8 @@
 
 use super::{Group, NOT_ASKED, View, found, not_asked, scope, subject, unknowns};
 use assay_model::finding::{Finding, Fix};
-use assay_render::markdown::plain;
-use assay_render::text::clean;
+use assay_render::markdown::escape_markdown;
+use assay_render::text::escape_line;
 use std::fmt::Write as _;
 
 /// The document.
@@ -24,7 +24,12 @@ pub fn markdown(view: &View<'_>) -> String {
         if group == Group::Unknown {
             out.push('\n');
             for (what, rules) in unknowns(checked) {
-                let _ = writeln!(out, "- {} (asked by {})", plain(what), rules.join(", "));
+                let _ = writeln!(
+                    out,
+                    "- {} (asked by {})",
+                    escape_markdown(what),
+                    rules.join(", ")
+                );
             }
             continue;
         }
@@ -35,7 +40,7 @@ pub fn markdown(view: &View<'_>) -> String {
     if !checked.not_asked.is_empty() {
         let _ = writeln!(out, "\n## {NOT_ASKED}\n");
         for (why, rules) in not_asked(checked) {
-            let _ = writeln!(out, "- {}: {}", plain(why), rules.join(", "));
+            let _ = writeln!(out, "- {}: {}", escape_markdown(why), rules.join(", "));
         }
     }
     if !checked.accepted.is_empty() {
@@ -47,13 +52,13 @@ pub fn markdown(view: &View<'_>) -> String {
                 "- {} `{}` {}: {}",
                 finding.severity.name(),
                 finding.rule,
-                plain(&subject(finding)),
-                plain(&accepted.reason)
+                escape_markdown(&subject(finding)),
+                escape_markdown(&accepted.reason)
             );
         }
     }
     for remark in &checked.remarks {
-        let _ = writeln!(out, "\n> {}", plain(remark));
+        let _ = writeln!(out, "\n> {}", escape_markdown(remark));
     }
     out
 }
@@ -61,15 +66,15 @@ pub fn markdown(view: &View<'_>) -> String {
 fn one(out: &mut String, finding: &Finding) {
     let about = match subject(finding) {
         about if about.is_empty() => String::new(),
-        about => format!(", {}", plain(&about)),
+        about => format!(", {}", escape_markdown(&about)),
     };
     let _ = write!(
         out,
         "\n### {}\n\n{}, `{}`{about}\n\n{}\n",
-        plain(&finding.title),
+        escape_markdown(&finding.title),
         finding.severity.name(),
         finding.rule,
-        plain(&finding.text),
+        escape_markdown(&finding.text),
     );
     let places: Vec<String> = finding
         .places
@@ -84,12 +89,12 @@ fn one(out: &mut String, finding: &Finding) {
             for (label, steps) in [("Do", &remedy.steps), ("Undo", &remedy.undo)] {
                 let _ = writeln!(out, "\n{label}:\n");
                 for step in steps {
-                    let _ = writeln!(out, "- {}", plain(step));
+                    let _ = writeln!(out, "- {}", escape_markdown(step));
                 }
             }
         }
         Fix::NotHere(why) => {
-            let _ = writeln!(out, "\n{}", plain(why));
+            let _ = writeln!(out, "\n{}", escape_markdown(why));
         }
         Fix::AfterReading => {}
     }
@@ -97,5 +102,5 @@ fn one(out: &mut String, finding: &Finding) {
 
 /// Text as code, which no backquote in it ends.
 fn code(text: &str) -> String {
-    format!("`{}`", clean(text).replace('`', "'"))
+    format!("`{}`", escape_line(text).replace('`', "'"))
 }

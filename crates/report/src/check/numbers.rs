@@ -24,7 +24,7 @@ pub fn nagios(view: &View<'_>) -> (String, u8) {
     let first = checked.findings.first().filter(|_| status != 0);
     // A pipe begins the performance data, wherever it stands.
     let first = first.map_or_else(String::new, |finding| {
-        let title = assay_render::text::clean(&finding.title).replace('|', "/");
+        let title = assay_render::text::escape_line(&finding.title).replace('|', "/");
         format!("; {}: {title}", finding.rule)
     });
     let not_asked = match checked.not_asked.len() {

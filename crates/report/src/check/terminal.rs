@@ -7,7 +7,7 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use assay_model::finding::{Accepted, Finding, Fix, Severity};
 use assay_model::{Place, Span};
 use assay_render::Style;
-use assay_render::text::{clean, wrap};
+use assay_render::text::{escape_line, wrap_lines};
 use std::fmt::Write as _;
 
 /// Lines are hard to read when they are longer.
@@ -32,7 +32,7 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
     if !unknown.is_empty() {
         let _ = write!(head, " {} could not be read.", things(unknown.len()));
     }
-    style.paragraph(&mut out, "", 0, &head);
+    style.write_paragraph(&mut out, "", 0, &head);
     for group in Group::ALL {
         let members = group.members(checked);
         if members.is_empty() {
@@ -42,9 +42,9 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
         match group {
             Group::Unknown => {
                 for (what, rules) in &unknown {
-                    style.paragraph(&mut out, "  - ", 4, &clean(what));
+                    style.write_paragraph(&mut out, "  - ", 4, &escape_line(what));
                     let rules = format!("asked by {}", rules.join(", "));
-                    style.paragraph(&mut out, "", 4, &rules);
+                    style.write_paragraph(&mut out, "", 4, &rules);
                 }
             }
             _ => members
@@ -55,8 +55,8 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
     if !checked.not_asked.is_empty() {
         let _ = writeln!(out, "\n{}", style.bold(NOT_ASKED));
         for (why, rules) in not_asked(checked) {
-            let text = format!("{}: {}", clean(why), rules.join(", "));
-            style.paragraph(&mut out, "  - ", 4, &text);
+            let text = format!("{}: {}", escape_line(why), rules.join(", "));
+            style.write_paragraph(&mut out, "  - ", 4, &text);
         }
     }
     accepted(&mut out, style, &checked.accepted);
@@ -67,7 +67,7 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
             style.bold("What is accepted, and is not in order")
         );
         for remark in &checked.remarks {
-            style.paragraph(&mut out, "  - ", 4, &clean(remark));
+            style.write_paragraph(&mut out, "  - ", 4, &escape_line(remark));
         }
     }
     out
@@ -88,17 +88,17 @@ fn one(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
     };
     let about = match subject(finding) {
         about if about.is_empty() => String::new(),
-        about => format!("  {}", clean(&about)),
+        about => format!("  {}", escape_line(&about)),
     };
     let name = style.paint(colour, finding.severity.name());
     let _ = writeln!(out, "\n{name}  {}{about}", style.dim(&finding.rule));
     let mut title = String::new();
-    style.paragraph(&mut title, "", INDENT, &clean(&finding.title));
+    style.write_paragraph(&mut title, "", INDENT, &escape_line(&finding.title));
     for line in title.lines() {
         let _ = writeln!(out, "{}", style.bold(line));
     }
     place(out, view, style, finding);
-    style.paragraph(out, "", INDENT, &clean(&finding.text));
+    style.write_paragraph(out, "", INDENT, &escape_line(&finding.text));
     match &finding.fix {
         Fix::Steps(remedy) => {
             steps(out, style, "  Do:   ", &remedy.steps);
@@ -106,18 +106,18 @@ fn one(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
             // All others are to be done by hand.
             if !remedy.edits.is_empty() {
                 let words = format!("assay check --fix {} (shows the lines first)", finding.rule);
-                style.paragraph(out, "  Fix:  ", 8, &words);
+                style.write_paragraph(out, "  Fix:  ", 8, &words);
             }
         }
-        Fix::NotHere(why) => style.paragraph(out, "  Here: ", 8, &clean(why)),
+        Fix::NotHere(why) => style.write_paragraph(out, "  Here: ", 8, &escape_line(why)),
         Fix::AfterReading => {}
     }
     if let Some(id) = &finding.trial {
         let words = match &finding.verdict {
             None => format!("assay trial {id} (untested here: the page says what it measures)"),
-            Some(tried) => clean(&verdict(tried)),
+            Some(tried) => escape_line(&verdict(tried)),
         };
-        style.paragraph(out, "  Test: ", 8, &words);
+        style.write_paragraph(out, "  Test: ", 8, &words);
     }
 }
 
@@ -125,7 +125,7 @@ fn steps(out: &mut String, style: Style, label: &str, steps: &[String]) {
     for (at, step) in steps.iter().enumerate() {
         let label = if at == 0 { label } else { "" };
         // Commands can be copied: they are broken between words only.
-        let lines = wrap(&clean(step), style.columns().saturating_sub(10));
+        let lines = wrap_lines(&escape_line(step), style.columns().saturating_sub(10));
         for (row, line) in lines.iter().enumerate() {
             let lead = match (row, label.is_empty()) {
                 (0, false) => format!("{label}- "),
@@ -151,12 +151,12 @@ fn place(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
                     serde_json::Value::String(text) => text.clone(),
                     other => other.to_string(),
                 };
-                let mut value = clean(&value);
+                let mut value = escape_line(&value);
                 if value.chars().count() > LONGEST_VALUE {
                     value = value.chars().take(LONGEST_VALUE).collect::<String>() + "…";
                 }
                 let words = format!("{} = {value}  [{}]", seen.key, short(&seen.place));
-                style.paragraph(out, "  --> ", 6, &clean(&words));
+                style.write_paragraph(out, "  --> ", 6, &escape_line(&words));
             }
         }
     }
@@ -182,7 +182,7 @@ fn snippet(
     line: &str,
     span: Option<Span>,
 ) -> Option<String> {
-    let line = clean(&line.replace('\t', " "));
+    let line = escape_line(&line.replace('\t', " "));
     if line.trim().is_empty() {
         return None;
     }
@@ -194,7 +194,7 @@ fn snippet(
         Some(text) if !text.trim().is_empty() => begin..begin + text.trim_end().len(),
         _ => 0..line.len(),
     };
-    let path = clean(path);
+    let path = escape_line(path);
     let snippet = Snippet::source(line.as_str())
         .line_start(number)
         .path(path.as_str())
@@ -230,6 +230,6 @@ fn accepted(out: &mut String, style: Style, accepted: &[Accepted]) {
         if let Some(day) = &one.expires {
             let _ = write!(words, ", until {day}");
         }
-        style.paragraph(out, "  - ", 4, &clean(&words));
+        style.write_paragraph(out, "  - ", 4, &escape_line(&words));
     }
 }

@@ -4,8 +4,8 @@ use super::words;
 use assay_model::drift::{Change, FigureChange};
 use assay_model::result;
 use assay_render::Style;
-use assay_render::text::clean;
-use assay_render::units::{plural, time};
+use assay_render::text::escape_line;
+use assay_render::units::{format_plural, format_timestamp};
 use std::fmt::Write as _;
 
 /// Causes in one list; the rest is counted.
@@ -22,20 +22,20 @@ pub fn figures(all: &[FigureChange], style: Style) -> String {
             let gap = if out.is_empty() { "" } else { "\n" };
             let machine = one.machine.as_ref().map(|machine| {
                 let name = machine.name.as_deref().unwrap_or(&machine.id);
-                format!("{}  ", style.bold(&clean(name)))
+                format!("{}  ", style.bold(&escape_line(name)))
             });
             let machine = machine.unwrap_or_default();
-            let _ = writeln!(out, "{gap}{machine}figures of {}", clean(&one.plan));
+            let _ = writeln!(out, "{gap}{machine}figures of {}", escape_line(&one.plan));
         }
         let sign = match one.verdict {
             result::Change::Worse => '!',
             result::Change::Better => '+',
             result::Change::Unclear => '~',
         };
-        style.paragraph(&mut out, &format!("  {sign} "), 4, &clean(&said(one)));
-        style.paragraph(&mut out, "", 6, &runs(one));
+        style.write_paragraph(&mut out, &format!("  {sign} "), 4, &escape_line(&said(one)));
+        style.write_paragraph(&mut out, "", 6, &runs(one));
         if one.causes.is_empty() {
-            style.paragraph(
+            style.write_paragraph(
                 &mut out,
                 "",
                 6,
@@ -44,11 +44,11 @@ pub fn figures(all: &[FigureChange], style: Style) -> String {
         }
         for change in one.causes.iter().take(CAUSES) {
             let (sign, _) = words(change);
-            let text = clean(&cause(change));
-            style.paragraph(&mut out, &format!("      {sign} "), 8, &text);
+            let text = escape_line(&cause(change));
+            style.write_paragraph(&mut out, &format!("      {sign} "), 8, &text);
         }
         if let Some(more @ 1..) = one.causes.len().checked_sub(CAUSES) {
-            style.paragraph(&mut out, "", 6, &format!("and {more} more"));
+            style.write_paragraph(&mut out, "", 6, &format!("and {more} more"));
         }
     }
     out
@@ -58,9 +58,9 @@ pub fn figures(all: &[FigureChange], style: Style) -> String {
 pub(super) fn runs(one: &FigureChange) -> String {
     format!(
         "{} before, {} since; noticed with that of {}",
-        plural(one.runs[0] as u64, "run", "runs"),
+        format_plural(one.runs[0] as u64, "run", "runs"),
         one.runs[1],
-        time(one.noticed)
+        format_timestamp(one.noticed)
     )
 }
 
@@ -90,14 +90,19 @@ pub(super) fn said(one: &FigureChange) -> String {
             percent(range.high)
         );
     }
-    let _ = write!(text, " since run {} of {}", one.run, time(one.since));
+    let _ = write!(
+        text,
+        " since run {} of {}",
+        one.run,
+        format_timestamp(one.since)
+    );
     let [first, last] = one.between;
     if first != last {
         let _ = write!(
             text,
             " (or with another of those from {} to {})",
-            time(first),
-            time(last)
+            format_timestamp(first),
+            format_timestamp(last)
         );
     }
     text

@@ -1,13 +1,13 @@
 //! What changed, as one page: figures with their runs over time, then each machine.
 
 use super::{Changed, between, figures, words};
-use crate::trial::evidence::median;
+use crate::trial::trial_tables::compute_median;
 use assay_model::drift::FigureChange;
 use assay_model::result;
-use assay_render::html::{Chart, Table, page};
-use assay_render::svg::timeline::{Timeline, draw};
-use assay_render::text::clean;
-use assay_render::units::{time, value, value_and_unit};
+use assay_render::html::{Chart, ChartTable, render_page};
+use assay_render::svg::timeline::{TimelineChart, draw_timeline};
+use assay_render::text::escape_line;
+use assay_render::units::{format_timestamp, format_value, format_value_with_unit};
 use jiff::Timestamp;
 use minijinja::context;
 use minijinja::value::Serde;
@@ -57,7 +57,7 @@ pub fn html(all: &[Changed<'_>], figures: &[FigureChange]) -> String {
     let machines: Vec<Machine> = machines.map(machine).collect();
     let level = figures.first().map_or(1.0, |one| one.level);
     let figures: Vec<Figure> = figures.iter().enumerate().map(figure).collect();
-    page(
+    render_page(
         "What changed",
         STYLE,
         TEMPLATE,
@@ -75,43 +75,44 @@ fn machine(one: &Changed<'_>) -> Machine {
         let cause = change.cause.as_deref().unwrap_or("the cause is not known");
         Line {
             sign,
-            text: clean(&text),
-            cause: clean(cause),
+            text: escape_line(&text),
+            cause: escape_line(cause),
             when: one.when.get(&change.what).map(|when| between(*when)),
         }
     };
     Machine {
-        name: clean(one.name),
-        from: time(one.from),
-        to: time(one.to),
+        name: escape_line(one.name),
+        from: format_timestamp(one.from),
+        to: format_timestamp(one.to),
         changes: one.changes.iter().map(line).collect(),
     }
 }
 
 fn figure((number, one): (usize, &FigureChange)) -> Figure {
-    let name =
-        |machine: &assay_model::Machine| clean(machine.name.as_deref().unwrap_or(&machine.id));
+    let name = |machine: &assay_model::Machine| {
+        escape_line(machine.name.as_deref().unwrap_or(&machine.id))
+    };
     Figure {
         machine: one.machine.as_ref().map(name),
-        plan: clean(&one.plan),
+        plan: escape_line(&one.plan),
         verdict: match one.verdict {
             result::Change::Worse => "worse",
             result::Change::Better => "better",
             result::Change::Unclear => "other",
         },
-        said: clean(&figures::said(one)),
+        said: escape_line(&figures::said(one)),
         runs: figures::runs(one),
         causes: one
             .causes
             .iter()
-            .map(|c| clean(&figures::cause(c)))
+            .map(|c| escape_line(&figures::cause(c)))
             .collect(),
         chart: curve(number, one),
     }
 }
 
 fn curve(number: usize, one: &FigureChange) -> Chart {
-    let title = clean(&format!(
+    let title = escape_line(&format!(
         "{} on {}: {}",
         one.workload, one.target, one.metric
     ));
@@ -121,7 +122,7 @@ fn curve(number: usize, one: &FigureChange) -> Chart {
     let after = &one.curve[first..first.saturating_add(one.runs[1]).min(one.curve.len())];
     let level = |runs: &[(Timestamp, f64)]| {
         let (from, to) = (runs.first()?.0, runs.last()?.0);
-        let middle = median(runs.iter().map(|(_, value)| *value).collect())?.value;
+        let middle = compute_median(runs.iter().map(|(_, value)| *value).collect())?.value;
         Some((at(from), at(to), middle))
     };
     let quantity = one.metric.quantity;
@@ -135,10 +136,10 @@ fn curve(number: usize, one: &FigureChange) -> Chart {
         ..2_600_000.0 => "%m-%d %H:%M",
         _ => "%Y-%m-%d",
     };
-    let svg = draw(&Timeline {
+    let svg = draw_timeline(&TimelineChart {
         id: format!("curve-{number}"),
         title: title.clone(),
-        description: clean(&figures::said(one)),
+        description: escape_line(&figures::said(one)),
         points: one
             .curve
             .iter()
@@ -150,13 +151,18 @@ fn curve(number: usize, one: &FigureChange) -> Chart {
             let time = Timestamp::from_second(second as i64).unwrap_or(Timestamp::UNIX_EPOCH);
             time.strftime(form).to_string()
         },
-        tick: &|number| value(quantity, number),
+        tick: &|number| format_value(quantity, number),
     });
-    let row = |(at, value): &(Timestamp, f64)| vec![time(*at), value_and_unit(quantity, *value)];
+    let row = |(at, value): &(Timestamp, f64)| {
+        vec![
+            format_timestamp(*at),
+            format_value_with_unit(quantity, *value),
+        ]
+    };
     Chart {
         title,
         svg,
-        table: Table {
+        table: ChartTable {
             head: vec!["run of".to_owned(), one.metric.to_string()],
             rows: one.curve.iter().map(row).collect(),
         },

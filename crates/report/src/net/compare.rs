@@ -5,9 +5,9 @@ use assay_model::SCHEMA_VERSION;
 use assay_net::result::{Experience, Run, experience};
 use assay_net::role::{Role, Workload};
 use assay_net::verdict::{PersonVerdict, RoleVerdict};
-use assay_render::style::Style;
-use assay_render::table::table;
-use assay_render::text::clean;
+use assay_render::table::render_table;
+use assay_render::terminal_style::Style;
+use assay_render::text::escape_line;
 use assay_render::units::NONE;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -68,7 +68,7 @@ pub fn json(runs: &[Named<'_>; 2]) -> String {
 #[must_use]
 pub fn compared(runs: &[Named<'_>; 2], style: Style) -> String {
     let judged = runs.each_ref().map(|named| named.run.judged());
-    let names = runs.each_ref().map(|named| clean(&named.name));
+    let names = runs.each_ref().map(|named| escape_line(&named.name));
     let mut rows: Vec<Vec<String>> = Vec::new();
     let people = runs[0].run.plan.people.iter().zip(&judged[0]);
     for (person, verdict) in people {
@@ -79,22 +79,22 @@ pub fn compared(runs: &[Named<'_>; 2], style: Style) -> String {
         for (role, one) in roles.iter().zip(&verdict.roles) {
             let two = other.and_then(|other| other.roles.iter().find(|two| two.role == one.role));
             rows.push(vec![
-                clean(&verdict.person),
-                clean(&one.role),
+                escape_line(&verdict.person),
+                escape_line(&one.role),
                 said(role, one),
                 two.map_or_else(|| NONE.to_owned(), |two| said(role, two)),
             ]);
         }
     }
-    let mut out = table(0, "llll", &["", "role", &names[0], &names[1]], &rows);
+    let mut out = render_table(0, "llll", &["", "role", &names[0], &names[1]], &rows);
     out.push('\n');
-    style.paragraph(&mut out, "", 0, &better(runs, &judged));
+    style.write_paragraph(&mut out, "", 0, &better(runs, &judged));
     out
 }
 
 /// Which network people would take, in sentences.
 pub(super) fn better(runs: &[Named<'_>; 2], judged: &[Vec<PersonVerdict>; 2]) -> String {
-    let names = runs.each_ref().map(|named| clean(&named.name));
+    let names = runs.each_ref().map(|named| escape_line(&named.name));
     let of = judged.each_ref().map(|judged| experience(judged));
     let [one, two] = judged.each_ref().map(|judged| moved(judged));
     let (better, worse, fewer) = match of[0].order(&of[1]) {

@@ -5,11 +5,11 @@ use super::page::of_whole;
 use super::page::{NAME, WIDTH};
 use super::words::{cross, headline};
 use super::{Net, grade, mbit, ms, percent};
-use crate::plan::{Line, Part, Section, sheet_of};
+use crate::plan::{BarLine, BarPart, PlanSection, render_page_of_verb};
 use assay_net::role::{Role, Workload};
 use assay_net::verdict::{PersonVerdict, RoleVerdict, Second};
-use assay_render::svg::draw::{Anchor, Svg, shorten};
-use assay_render::text::clean;
+use assay_render::svg::canvas::{Svg, TextAnchor, shorten_name};
+use assay_render::text::escape_line;
 use assay_render::units::NONE;
 use jiff::tz::TimeZone;
 
@@ -22,13 +22,13 @@ pub fn compared_page(runs: &[Named<'_>; 2], zone: &TimeZone) -> String {
         judged: &judged[at],
         zone: zone.clone(),
     });
-    let names = runs.each_ref().map(|named| clean(&named.name));
+    let names = runs.each_ref().map(|named| escape_line(&named.name));
     let intro = [
         better(runs, &judged),
         format!("A is {}, B is {}.", names[0], names[1]),
     ];
     let sections = [noticed(&nets), roles(&nets), curves(&nets)];
-    sheet_of("assay net", "Two runs beside each other", &intro, &sections)
+    render_page_of_verb("assay net", "Two runs beside each other", &intro, &sections)
 }
 
 /// A person of the first run and the same one of the second.
@@ -72,7 +72,7 @@ fn both<'a>(nets: &'a [Net<'a>; 2]) -> Vec<Both<'a>> {
         .collect()
 }
 
-fn noticed(nets: &[Net<'_>; 2]) -> Section {
+fn noticed(nets: &[Net<'_>; 2]) -> PlanSection {
     let rows = both(nets).into_iter().map(|both| {
         let share = |at: usize| {
             let person = both.person[at]?;
@@ -82,8 +82,8 @@ fn noticed(nets: &[Net<'_>; 2]) -> Section {
                 .filter(|role| role.grade == person.grade);
             worst.filter_map(RoleVerdict::share_over).reduce(f64::max)
         };
-        let bar = |at: usize, colour, side| -> Vec<Part> {
-            let part = share(at).map(|share| Part {
+        let bar = |at: usize, colour, side| -> Vec<BarPart> {
+            let part = share(at).map(|share| BarPart {
                 colour,
                 amount: share,
                 says: format!("{side}: {} over the goal", percent(share)),
@@ -100,14 +100,14 @@ fn noticed(nets: &[Net<'_>; 2]) -> Section {
             [grade(person.grade).to_owned(), said]
         };
         let [[one, one_said], [two, two_said]] = [told(0), told(1)];
-        Line {
+        BarLine {
             label: both.name.to_owned(),
             lanes: vec![bar(0, "copy", "A"), bar(1, "data", "B")],
             cells: vec![one, two, one_said, two_said],
-            ..Line::default()
+            ..BarLine::default()
         }
     });
-    Section {
+    PlanSection {
         heading: "What everybody noticed".to_owned(),
         about: "The bars are the share over the goal of the role that was worst: A above, B below. Shorter is better."
             .to_owned(),
@@ -141,34 +141,34 @@ fn pairs<'a>(nets: &'a [Net<'a>; 2]) -> Vec<(&'a str, Role, [Option<&'a RoleVerd
     out
 }
 
-fn roles(nets: &[Net<'_>; 2]) -> Section {
+fn roles(nets: &[Net<'_>; 2]) -> PlanSection {
     let rows = pairs(nets).into_iter().map(|(person, role, two)| {
         let told = |verdict: Option<&RoleVerdict>| {
             verdict.map_or_else(|| NONE.to_owned(), |verdict| said(&role, verdict))
         };
         let worst =
             |verdict: Option<&RoleVerdict>| ms(verdict.and_then(|verdict| verdict.latency.p99));
-        Line {
+        BarLine {
             label: person.to_owned(),
             cells: vec![
-                clean(&role.name),
+                escape_line(&role.name),
                 told(two[0]),
                 told(two[1]),
                 worst(two[0]),
                 worst(two[1]),
                 ms(role.within_us()),
             ],
-            ..Line::default()
+            ..BarLine::default()
         }
     });
-    Section {
+    PlanSection {
         heading: "Every role".to_owned(),
         about: "What failed or was lost counts as slower than anything: a percentile that falls there is not given."
             .to_owned(),
         columns: vec!["person", "role", "A", "B", "A: p99", "B: p99", "goal"],
         rows: rows.collect(),
         drawing: Some(String::new()),
-        ..Section::default()
+        ..PlanSection::default()
     }
 }
 
@@ -189,7 +189,7 @@ fn value(role: &Role, second: &Second) -> Option<f64> {
     }
 }
 
-fn curves(nets: &[Net<'_>; 2]) -> Section {
+fn curves(nets: &[Net<'_>; 2]) -> PlanSection {
     let all = pairs(nets);
     let seconds = nets[0].seconds().max(nets[1].seconds());
     let height = all.len() as f64 * ROW + 20.0;
@@ -197,8 +197,8 @@ fn curves(nets: &[Net<'_>; 2]) -> Section {
     let x = |second: f64| NAME + second / seconds.max(1) as f64 * (WIDTH - NAME);
     for (at, (person, role, two)) in all.iter().enumerate() {
         let (top, bottom) = (at as f64 * ROW + 8.0, (at as f64 + 1.0) * ROW - 8.0);
-        let label = shorten(&cross(person, &role.name), 17);
-        svg.text(NAME - 66.0, top + 12.0, Anchor::End, "", &label);
+        let label = shorten_name(&cross(person, &role.name), 17);
+        svg.add_text(NAME - 66.0, top + 12.0, TextAnchor::End, "", &label);
         // Seconds that do not count leave a gap; those in which nothing was due do not.
         let values = |verdict: Option<&RoleVerdict>| -> Vec<Vec<(f64, f64)>> {
             let seconds = verdict.map_or(&[][..], |verdict| &verdict.seconds);
@@ -216,15 +216,15 @@ fn curves(nets: &[Net<'_>; 2]) -> Section {
         let most = of.iter().flatten().flatten().map(|(_, value)| *value);
         let most = most.chain(goal).fold(0.0, f64::max).max(1e-6);
         let y = |value: f64| bottom - value / most * (bottom - top);
-        svg.line((NAME, bottom), (WIDTH, bottom), "gr");
+        svg.add_line((NAME, bottom), (WIDTH, bottom), "gr");
         let says = match is_bulk(role) {
             true => mbit(most * 1e6),
             false => ms(Some((most * 1e3) as u64)),
         };
-        svg.text(NAME - 4.0, top + 8.0, Anchor::End, "ax n", &says);
-        svg.text(NAME - 4.0, bottom, Anchor::End, "ax n", "0");
+        svg.add_text(NAME - 4.0, top + 8.0, TextAnchor::End, "ax n", &says);
+        svg.add_text(NAME - 4.0, bottom, TextAnchor::End, "ax n", "0");
         if let Some(goal) = goal {
-            svg.line((NAME, y(goal)), (WIDTH, y(goal)), "level");
+            svg.add_line((NAME, y(goal)), (WIDTH, y(goal)), "level");
         }
         for (parts, class) in of.iter().zip(["span dash", "line"]) {
             for part in parts {
@@ -236,12 +236,12 @@ fn curves(nets: &[Net<'_>; 2]) -> Section {
                 if let [(at, level)] = points[..] {
                     points = vec![(at - 3.0, level), (at + 3.0, level)];
                 }
-                svg.path(&points, class);
+                svg.add_path(&points, class);
             }
         }
     }
-    for (at, anchor) in [(0, Anchor::Start), (seconds, Anchor::End)] {
-        svg.text(
+    for (at, anchor) in [(0, TextAnchor::Start), (seconds, TextAnchor::End)] {
+        svg.add_text(
             x(at as f64),
             height - 5.0,
             anchor,
@@ -249,13 +249,13 @@ fn curves(nets: &[Net<'_>; 2]) -> Section {
             &format!("{at} s"),
         );
     }
-    Section {
+    PlanSection {
         heading: "Second by second".to_owned(),
         about: "Dashed A, solid B: the longest time of every second, of downloads and uploads what came in it. The dotted \
                 line is the goal. Each row has its own scale, from 0 to the longest of both runs. Seconds that do not \
                 count leave a gap."
             .to_owned(),
         drawing: Some(svg.finish("curves", "Second by second", "Both runs; the table above has the figures.")),
-        ..Section::default()
+        ..PlanSection::default()
     }
 }

@@ -2,11 +2,11 @@
 
 use super::words::{cross, headline};
 use super::{HEAD, Net, cells, grade, mbit, ms, percent, sentences};
-use crate::plan::{Line, Part, Section, sheet_of};
+use crate::plan::{BarLine, BarPart, PlanSection, render_page_of_verb};
 use assay_net::role::{Role, Workload};
 use assay_net::verdict::{Grade, RoleVerdict, Second};
-use assay_render::svg::draw::{Anchor, Svg, shorten};
-use assay_render::text::clean;
+use assay_render::svg::canvas::{Svg, TextAnchor, shorten_name};
+use assay_render::text::escape_line;
 
 /// One self-contained page.
 #[must_use]
@@ -18,8 +18,11 @@ pub fn page(net: &Net) -> String {
         sections.push(curves);
     }
     sections.push(starts(net));
-    let title = format!("Many people on one network: {}", clean(&net.run.plan.name));
-    sheet_of("assay net", &title, &sentences(net), &sections)
+    let title = format!(
+        "Many people on one network: {}",
+        escape_line(&net.run.plan.name)
+    );
+    render_page_of_verb("assay net", &title, &sentences(net), &sections)
 }
 
 fn colour(grade: Grade) -> &'static str {
@@ -31,7 +34,7 @@ fn colour(grade: Grade) -> &'static str {
     }
 }
 
-fn verdicts(net: &Net) -> Section {
+fn verdicts(net: &Net) -> PlanSection {
     let rows = net.people().map(|(person, roles, missing)| {
         let said = headline(person, &roles, missing, &|us| net.clock(us));
         let shares = person
@@ -41,18 +44,18 @@ fn verdicts(net: &Net) -> Section {
         let share = shares
             .filter_map(RoleVerdict::share_over)
             .fold(0.0, f64::max);
-        Line {
+        BarLine {
             label: person.person.clone(),
-            lanes: vec![vec![Part {
+            lanes: vec![vec![BarPart {
                 colour: colour(person.grade),
                 amount: share,
                 says: format!("{} over the goal", percent(share)),
             }]],
             cells: vec![grade(person.grade).to_owned(), said],
-            ..Line::default()
+            ..BarLine::default()
         }
     });
-    Section {
+    PlanSection {
         heading: "What everybody noticed".to_owned(),
         about: "The bar is the share over the goal of the role that was worst.".to_owned(),
         columns: vec!["person", "verdict", "what it was like"],
@@ -62,15 +65,15 @@ fn verdicts(net: &Net) -> Section {
 }
 
 /// A table whose bars are shares of a whole.
-pub(super) fn of_whole() -> Section {
-    Section {
+pub(super) fn of_whole() -> PlanSection {
+    PlanSection {
         full: Some(1.0),
         ticks: vec![
             (0.0, "0 %".to_owned()),
             (0.5, "50 %".to_owned()),
             (1.0, "100 %".to_owned()),
         ],
-        ..Section::default()
+        ..PlanSection::default()
     }
 }
 
@@ -84,8 +87,8 @@ fn roles<'a>(net: &'a Net) -> impl Iterator<Item = (&'a str, Role, &'a RoleVerdi
     })
 }
 
-fn figures(net: &Net) -> Section {
-    let rows = roles(net).map(|(person, role, verdict)| Line {
+fn figures(net: &Net) -> PlanSection {
+    let rows = roles(net).map(|(person, role, verdict)| BarLine {
         label: person.to_owned(),
         lanes: vec![],
         cells: {
@@ -94,9 +97,9 @@ fn figures(net: &Net) -> Section {
             cells.push(ms(verdict.jitter_us));
             cells
         },
-        ..Line::default()
+        ..BarLine::default()
     });
-    Section {
+    PlanSection {
         heading: "Every role".to_owned(),
         about: "What failed or was lost counts as slower than anything: a percentile that falls there is not given, and \
                 none for which there was too little. The worst second is the one with most over its goal."
@@ -104,7 +107,7 @@ fn figures(net: &Net) -> Section {
         columns: std::iter::once("person").chain(HEAD).chain(["goal", "jitter"]).collect(),
         rows: rows.collect(),
         drawing: Some(String::new()),
-        ..Section::default()
+        ..PlanSection::default()
     }
 }
 
@@ -114,7 +117,7 @@ pub(super) const NAME: f64 = 170.0;
 pub(super) const WIDTH: f64 = 720.0;
 const ROW: f64 = 18.0;
 
-fn timeline(net: &Net) -> Section {
+fn timeline(net: &Net) -> PlanSection {
     let rows: Vec<(&str, Role, &RoleVerdict)> = roles(net).collect();
     let seconds = net.seconds();
     let height = rows.len() as f64 * ROW + 20.0;
@@ -122,8 +125,8 @@ fn timeline(net: &Net) -> Section {
     let wide = (WIDTH - NAME) / seconds.max(1) as f64;
     for (at, (person, role, verdict)) in rows.iter().enumerate() {
         let top = at as f64 * ROW;
-        let label = shorten(&cross(person, &role.name), 26);
-        svg.text(NAME - 6.0, top + 12.0, Anchor::End, "", &label);
+        let label = shorten_name(&cross(person, &role.name), 26);
+        svg.add_text(NAME - 6.0, top + 12.0, TextAnchor::End, "", &label);
         let most = verdict
             .seconds
             .iter()
@@ -141,18 +144,18 @@ fn timeline(net: &Net) -> Section {
                 _ => (ROW - 3.0) * 0.35,
             };
             let at = [x, top + ROW - 2.0 - high, (wide - 0.5).max(0.5), high];
-            svg.titled(at, &format!("c-{class}"), &says);
+            svg.add_titled_rect(at, &format!("c-{class}"), &says);
         }
     }
     axis(&mut svg, net, seconds, height);
-    Section {
+    PlanSection {
         heading: "Second by second".to_owned(),
         about: "Everybody on one axis. Low and green: as it should be; higher and yellow: some over the goal; high and \
                 red: most of it. Grey does not count, or nothing was due. Of downloads and uploads: against their own \
                 best second. Point at a second for its figures."
             .to_owned(),
         drawing: Some(svg.finish("timeline", "Second by second", "Seconds of everybody; the table above has the figures.")),
-        ..Section::default()
+        ..PlanSection::default()
     }
 }
 
@@ -161,12 +164,12 @@ pub(super) fn axis(svg: &mut Svg, net: &Net, seconds: usize, height: f64) {
     let wide = (WIDTH - NAME) / seconds.max(1) as f64;
     for at in [0, seconds / 2, seconds] {
         let anchor = match at {
-            0 => Anchor::Start,
-            at if at == seconds => Anchor::End,
-            _ => Anchor::Middle,
+            0 => TextAnchor::Start,
+            at if at == seconds => TextAnchor::End,
+            _ => TextAnchor::Middle,
         };
         let x = NAME + at as f64 * wide;
-        svg.text(
+        svg.add_text(
             x,
             height - 5.0,
             anchor,
@@ -206,12 +209,12 @@ fn cell(role: &Role, second: &Second, most: u64) -> (&'static str, String) {
 }
 
 /// Half, 99 % and the slowest, as bars on one scale.
-fn latencies(net: &Net) -> Section {
+fn latencies(net: &Net) -> PlanSection {
     let rows = roles(net).filter_map(|(person, role, verdict)| {
         let p50 = verdict.latency.p50?;
         let bar = |name: &str, us: Option<u64>, colour| {
             us.map(|us| {
-                vec![Part {
+                vec![BarPart {
                     colour,
                     amount: us as f64 / 1e3,
                     says: format!("{name} {}", ms(Some(us))),
@@ -227,7 +230,7 @@ fn latencies(net: &Net) -> Section {
             ),
             bar("max", verdict.latency.max, "parity"),
         ];
-        Some(Line {
+        Some(BarLine {
             label: cross(person, &role.name),
             lanes: lanes.into_iter().flatten().collect(),
             cells: vec![
@@ -236,37 +239,37 @@ fn latencies(net: &Net) -> Section {
                 ms(verdict.latency.p99),
                 ms(verdict.latency.max),
             ],
-            ..Line::default()
+            ..BarLine::default()
         })
     });
-    Section {
+    PlanSection {
         heading: "How long it took".to_owned(),
         about: "From when it was due until all of it was there: half, 99 % (90 % where there were fewer than 100), and \
                 the slowest."
             .to_owned(),
         columns: vec!["who", "p50", "p90", "p99", "max"],
         rows: rows.collect(),
-        ..Section::default()
+        ..PlanSection::default()
     }
 }
 
-fn starts(net: &Net) -> Section {
+fn starts(net: &Net) -> PlanSection {
     let rows = net.run.people.iter().map(|taken| {
         let start = taken.record.as_ref().map(|record| record.start);
         let us = |value: Option<i64>| ms(value.and_then(|us| u64::try_from(us.abs()).ok()));
-        Line {
+        BarLine {
             label: taken.person.clone(),
             cells: vec![
-                clean(&taken.client),
+                escape_line(&taken.client),
                 us(start.map(|start| start.late_us)),
                 us(start.map(|start| start.error_us)),
                 ms(start.map(|start| start.idle_us)),
                 us(start.and_then(|start| start.drift_us)),
             ],
-            ..Line::default()
+            ..BarLine::default()
         }
     });
-    Section {
+    PlanSection {
         heading: "How the start was known".to_owned(),
         about: "No wall clock was asked: the offset to the server's clock is that of the exchange with the smallest \
                 round trip, and is off by half of it at most."
@@ -274,6 +277,6 @@ fn starts(net: &Net) -> Section {
         columns: vec!["person", "client", "began late by", "clock known to", "idle round trip", "moved since"],
         rows: rows.collect(),
         drawing: Some(String::new()),
-        ..Section::default()
+        ..PlanSection::default()
     }
 }

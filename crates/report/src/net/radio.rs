@@ -3,13 +3,13 @@
 
 use super::page::{NAME, WIDTH, axis};
 use super::{Net, fitted, mbit};
-use crate::plan::{Line, Section};
+use crate::plan::{BarLine, PlanSection};
 use assay_net::air::{Air, AirVerdict, WEAK};
 use assay_net::cause::Cause;
-use assay_render::style::Style;
-use assay_render::svg::draw::{Anchor, Svg, shorten};
-use assay_render::text::clean;
-use assay_render::units::{NONE, latency};
+use assay_render::svg::canvas::{Svg, TextAnchor, shorten_name};
+use assay_render::terminal_style::Style;
+use assay_render::text::escape_line;
+use assay_render::units::{NONE, format_latency};
 use assay_wifi::channel::{Band, Channel};
 
 /// dBm as people write it.
@@ -74,7 +74,7 @@ pub(super) fn sentence(
     if let Some((from, to)) = longest
         && !told(|cause| matches!(cause, Cause::Away { .. }))
     {
-        let long = latency(to.saturating_sub(*from) as f64 * 1e3);
+        let long = format_latency(to.saturating_sub(*from) as f64 * 1e3);
         said.push(format!(
             "it was with no access point from {} on, for {long}",
             clock(*from)
@@ -128,7 +128,7 @@ fn airs<'a>(net: &'a Net) -> impl Iterator<Item = (&'a str, &'a AirVerdict, &'a 
 pub(super) fn table(out: &mut String, net: &Net, style: Style) {
     let mut rows: Vec<Vec<String>> = vec![COLUMNS.map(str::to_owned).to_vec()];
     rows.extend(airs(net).map(|(person, judged, _)| {
-        std::iter::once(clean(person))
+        std::iter::once(escape_line(person))
             .chain(cells(net, judged))
             .collect()
     }));
@@ -149,27 +149,27 @@ const ROW: f64 = 46.0;
 const SCALE: (f64, f64) = (-90.0, -30.0);
 
 /// For the page; none when nobody has a radio.
-pub(super) fn section(net: &Net) -> Option<Section> {
+pub(super) fn section(net: &Net) -> Option<PlanSection> {
     let all: Vec<_> = airs(net).collect();
-    let rows: Vec<Line> = all
+    let rows: Vec<BarLine> = all
         .iter()
         .map(|(person, judged, air)| {
             let mut points: Vec<String> = air
                 .points
                 .iter()
-                .map(|point| clean(&point.address))
+                .map(|point| escape_line(&point.address))
                 .collect();
             points.dedup();
             let mut cells = cells(net, judged);
             cells.push(points.join(", "));
-            Line {
+            BarLine {
                 label: (*person).to_owned(),
                 cells,
-                ..Line::default()
+                ..BarLine::default()
             }
         })
         .collect();
-    (!rows.is_empty()).then(|| Section {
+    (!rows.is_empty()).then(|| PlanSection {
         heading: "The radios".to_owned(),
         about: "On the axis of the seconds above: how strong each device heard its access point, from −90 dBm below to \
                 −30 dBm on top, green down to −70 dBm and yellow below; red and full where it was with none. The strip \
@@ -179,7 +179,7 @@ pub(super) fn section(net: &Net) -> Option<Section> {
         columns: COLUMNS.into_iter().chain(["access points"]).collect(),
         rows,
         drawing: Some(drawing(net, &all)),
-        ..Section::default()
+        ..PlanSection::default()
     })
 }
 
@@ -191,8 +191,8 @@ fn drawing(net: &Net, all: &[(&str, &AirVerdict, &Air)]) -> String {
     let x = |us: u64| NAME + us as f64 / 1e6 * wide;
     for (at, (person, judged, air)) in all.iter().enumerate() {
         let top = at as f64 * ROW;
-        let label = shorten(&clean(person), 26);
-        svg.text(NAME - 6.0, top + 20.0, Anchor::End, "", &label);
+        let label = shorten_name(&escape_line(person), 26);
+        svg.add_text(NAME - 6.0, top + 20.0, TextAnchor::End, "", &label);
         let bottom = top + ROW - 10.0;
         let full = bottom - top - 4.0;
         for (at, sample) in air.samples.iter().enumerate() {
@@ -226,7 +226,7 @@ fn drawing(net: &Net, all: &[(&str, &AirVerdict, &Air)]) -> String {
                 }
             };
             let width = (to - from - 0.5).max(0.5);
-            svg.titled(
+            svg.add_titled_rect(
                 [from, bottom - high, width, high],
                 &format!("c-{class}"),
                 &says,
@@ -237,7 +237,7 @@ fn drawing(net: &Net, all: &[(&str, &AirVerdict, &Air)]) -> String {
                     Band::Five => "c-data",
                     Band::Six => "c-copy",
                 };
-                svg.titled(
+                svg.add_titled_rect(
                     [from, bottom + 1.0, to - from, 4.0],
                     band,
                     &channel.to_string(),
@@ -246,13 +246,13 @@ fn drawing(net: &Net, all: &[(&str, &AirVerdict, &Air)]) -> String {
         }
         for roam in &judged.roams {
             let x = x(roam.to_us);
-            svg.line((x, top + 2.0), (x, bottom + 5.0), "level");
+            svg.add_line((x, top + 2.0), (x, bottom + 5.0), "level");
             let says = format!(
                 "{} roamed {}",
                 net.clock(roam.to_us),
                 way(roam.from, roam.to)
             );
-            svg.titled([x - 2.0, top, 4.0, 5.0], "c-special", &says);
+            svg.add_titled_rect([x - 2.0, top, 4.0, 5.0], "c-special", &says);
         }
     }
     axis(&mut svg, net, seconds, height);

@@ -2,16 +2,16 @@
 
 use super::page::of_whole;
 use super::percent;
-use crate::plan::{Line, Part, Section, sheet_of};
-use crate::trial::{signed, span, verdict_word};
+use crate::plan::{BarLine, BarPart, PlanSection, render_page_of_verb};
+use crate::trial::{format_signed_ratio, format_span, verdict_word};
 use assay_model::SCHEMA_VERSION;
 use assay_model::result::Interval;
 use assay_model::trial::{Judgement, Side, Verdict};
 use assay_net::trial::{PersonOutcome, Trial};
-use assay_render::style::Style;
-use assay_render::table::table;
-use assay_render::text::clean;
-use assay_render::units::{NONE, plural};
+use assay_render::table::render_table;
+use assay_render::terminal_style::Style;
+use assay_render::text::escape_line;
+use assay_render::units::{NONE, format_plural};
 
 /// One JSON object: what it means, and the raw runs.
 #[must_use]
@@ -40,14 +40,14 @@ pub struct TrialDocument<'a> {
 /// `BETTER: fq-codel …`.
 #[must_use]
 pub fn trial_verdict(trial: &Trial, judgement: &Judgement) -> String {
-    let [now, changed] = trial.sides.each_ref().map(|side| clean(side));
-    let pairs = plural(u64::from(judgement.pairs), "pair", "pairs");
+    let [now, changed] = trial.sides.each_ref().map(|side| escape_line(side));
+    let pairs = format_plural(u64::from(judgement.pairs), "pair", "pairs");
     let moved = judgement.ratio.map_or_else(
         || "nothing is known".to_owned(),
         |ratio| {
             format!(
                 "{}{} of what was due came in time",
-                signed(ratio),
+                format_signed_ratio(ratio),
                 ends(judgement.interval)
             )
         },
@@ -59,14 +59,14 @@ pub fn trial_verdict(trial: &Trial, judgement: &Judgement) -> String {
         ),
         _ => format!(
             "with {changed} instead of {now}: {}",
-            clean(&judgement.reason)
+            escape_line(&judgement.reason)
         ),
     };
     let left_out = match judgement.left_out {
         0 => String::new(),
         n => format!(
             " {} left out.",
-            plural(u64::from(n), "pair was", "pairs were")
+            format_plural(u64::from(n), "pair was", "pairs were")
         ),
     };
     let error = match judgement.verdict {
@@ -87,7 +87,7 @@ fn ends(interval: Option<Interval>) -> String {
         format!(
             " ({} interval {})",
             percent(interval.confidence),
-            span(interval.low, interval.high)
+            format_span(interval.low, interval.high)
         )
     })
 }
@@ -104,9 +104,9 @@ fn change(person: &PersonOutcome, judgement: &Judgement) -> [String; 2] {
     };
     let interval = guard.interval.map_or_else(
         || NONE.to_owned(),
-        |interval| span(1.0 / interval.high, 1.0 / interval.low),
+        |interval| format_span(1.0 / interval.high, 1.0 / interval.low),
     );
-    [signed(1.0 / guard.worsening), interval]
+    [format_signed_ratio(1.0 / guard.worsening), interval]
 }
 
 fn cells(trial: &Trial, person: &PersonOutcome, judgement: &Judgement) -> Vec<String> {
@@ -127,9 +127,9 @@ fn cells(trial: &Trial, person: &PersonOutcome, judgement: &Judgement) -> Vec<St
 pub fn trial_terminal(trial: &Trial, style: Style) -> String {
     let judgement = trial.judgement();
     let mut out = String::new();
-    style.paragraph(&mut out, "", 0, &trial_verdict(trial, &judgement));
+    style.write_paragraph(&mut out, "", 0, &trial_verdict(trial, &judgement));
     out.push('\n');
-    let [now, changed] = trial.sides.each_ref().map(|side| clean(side));
+    let [now, changed] = trial.sides.each_ref().map(|side| escape_line(side));
     let heads = [
         "person".to_owned(),
         format!("{now}: in time"),
@@ -144,12 +144,12 @@ pub fn trial_terminal(trial: &Trial, style: Style) -> String {
         .people()
         .iter()
         .map(|person| {
-            std::iter::once(clean(&person.person))
+            std::iter::once(escape_line(&person.person))
                 .chain(cells(trial, person, &judgement))
                 .collect()
         })
         .collect();
-    out += &table(2, "lrrrrrr", &heads, &rows);
+    out += &render_table(2, "lrrrrrr", &heads, &rows);
     out
 }
 
@@ -161,13 +161,13 @@ pub fn trial_pair(trial: &Trial, judgement: &Judgement) -> String {
         Some(ratio) => format!(
             "pair {pair} of at most {}: {}{}",
             trial.first.len(),
-            signed(ratio),
+            format_signed_ratio(ratio),
             ends(judgement.interval)
         ),
         None => format!(
             "pair {pair} of at most {}: {}",
             trial.first.len(),
-            clean(&judgement.reason)
+            escape_line(&judgement.reason)
         ),
     }
 }
@@ -178,11 +178,11 @@ pub fn trial_page(trial: &Trial) -> String {
     let judgement = trial.judgement();
     let title = format!(
         "Two networks in turns: {} against {}",
-        clean(&trial.sides[1]),
-        clean(&trial.sides[0])
+        escape_line(&trial.sides[1]),
+        escape_line(&trial.sides[0])
     );
     let sections = [people(trial, &judgement), pairs(trial)];
-    sheet_of(
+    render_page_of_verb(
         "assay net",
         &title,
         &[trial_verdict(trial, &judgement)],
@@ -190,31 +190,31 @@ pub fn trial_page(trial: &Trial) -> String {
     )
 }
 
-fn bar(share: Option<f64>, colour: &'static str, side: &str) -> Vec<Part> {
-    let part = share.map(|share| Part {
+fn bar(share: Option<f64>, colour: &'static str, side: &str) -> Vec<BarPart> {
+    let part = share.map(|share| BarPart {
         colour,
         amount: share,
-        says: format!("{}: {} in time", clean(side), percent(share)),
+        says: format!("{}: {} in time", escape_line(side), percent(share)),
     });
     part.into_iter().collect()
 }
 
-fn people(trial: &Trial, judgement: &Judgement) -> Section {
-    let rows = trial.people().into_iter().map(|person| Line {
+fn people(trial: &Trial, judgement: &Judgement) -> PlanSection {
+    let rows = trial.people().into_iter().map(|person| BarLine {
         label: person.person.clone(),
         lanes: vec![
             bar(person.in_time[0], "copy", &trial.sides[0]),
             bar(person.in_time[1], "data", &trial.sides[1]),
         ],
         cells: cells(trial, &person, judgement),
-        ..Line::default()
+        ..BarLine::default()
     });
-    Section {
+    PlanSection {
         heading: "Who got what in time".to_owned(),
         about: format!(
             "Of the role that was worst, over all runs: {} (A) above, {} (B) below. Whoever has no role with a goal has no say.",
-            clean(&trial.sides[0]),
-            clean(&trial.sides[1])
+            escape_line(&trial.sides[0]),
+            escape_line(&trial.sides[1])
         ),
         columns: vec![
             "person",
@@ -230,7 +230,7 @@ fn people(trial: &Trial, judgement: &Judgement) -> Section {
     }
 }
 
-fn pairs(trial: &Trial) -> Section {
+fn pairs(trial: &Trial) -> PlanSection {
     let rows = trial.slots.chunks_exact(2).map(|two| {
         let grades = |side: Side| {
             let slot = two.iter().find(|slot| slot.side == side);
@@ -246,18 +246,18 @@ fn pairs(trial: &Trial) -> Section {
             Side::Now => &trial.sides[0],
             Side::Changed => &trial.sides[1],
         };
-        Line {
+        BarLine {
             label: format!("pair {}", two[0].pair),
-            cells: vec![clean(first), grades(Side::Now), grades(Side::Changed)],
-            ..Line::default()
+            cells: vec![escape_line(first), grades(Side::Now), grades(Side::Changed)],
+            ..BarLine::default()
         }
     });
-    Section {
+    PlanSection {
         heading: "The pairs".to_owned(),
         about: "Two runs after one another; which side was first, a coin said before anything was measured.".to_owned(),
         columns: vec!["pair", "first", "A", "B"],
         rows: rows.collect(),
         drawing: Some(String::new()),
-        ..Section::default()
+        ..PlanSection::default()
     }
 }

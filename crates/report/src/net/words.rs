@@ -7,8 +7,8 @@ use assay_net::player::Played;
 use assay_net::role::{Role, Workload};
 use assay_net::verdict::{Grade, PersonVerdict, RoleVerdict};
 use assay_net::wire::{ClientSeen, Status};
-use assay_render::text::clean;
-use assay_render::units::{latency, plural};
+use assay_render::text::escape_line;
+use assay_render::units::{format_latency, format_plural};
 
 /// At least this share over the goal, and it was hopeless rather than now and then.
 const HOPELESS: f64 = 0.8;
@@ -22,7 +22,7 @@ pub fn headline(
     clock: &dyn Fn(u64) -> String,
 ) -> String {
     if let Some(why) = missing {
-        return format!("{}.", capital(&clean(why)));
+        return format!("{}.", capital(&escape_line(why)));
     }
     let pairs = roles.iter().zip(&person.roles);
     let mut said: Vec<String> = Vec::new();
@@ -57,26 +57,26 @@ fn capital(text: &str) -> String {
 
 /// One role.
 fn sentence(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -> String {
-    let thing = clean(&role.thing);
+    let thing = escape_line(&role.thing);
     let within = ms(role.within_us());
     let share = verdict.share_over().unwrap_or(0.0);
     let rate = verdict.bit_per_s.map_or_else(String::new, mbit);
     match (verdict.grade, &role.workload) {
         (Grade::Unknown, _) if verdict.at_ceiling => format!(
             "{}: it was not as it should be, but this page could hardly have taken in more.",
-            clean(&role.name)
+            escape_line(&role.name)
         ),
         (Grade::Unknown, _) if verdict.void > 0 => format!(
             "{}: {} of {} do not count, because the device itself was late or asleep.",
-            clean(&role.name),
+            escape_line(&role.name),
             verdict.void,
-            plural(
+            format_plural(
                 verdict.void + verdict.counted,
                 "measurement",
                 "measurements"
             )
         ),
-        (Grade::Unknown, _) => format!("{}: too little was measured.", clean(&role.name)),
+        (Grade::Unknown, _) => format!("{}: too little was measured.", escape_line(&role.name)),
         (grade, Workload::Bulk { .. }) => {
             let words = if grade == Grade::Good {
                 &role.fine
@@ -84,16 +84,16 @@ fn sentence(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -
                 &role.trouble
             };
             match verdict.bit_per_s {
-                Some(bits) if bits > 0.0 => format!("{} at {rate}.", clean(words)),
-                _ => format!("{}.", clean(&role.hopeless)),
+                Some(bits) if bits > 0.0 => format!("{} at {rate}.", escape_line(words)),
+                _ => format!("{}.", escape_line(&role.hopeless)),
             }
         }
         (_, Workload::Responsiveness { .. }) => match verdict.rpm {
             Some(rpm) => format!(
                 "{} at {rate}, and new connections made {rpm:.0} round trips a minute meanwhile.",
-                clean(&role.fine)
+                escape_line(&role.fine)
             ),
-            None => format!("{}.", clean(&role.hopeless)),
+            None => format!("{}.", escape_line(&role.hopeless)),
         },
         (Grade::Good, _) => {
             let slow = verdict.latency.p99.or(verdict.latency.p90);
@@ -105,16 +105,16 @@ fn sentence(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -
             match slow {
                 Some(_) => format!(
                     "{}: {most} % of {thing} within {}.",
-                    clean(&role.fine),
+                    escape_line(&role.fine),
                     ms(slow)
                 ),
-                None => format!("{}.", clean(&role.fine)),
+                None => format!("{}.", escape_line(&role.fine)),
             }
         }
         (_, Workload::Stream { .. }) => film(role, verdict, clock),
         _ if share >= HOPELESS => format!(
             "{}: {} of {thing} took longer than {within} or were lost; half took {} or more.",
-            clean(&role.hopeless),
+            escape_line(&role.hopeless),
             percent(share),
             ms(verdict.latency.p50)
         ),
@@ -127,8 +127,8 @@ fn sentence(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -
 
 /// How often, and the longest: `the call broke up 3 times, 14:02:11 the longest, 2.1 s`.
 fn breaks(words: &str, breaks: &[(u64, u64)], clock: &dyn Fn(u64) -> String) -> String {
-    let words = clean(words);
-    let long = |(from, to): &(u64, u64)| latency(to.saturating_sub(*from) as f64 * 1e3);
+    let words = escape_line(words);
+    let long = |(from, to): &(u64, u64)| format_latency(to.saturating_sub(*from) as f64 * 1e3);
     let longest = breaks
         .iter()
         .max_by_key(|(from, to)| to.saturating_sub(*from));
@@ -152,16 +152,16 @@ fn film(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -> St
         .is_some_and(|played| played.began_us.is_some());
     let stood = verdict.played.as_ref().map_or(0, Played::stood_us);
     match (began, verdict.breaks.len()) {
-        (false, _) => format!("{}.", clean(&role.hopeless)),
+        (false, _) => format!("{}.", escape_line(&role.hopeless)),
         (true, 0) => format!(
             "the film ran without a stop, but {} of {} came slower than they should.",
             percent(verdict.share_over().unwrap_or(0.0)),
-            clean(&role.thing)
+            escape_line(&role.thing)
         ),
         (true, n) => {
             let all = match n {
                 1 => String::new(),
-                _ => format!("; it stood {} in all", latency(stood as f64 * 1e3)),
+                _ => format!("; it stood {} in all", format_latency(stood as f64 * 1e3)),
             };
             format!("{}{all}.", breaks(&role.trouble, &verdict.breaks, clock))
         }
@@ -200,7 +200,7 @@ pub fn cause(cause: &Cause, clock: &dyn Fn(u64) -> String) -> String {
             percent(*share),
             clock(*to_us),
             way(*from, *to),
-            latency(to_us.saturating_sub(*from_us) as f64 * 1e3)
+            format_latency(to_us.saturating_sub(*from_us) as f64 * 1e3)
         ),
         Cause::Away {
             from_us,
@@ -210,7 +210,7 @@ pub fn cause(cause: &Cause, clock: &dyn Fn(u64) -> String) -> String {
             "{} of what was late was due while the device was with no access point, from {} on for {}.",
             percent(*share),
             clock(*from_us),
-            latency(to_us.saturating_sub(*from_us) as f64 * 1e3)
+            format_latency(to_us.saturating_sub(*from_us) as f64 * 1e3)
         ),
         Cause::Signal {
             dbm: weakest,
@@ -268,13 +268,13 @@ pub fn live(status: &Status) -> String {
         if let Some(role) = worst {
             suffering.push(format!(
                 "{} ({}: {}/{} late)",
-                clean(&person.person),
-                clean(&role.role),
+                escape_line(&person.person),
+                escape_line(&role.role),
                 role.over,
                 role.ended
             ));
         } else if person.vanished {
-            suffering.push(format!("{} (gone)", clean(&person.person)));
+            suffering.push(format!("{} (gone)", escape_line(&person.person)));
         }
     }
     match suffering.is_empty() {
@@ -290,23 +290,26 @@ pub fn clients(clients: &[ClientSeen]) -> String {
         .iter()
         .map(|client| {
             vec![
-                clean(&client.name),
-                clean(&client.address),
-                clean(&client.agent),
-                latency(client.silent_ms as f64 * 1e6),
+                escape_line(&client.name),
+                escape_line(&client.address),
+                escape_line(&client.agent),
+                format_latency(client.silent_ms as f64 * 1e6),
             ]
         })
         .collect();
     match rows.is_empty() {
         true => "No client is there.\n".to_owned(),
-        false => {
-            assay_render::table::table(0, "lllr", &["client", "address", "what", "heard"], &rows)
-        }
+        false => assay_render::table::render_table(
+            0,
+            "lllr",
+            &["client", "address", "what", "heard"],
+            &rows,
+        ),
     }
 }
 
 /// A person's role as a word of the timeline.
 #[must_use]
 pub fn cross(person: &str, role: &str) -> String {
-    format!("{}: {}", clean(person), clean(role))
+    format!("{}: {}", escape_line(person), escape_line(role))
 }

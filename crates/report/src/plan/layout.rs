@@ -1,14 +1,14 @@
-//! The page of `assay plan layout`.
+//! The page of `assay plan layout`. The answer as text is in `layout_text`.
 
-pub mod words;
+pub mod layout_text;
 
-use super::{STYLE, contents, name, rows};
+use super::{STYLE, content_name, join_equal_disks, list_contents};
 use assay_model::size::Convention::{Binary, Decimal};
 use assay_planner::layout::{Growth, Plan, Segment};
-use assay_render::html::{Table, page};
-use assay_render::svg::draw::{Anchor, Svg};
-use assay_render::text::clean;
-use assay_render::units::{NONE, count, duration, probability};
+use assay_render::html::{ChartTable, render_page};
+use assay_render::svg::canvas::{Svg, TextAnchor};
+use assay_render::text::escape_line;
+use assay_render::units::{NONE, format_count, format_duration, format_probability};
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
@@ -16,7 +16,7 @@ use serde::Serialize;
 const TEMPLATE: &str = include_str!("layout.html");
 
 #[derive(Serialize)]
-struct Card {
+struct LayoutCard {
     layout: String,
     says: Vec<String>,
     disks: String,
@@ -24,10 +24,11 @@ struct Card {
     growth: Vec<String>,
 }
 
-/// The page for an answer: the question, a table, and the disks of each layout.
+/// Renders the page: the question, a table, and the disks of each layout.
 #[must_use]
-pub fn layouts(question: &str, assumptions: &[String], plans: &[Plan]) -> String {
-    let all = |lines: &[String]| -> Vec<String> { lines.iter().map(|one| clean(one)).collect() };
+pub fn render_layouts_page(question: &str, assumptions: &[String], plans: &[Plan]) -> String {
+    let all =
+        |lines: &[String]| -> Vec<String> { lines.iter().map(|one| escape_line(one)).collect() };
     let head = [
         "layout",
         "usable",
@@ -41,25 +42,25 @@ pub fn layouts(question: &str, assumptions: &[String], plans: &[Plan]) -> String
         "cost",
     ];
     let disks = plans.iter().flat_map(|plan| &plan.disks);
-    let colours: Vec<&str> = contents(disks).into_iter().map(name).collect();
-    let cards = plans.iter().enumerate().map(|(at, plan)| Card {
-        layout: clean(&plan.layout),
-        says: says(plan),
-        disks: drawing(&plan.disks, &format!("disks-{at}")),
+    let colours: Vec<&str> = list_contents(disks).into_iter().map(content_name).collect();
+    let cards = plans.iter().enumerate().map(|(at, plan)| LayoutCard {
+        layout: escape_line(&plan.layout),
+        says: describe_plan(plan),
+        disks: draw_disks(&plan.disks, &format!("disks-{at}")),
         warnings: all(&plan.warnings),
         growth: (plan.growth.iter())
-            .map(|growth| clean(&step(growth)))
+            .map(|growth| escape_line(&describe_growth_step(growth)))
             .collect(),
     });
-    page(
+    render_page(
         &format!("Layouts for {question}"),
         STYLE,
         TEMPLATE,
         context! {
             assumptions => Serde(all(assumptions)),
-            all => Serde(Table {
+            all => Serde(ChartTable {
                 head: head.map(str::to_owned).to_vec(),
-                rows: plans.iter().map(row).collect(),
+                rows: plans.iter().map(format_row).collect(),
             }),
             colours => Serde(colours),
             cards => Serde(cards.collect::<Vec<_>>()),
@@ -68,9 +69,10 @@ pub fn layouts(question: &str, assumptions: &[String], plans: &[Plan]) -> String
     )
 }
 
-/// A step of growth in words: what the tools will show, and what a widened vdev really holds.
+/// Describes a step of growth: the sizes that the tools will show, and the real capacity of a
+/// widened vdev.
 #[must_use]
-pub fn step(growth: &Growth) -> String {
+pub fn describe_growth_step(growth: &Growth) -> String {
     let mut text = format!("{}: {} more", growth.action, Binary.show(growth.gives));
     if let (Some(holds), Some(rewritten)) = (growth.holds, growth.holds_rewritten)
         && rewritten > growth.gives + growth.gives / 100
@@ -84,7 +86,7 @@ pub fn step(growth: &Growth) -> String {
     text
 }
 
-fn row(plan: &Plan) -> Vec<String> {
+fn format_row(plan: &Plan) -> Vec<String> {
     let star = match (plan.pareto, plan.advised_against()) {
         (_, true) => " ⚠ advised against",
         (true, false) => " ★",
@@ -92,13 +94,14 @@ fn row(plan: &Plan) -> Vec<String> {
     };
     let speeds = &plan.scaling;
     vec![
-        format!("{}{star}", clean(&plan.layout)),
+        format!("{}{star}", escape_line(&plan.layout)),
         Binary.show(plan.usable),
         format!("{:.1} %", plan.efficiency * 100.0),
         plan.survives.to_string(),
-        probability(plan.pool_loss_per_year),
-        probability(plan.block_loss_per_year),
-        plan.rebuild_seconds.map_or(NONE.to_owned(), duration),
+        format_probability(plan.pool_loss_per_year),
+        format_probability(plan.block_loss_per_year),
+        plan.rebuild_seconds
+            .map_or(NONE.to_owned(), format_duration),
         format!("{:.1} / {:.1}", speeds.random_read, speeds.random_write),
         format!("{:.1} / {:.1}", speeds.stream_read, speeds.stream_write),
         plan.cost
@@ -106,14 +109,14 @@ fn row(plan: &Plan) -> Vec<String> {
     ]
 }
 
-fn says(plan: &Plan) -> Vec<String> {
+fn describe_plan(plan: &Plan) -> Vec<String> {
     let mut lines = vec![format!(
         "{} usable of {} raw; survives any {}, at best {}; unlucky: {}.",
         Binary.show(plan.usable),
         Decimal.show(plan.raw),
-        count(plan.survives as usize, "failed disk"),
+        format_count(plan.survives as usize, "failed disk"),
         plan.survives_at_best,
-        clean(&plan.unlucky),
+        escape_line(&plan.unlucky),
     )];
     lines.extend(plan.zfs.as_ref().map(|zfs| {
         format!(
@@ -142,13 +145,13 @@ fn says(plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// Disks as bars, equal neighbours once.
-fn drawing(disks: &[Vec<Segment>], id: &str) -> String {
+/// Draws disks as bars, equal neighbours once.
+fn draw_disks(disks: &[Vec<Segment>], id: &str) -> String {
     const WIDTH: f64 = 560.0;
     const LEFT: f64 = 92.0;
     const BAR: f64 = 15.0;
     const STEP: f64 = 22.0;
-    let rows = rows(disks);
+    let rows = join_equal_disks(disks);
     let largest = rows.iter().map(|row| row.size).max().unwrap_or(1).max(1) as f64;
     let mut svg = Svg::new(WIDTH, rows.len() as f64 * STEP + 4.0);
     for (i, row) in rows.iter().enumerate() {
@@ -158,13 +161,13 @@ fn drawing(disks: &[Vec<Segment>], id: &str) -> String {
             times => format!("{times} × "),
         };
         let label = format!("{times}{}", Decimal.show(row.size));
-        svg.text(LEFT - 8.0, y + 12.0, Anchor::End, "n", &label);
+        svg.add_text(LEFT - 8.0, y + 12.0, TextAnchor::End, "n", &label);
         let mut x = LEFT;
         for segment in row.segments {
             let width = segment.bytes as f64 / largest * (WIDTH - LEFT);
-            let name = name(segment.content);
+            let name = content_name(segment.content);
             let title = format!("{name}: {}", Binary.show(segment.bytes));
-            svg.titled([x, y, width.max(0.5), BAR], &format!("c-{name}"), &title);
+            svg.add_titled_rect([x, y, width.max(0.5), BAR], &format!("c-{name}"), &title);
             x += width;
         }
     }

@@ -1,11 +1,14 @@
-//! A stack as one HTML file with its picture, in the style of a run's report.
+//! The HTML page of a stack with its diagram. The diagram is drawn in `assay-render`.
 
-use super::View;
-use super::rows::rows;
-use super::words::{from, heading, marks, settings, settings_text, title, unknown};
-use assay_render::html::page;
-use assay_render::svg::stack::{Item, stack};
-use assay_render::text::clean;
+use super::StackView;
+use super::layer_text::{
+    format_heading, format_hint_source, format_settings, list_hint_numbers, layer_title, list_settings,
+    list_unknown,
+};
+use super::tree_rows::build_rows;
+use assay_render::html::render_page;
+use assay_render::svg::layer_diagram::{LayerBox, draw_stack};
+use assay_render::text::escape_line;
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
@@ -34,51 +37,51 @@ struct LayerView {
     settings: Vec<(String, String)>,
 }
 
-/// The page.
+/// Renders the page of a stack.
 #[must_use]
-pub fn html(view: &View<'_>) -> String {
+pub fn render_stack_page(view: &StackView<'_>) -> String {
     let layers = &view.stack.layers;
-    let items: Vec<Item> = rows(view.stack)
+    let items: Vec<LayerBox> = build_rows(view.stack)
         .iter()
-        .map(|row| Item {
+        .map(|row| LayerBox {
             depth: row.open.len(),
             begins: row.begins,
-            heading: title(&layers[row.at]),
+            heading: layer_title(&layers[row.at]),
             text: match row.again {
                 true => "as above".to_owned(),
-                false => settings_text(&layers[row.at]),
+                false => format_settings(&layers[row.at]),
             },
-            marks: marks(view, row.at),
+            marks: list_hint_numbers(view, row.at),
         })
         .collect();
-    let head = heading(view);
+    let head = format_heading(view);
     let description = format!("{} layers, each on the next", layers.len());
     let hints: Vec<HintView> = view
         .hints
         .iter()
         .map(|hint| HintView {
-            name: layers.get(hint.layer).map(title).unwrap_or_default(),
-            text: clean(&hint.text),
-            because: clean(&hint.because),
-            source: clean(&from(hint)),
+            name: layers.get(hint.layer).map(layer_title).unwrap_or_default(),
+            text: escape_line(&hint.text),
+            because: escape_line(&hint.because),
+            source: escape_line(&format_hint_source(hint)),
         })
         .collect();
     let table: Vec<LayerView> = layers
         .iter()
         .map(|layer| LayerView {
-            name: title(layer),
-            settings: settings(layer),
+            name: layer_title(layer),
+            settings: list_settings(layer),
         })
         .collect();
-    page(
+    render_page(
         &head,
         OWN_STYLE,
         TEMPLATE,
         context! {
             head => &head,
-            picture => stack("layers", &head, &description, &items),
+            picture => draw_stack("layers", &head, &description, &items),
             hints => Serde(&hints),
-            unknown => Serde(&unknown(view)),
+            unknown => Serde(&list_unknown(view)),
             layers => Serde(&table),
         },
     )

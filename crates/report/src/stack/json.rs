@@ -1,6 +1,6 @@
-//! A stack for programs.
+//! A stack as JSON. Reports for people are in the sibling modules.
 
-use super::View;
+use super::StackView;
 use assay_model::SCHEMA_VERSION;
 use assay_model::stack::{Hint, Layer};
 use schemars::JsonSchema;
@@ -9,19 +9,20 @@ use serde_json::json;
 
 /// The layers under a target.
 #[derive(Serialize, JsonSchema)]
-pub struct Document<'a> {
+#[schemars(rename = "Document")]
+pub struct StackDocument<'a> {
     schema: u32,
     target: &'a str,
-    /// `below` names others by their place in this list.
+    /// All layers; `below` contains indices into this list.
     layers: &'a [Layer],
-    /// What is known of their settings.
+    /// Hints about the layers' settings.
     hints: &'a [Hint],
 }
 
-/// One JSON document: the layers with their indices, and the remarks on them.
+/// Converts a stack to one JSON document: the layers with their indices, and the hints.
 #[must_use]
-pub fn json(view: &View<'_>) -> String {
-    let document = json!(Document {
+pub fn stack_to_json(view: &StackView<'_>) -> String {
+    let document = json!(StackDocument {
         schema: SCHEMA_VERSION,
         target: &view.stack.target,
         layers: &view.stack.layers,

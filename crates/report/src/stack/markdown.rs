@@ -1,47 +1,56 @@
-//! A stack as Markdown, for issues and wikis.
+//! The Markdown report of a stack, for issues and wikis. Shared text is in `layer_text`.
 
-use super::View;
-use super::rows::rows;
-use super::words::{from, heading, marks, settings_text, title, unknown};
-use assay_render::markdown::plain;
+use super::StackView;
+use super::layer_text::{
+    format_heading, format_hint_source, format_settings, list_hint_numbers, layer_title, list_unknown,
+};
+use super::tree_rows::build_rows;
+use assay_render::markdown::escape_markdown;
 
-/// A table of the layers, in which a branch is marked by how far it is indented; then remarks and
-/// what is not known.
+/// Renders a table of the layers, in which indentation marks a branch, then hints and unknown
+/// facts.
 #[must_use]
-pub fn markdown(view: &View<'_>) -> String {
+pub fn render_stack_markdown(view: &StackView<'_>) -> String {
     let mut out = format!(
         "# {}\n\n| layer | settings |\n|---|---|\n",
-        plain(&heading(view))
+        escape_markdown(&format_heading(view))
     );
-    for row in rows(view.stack) {
+    for row in build_rows(view.stack) {
         let layer = &view.stack.layers[row.at];
         let settings = match row.again {
             true => "as above".to_owned(),
-            false => settings_text(layer),
+            false => format_settings(layer),
         };
-        let numbers: String = marks(view, row.at)
+        let numbers: String = list_hint_numbers(view, row.at)
             .iter()
             .map(|number| format!(" ({number})"))
             .collect();
-        let lead = row.lead().replace(' ', "&nbsp;");
-        let name = plain(&title(layer));
-        out += &format!("| {lead}{name}{numbers} | {} |\n", plain(&settings));
+        let lead = row.name_prefix().replace(' ', "&nbsp;");
+        let name = escape_markdown(&layer_title(layer));
+        out += &format!(
+            "| {lead}{name}{numbers} | {} |\n",
+            escape_markdown(&settings)
+        );
     }
     if !view.hints.is_empty() {
         out += "\n## Worth a look\n\n";
         for (number, hint) in view.hints.iter().enumerate() {
             let layer = view.stack.layers.get(hint.layer);
-            let name = layer.map(title).unwrap_or_default();
+            let name = layer.map(layer_title).unwrap_or_default();
             let text = format!("{name}: {} ({}).", hint.text, hint.because);
-            let source = plain(&from(hint));
-            out += &format!("{}. {} {source}\n", number + 1, plain(&text));
+            let source = escape_markdown(&format_hint_source(hint));
+            out += &format!("{}. {} {source}\n", number + 1, escape_markdown(&text));
         }
     }
-    let unknown = unknown(view);
+    let unknown = list_unknown(view);
     if !unknown.is_empty() {
         out += "\n## Not known\n\n";
         for (layers, what) in unknown {
-            out += &format!("- {}: {}\n", plain(&layers), plain(&what));
+            out += &format!(
+                "- {}: {}\n",
+                escape_markdown(&layers),
+                escape_markdown(&what)
+            );
         }
     }
     out

@@ -1,9 +1,11 @@
 //! A stack with branches, a layer that two stand on, a circle and a hostile name.
 
-use super::{View, html, json, markdown, terminal};
+use super::{
+    StackView, render_stack_markdown, render_stack_page, render_stack_text, stack_to_json,
+};
 use assay_model::stack::{Hint, Layer, LayerKind, Stack};
 use assay_render::Style;
-use assay_render::text::width;
+use assay_render::text::measure_width;
 use proptest::prelude::*;
 
 fn layer(kind: LayerKind, name: &str, settings: &[(&str, &str)], below: &[usize]) -> Layer {
@@ -71,7 +73,7 @@ fn next() -> Vec<(String, String)> {
 
 fn drawn(columns: usize) -> String {
     let (stack, hints, next) = (stack(), hints(), next());
-    let view = View {
+    let view = StackView {
         stack: &stack,
         hints: &hints,
         next: &next,
@@ -80,7 +82,7 @@ fn drawn(columns: usize) -> String {
         color: false,
         width: columns,
     };
-    terminal(&view, style)
+    render_stack_text(&view, style)
 }
 
 #[test]
@@ -97,7 +99,7 @@ fn in_a_narrow_terminal() {
 fn no_line_is_wider_than_the_terminal() {
     for columns in [40, 60, 80, 132] {
         for line in drawn(columns).lines() {
-            assert!(width(line) <= columns, "{columns}: {line}");
+            assert!(measure_width(line) <= columns, "{columns}: {line}");
         }
     }
 }
@@ -105,16 +107,16 @@ fn no_line_is_wider_than_the_terminal() {
 #[test]
 fn other_forms() {
     let (stack, hints) = (stack(), hints());
-    let view = View {
+    let view = StackView {
         stack: &stack,
         hints: &hints,
         next: &[],
     };
-    insta::assert_snapshot!(markdown(&view));
-    let document: serde_json::Value = serde_json::from_str(&json(&view)).unwrap();
+    insta::assert_snapshot!(render_stack_markdown(&view));
+    let document: serde_json::Value = serde_json::from_str(&stack_to_json(&view)).unwrap();
     assert_eq!(document["layers"][3]["settings"]["ashift"], "9");
     assert_eq!(document["hints"][0]["layer"], 3);
-    let page = html(&view);
+    let page = render_stack_page(&view);
     assert!(page.contains("<svg") && page.contains("physical_block_size 4k"));
     assert!(!page.contains("<b>") && !page.contains('\u{202e}'));
 }
@@ -127,8 +129,8 @@ proptest! {
     ) {
         let layers = below.iter().map(|below| layer(LayerKind::Disk, "数据\n", &[("a", "b")], below));
         let stack = Stack { target: "t".to_owned(), layers: layers.collect() };
-        let view = View { stack: &stack, hints: &hints(), next: &[] };
-        let _ = terminal(&view, Style { color: true, width: columns });
-        let _ = (markdown(&view), json(&view), html(&view));
+        let view = StackView { stack: &stack, hints: &hints(), next: &[] };
+        let _ = render_stack_text(&view, Style { color: true, width: columns });
+        let _ = (render_stack_markdown(&view), stack_to_json(&view), render_stack_page(&view));
     }
 }

@@ -1,27 +1,29 @@
-//! A study as one JSON document: raw and judged.
+//! A study as one JSON document: as measured and as judged. Reports for people are in the sibling
+//! modules.
 
-use super::View;
+use super::StudyView;
 use assay_model::study::{StudyResult, StudyRun};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A study: raw and judged.
+/// A study as measured and as judged.
 #[derive(Serialize, JsonSchema)]
-pub struct Document<'a> {
+#[schemars(rename = "Document")]
+pub struct StudyDocument<'a> {
     schema: u32,
-    /// Its number in the store; null when it is in none.
+    /// Number in the store; null if it is not stored.
     id: Option<i64>,
-    /// As it was carried out.
+    /// The study as measured.
     run: &'a StudyRun,
-    /// What that means.
+    /// The study as judged.
     result: &'a StudyResult,
 }
 
-/// The document.
+/// Converts a study to JSON.
 #[must_use]
-pub fn json(view: &View<'_>) -> Value {
-    json!(Document {
+pub fn study_to_json(view: &StudyView<'_>) -> Value {
+    json!(StudyDocument {
         schema: 1,
         id: view.id,
         run: view.run,

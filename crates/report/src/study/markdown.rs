@@ -1,18 +1,19 @@
-//! A study as Markdown, for issues, wikis and commit messages.
+//! The Markdown report of a study, for issues, wikis and commit messages. Shared text is in
+//! `study_text`.
 
-use super::{View, curves, words};
-use crate::markdown::sentence;
-use assay_render::markdown::{plain, table};
-use assay_render::units::{NONE, time};
+use super::{StudyView, curve_tables, study_text};
+use crate::markdown::end_sentence;
+use assay_render::markdown::{escape_markdown, render_table};
+use assay_render::units::{NONE, format_timestamp};
 
-/// GitHub-flavoured Markdown: conclusions, figures, what was not tried, the machine.
+/// Renders GitHub-flavoured Markdown: conclusions, figures, what was not tried, the machine.
 #[must_use]
-pub fn markdown(view: &View<'_>) -> String {
+pub fn render_study_markdown(view: &StudyView<'_>) -> String {
     let (run, study) = (view.run, &view.run.study);
     let mut out = format!(
         "# {}\n\n{}\n\n",
-        plain(&study.title),
-        plain(&study.question)
+        escape_markdown(&study.title),
+        escape_markdown(&study.question)
     );
     let cut = if run.complete {
         ""
@@ -21,92 +22,108 @@ pub fn markdown(view: &View<'_>) -> String {
     };
     out.push_str(&format!(
         "- Published: {}; {}\n- Here: {} form, {}, {}{cut}, seed {}\n",
-        plain(&words::source(study)),
-        plain(&study.source.machine),
-        plain(&run.form),
-        words::rounds(run),
-        time(run.started),
+        escape_markdown(&study_text::format_source(study)),
+        escape_markdown(&study.source.machine),
+        escape_markdown(&run.form),
+        study_text::format_rounds(run),
+        format_timestamp(run.started),
         run.seed
     ));
     if run.emulated {
-        out.push_str("- The guest was emulated (TCG): figures of throughput compare with each other, not with real machines.\n");
+        out.push_str(
+            "- The guest was emulated (TCG): figures of throughput compare with each \
+            other, not with real machines.\n",
+        );
     }
     out.push_str("\n## Conclusions\n\n");
     for one in &view.result.conclusions {
         out.push_str(&format!(
             "- **{}**: {}\n",
-            words::finding(one.finding),
-            sentence(&plain(&one.says))
+            study_text::finding_word(one.finding),
+            end_sentence(&escape_markdown(&one.says))
         ));
         for claim in &one.claims {
-            let evidence = words::evidence(study, claim);
+            let evidence = study_text::describe_evidence(study, claim);
             let evidence = match evidence.is_empty() {
                 true => String::new(),
-                false => format!("{}: ", plain(&evidence)),
+                false => format!("{}: ", escape_markdown(&evidence)),
             };
             out.push_str(&format!(
                 "  - {}: {}: {evidence}{}\n",
-                plain(&words::claim(study, &claim.claim)),
-                words::finding(claim.finding),
-                sentence(&plain(&claim.why))
+                escape_markdown(&study_text::describe_claim(study, &claim.claim)),
+                study_text::finding_word(claim.finding),
+                end_sentence(&escape_markdown(&claim.why))
             ));
         }
-        let told = words::published_finding(one.published_finding);
-        let told = told.map(|told| format!("By the same rule {told}"));
+        let finding_text = study_text::describe_published_finding(one.published_finding);
+        let finding_text =
+            finding_text.map(|finding_text| format!("By the same rule {finding_text}"));
         let today = (!one.today.is_empty()).then(|| format!("Today: {}", one.today));
         let why = (!one.why.is_empty()).then(|| one.why.clone());
-        for line in why.into_iter().chain(told).chain(today) {
-            out.push_str(&format!("  - {}\n", sentence(&plain(&line))));
+        for line in why.into_iter().chain(finding_text).chain(today) {
+            out.push_str(&format!("  - {}\n", end_sentence(&escape_markdown(&line))));
         }
     }
-    rankings(view, &mut out);
-    curves(view, &mut out);
-    figures(view, &mut out);
+    write_rankings(view, &mut out);
+    write_curves(view, &mut out);
+    write_figures(view, &mut out);
     if !run.not_tried.is_empty() {
         out.push_str("\n## Not tried\n\n");
     }
     for not in &run.not_tried {
-        out.push_str(&format!("- {}\n", plain(&words::not_tried(study, not))));
+        out.push_str(&format!(
+            "- {}\n",
+            escape_markdown(&study_text::describe_not_tried(study, not))
+        ));
     }
     out.push_str("\n## Machine\n\n");
     for (name, value) in &run.machine {
-        out.push_str(&format!("- {}: {}\n", plain(name), plain(value)));
+        out.push_str(&format!(
+            "- {}: {}\n",
+            escape_markdown(name),
+            escape_markdown(value)
+        ));
     }
     out
 }
 
-fn rankings(view: &View<'_>, out: &mut String) {
+fn write_rankings(view: &StudyView<'_>, out: &mut String) {
     let study = &view.run.study;
     for ranking in &view.result.rankings {
         let Some(figure) = study.figure(&ranking.figure) else {
             continue;
         };
-        let rows = words::places(study, figure, ranking).into_iter();
-        let rows = rows.map(|row| row.cells.iter().map(|cell| plain(cell)).collect::<Vec<_>>());
+        let rows = study_text::rank_rows(study, figure, ranking).into_iter();
+        let rows = rows.map(|row| {
+            row.cells
+                .iter()
+                .map(|cell| escape_markdown(cell))
+                .collect::<Vec<_>>()
+        });
         let head = ["rank", "configuration", "here", "", "published rank"];
-        let table = table(&head, "rlrlr", rows);
+        let table = render_table(&head, "rlrlr", rows);
         out.push_str(&format!(
             "\n## Ranked by {}\n\n{table}",
-            plain(figure.title())
+            escape_markdown(figure.title())
         ));
     }
 }
 
-fn curves(view: &View<'_>, out: &mut String) {
-    for curve in curves::curves(&view.run.study) {
-        let curve = curve.known(view);
-        let rows = curve.rows(view);
+fn write_curves(view: &StudyView<'_>, out: &mut String) {
+    for curve in curve_tables::collect_curves(&view.run.study) {
+        let curve = curve.restrict_to_known(view);
+        let rows = curve.build_rows(view);
         let cells = rows.iter().map(|row| {
             let title = row.configuration.title();
             let name = match row.published {
                 true => format!("{title}, published"),
                 false => title.to_owned(),
             };
-            let cells = row.whole(&curve);
+            let cells = row.cells_with_intervals(&curve);
             [name]
                 .into_iter()
                 .chain(cells)
-                .map(|cell| plain(&cell))
+                .map(|cell| escape_markdown(&cell))
                 .collect::<Vec<_>>()
         });
         let points: Vec<String> = curve.points.iter().map(|(at, _)| at.to_string()).collect();
@@ -115,13 +132,16 @@ fn curves(view: &View<'_>, out: &mut String) {
             .chain(points.iter().map(String::as_str))
             .collect();
         let sides = format!("l{}", "r".repeat(points.len()));
-        let table = table(&head, &sides, cells);
-        out.push_str(&format!("\n## {}\n\n{table}", plain(&curve.title(""))));
+        let table = render_table(&head, &sides, cells);
+        out.push_str(&format!(
+            "\n## {}\n\n{table}",
+            escape_markdown(&curve.format_title(""))
+        ));
     }
 }
 
-fn figures(view: &View<'_>, out: &mut String) {
-    for figure in curves::single(&view.run.study) {
+fn write_figures(view: &StudyView<'_>, out: &mut String) {
+    for figure in curve_tables::list_single_figures(&view.run.study) {
         let cells = view.result.cells.iter();
         let cells: Vec<_> = cells.filter(|cell| cell.figure == figure.name).collect();
         if cells.is_empty() {
@@ -132,12 +152,22 @@ fn figures(view: &View<'_>, out: &mut String) {
             let published = cell.published.as_ref();
             let mark = if cell.doubts.is_empty() { "" } else { " ?" };
             [
-                plain(words::title(&view.run.study, &cell.configuration)),
-                ours.map_or(NONE.to_owned(), |one| words::estimate(figure, one) + mark),
-                published.map_or(NONE.to_owned(), |one| words::published(figure, one)),
+                escape_markdown(study_text::configuration_title(
+                    &view.run.study,
+                    &cell.configuration,
+                )),
+                ours.map_or(NONE.to_owned(), |one| {
+                    study_text::format_estimate(figure, one) + mark
+                }),
+                published.map_or(NONE.to_owned(), |one| {
+                    study_text::format_published(figure, one)
+                }),
             ]
         });
-        let table = table(&["configuration", "here", "published"], "lrr", rows);
-        out.push_str(&format!("\n## {}\n\n{table}", plain(figure.title())));
+        let table = render_table(&["configuration", "here", "published"], "lrr", rows);
+        out.push_str(&format!(
+            "\n## {}\n\n{table}",
+            escape_markdown(figure.title())
+        ));
     }
 }

@@ -1,25 +1,25 @@
-//! A study for a terminal: conclusions first.
+//! The terminal report of a study, conclusions first. Shared text is in `study_text`.
 
-use super::curves::{self, Curve, label};
-use super::{View, words};
+use super::curve_tables::{self, StudyCurve, choose_row_label};
+use super::{StudyView, study_text};
 use assay_model::study::{Cell, Configuration, Figure, JudgedConclusion, Ranking, Support};
 use assay_render::Style;
-use assay_render::text::{clean, left, right, width};
-use assay_render::units::time;
+use assay_render::text::{measure_width, escape_line, pad_left, pad_right};
+use assay_render::units::format_timestamp;
 
-/// The whole study.
+/// Renders the whole study.
 #[must_use]
-pub fn terminal(view: &View<'_>, style: Style) -> String {
+pub fn render_study_text(view: &StudyView<'_>, style: Style) -> String {
     let (run, study) = (view.run, &view.run.study);
-    let mut out = format!("{}\n", style.bold(&clean(&study.title)));
-    style.paragraph(&mut out, "", 2, &clean(&study.question));
+    let mut out = format!("{}\n", style.bold(&escape_line(&study.title)));
+    style.write_paragraph(&mut out, "", 2, &escape_line(&study.question));
     let source = format!(
         "{}; measured on {}",
-        clean(&words::source(study)),
-        clean(&study.source.machine)
+        escape_line(&study_text::format_source(study)),
+        escape_line(&study.source.machine)
     );
     out.push('\n');
-    style.paragraph(&mut out, "Source", 8, &source);
+    style.write_paragraph(&mut out, "Source", 8, &source);
     let cut = if run.complete {
         ""
     } else {
@@ -27,57 +27,63 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
     };
     let here = format!(
         "{} form, {}, {}{cut}, seed {}",
-        clean(&run.form),
-        words::rounds(run),
-        time(run.started),
+        escape_line(&run.form),
+        study_text::format_rounds(run),
+        format_timestamp(run.started),
         run.seed
     );
-    style.paragraph(&mut out, "Here", 8, &here);
+    style.write_paragraph(&mut out, "Here", 8, &here);
     if run.emulated {
         let text = "The guest was emulated (TCG): compare figures of throughput with each other, \
                     not with real machines.";
-        style.paragraph(&mut out, "", 8, text);
+        style.write_paragraph(&mut out, "", 8, text);
     }
     out.push_str(&format!("\n{}\n", style.bold("Conclusions")));
     for one in &view.result.conclusions {
-        conclusion(&mut out, view, one, style);
+        write_conclusion(&mut out, view, one, style);
     }
     for ranking in &view.result.rankings {
-        ranked(&mut out, view, ranking, style);
+        write_ranking(&mut out, view, ranking, style);
     }
-    let all = curves::curves(study);
+    let all = curve_tables::collect_curves(study);
     for curve in &all {
-        drawn(&mut out, view, &curve.known(view), style);
+        write_curve(&mut out, view, &curve.restrict_to_known(view), style);
     }
     if !all.is_empty() {
-        let text = "Their intervals are in --json, --markdown and --html. ?: with a doubt; void: it does not mean what it says.";
+        let text = "Their intervals are in --json, --markdown and --html. ?: with a doubt; void: it \
+            does not mean what it says.";
         out.push('\n');
-        style.paragraph(&mut out, "", 0, text);
+        style.write_paragraph(&mut out, "", 0, text);
     }
-    figures(&mut out, view, style);
+    write_figures(&mut out, view, style);
     if !run.not_tried.is_empty() {
         out.push_str(&format!("\n{}\n", style.bold("Not tried")));
         for not in &run.not_tried {
-            style.paragraph(&mut out, "  -", 4, &clean(&words::not_tried(study, not)));
+            style.write_paragraph(
+                &mut out,
+                "  -",
+                4,
+                &escape_line(&study_text::describe_not_tried(study, not)),
+            );
         }
     }
     out.push_str(&format!("\n{}\n", style.bold("Machine")));
     let longest = run.machine.keys().map(|name| name.chars().count()).max();
     let indent = longest.unwrap_or(0).clamp(14, 24) + 4;
     for (name, value) in &run.machine {
-        style.paragraph(
+        style.write_paragraph(
             &mut out,
-            &format!("  {}", clean(name)),
+            &format!("  {}", escape_line(name)),
             indent,
-            &clean(value),
+            &escape_line(value),
         );
     }
     out
 }
 
-fn conclusion(out: &mut String, view: &View<'_>, one: &JudgedConclusion, style: Style) {
+fn write_conclusion(out: &mut String, view: &StudyView<'_>, one: &JudgedConclusion, style: Style) {
     let study = &view.run.study;
-    let word = words::finding(one.finding);
+    let word = study_text::finding_word(one.finding);
     let sgr = match one.finding {
         Support::Supported => "32",
         Support::Contradicted => "31",
@@ -86,17 +92,17 @@ fn conclusion(out: &mut String, view: &View<'_>, one: &JudgedConclusion, style: 
     };
     out.push_str(&format!("  {}\n", style.paint(sgr, word)));
     let mut line = |indent: usize, label: &str, text: &str| {
-        style.paragraph(out, label, indent, &clean(text));
+        style.write_paragraph(out, label, indent, &escape_line(text));
     };
     line(4, "", &one.says);
     for claim in &one.claims {
-        line(6, "    -", &words::claim(study, &claim.claim));
-        let evidence = words::evidence(study, claim);
+        line(6, "    -", &study_text::describe_claim(study, &claim.claim));
+        let evidence = study_text::describe_evidence(study, claim);
         let why = match evidence.is_empty() {
-            true => format!("{}: {}", words::finding(claim.finding), claim.why),
+            true => format!("{}: {}", study_text::finding_word(claim.finding), claim.why),
             false => format!(
                 "{}: {evidence}: {}",
-                words::finding(claim.finding),
+                study_text::finding_word(claim.finding),
                 claim.why
             ),
         };
@@ -105,37 +111,37 @@ fn conclusion(out: &mut String, view: &View<'_>, one: &JudgedConclusion, style: 
     if !one.why.is_empty() {
         line(4, "", &one.why);
     }
-    if let Some(told) = words::published_finding(one.published_finding) {
-        line(4, "", told);
+    if let Some(finding_text) = study_text::describe_published_finding(one.published_finding) {
+        line(4, "", finding_text);
     }
     if !one.today.is_empty() {
         line(4, "", &format!("Today: {}", one.today));
     }
 }
 
-/// Best first, and which neighbours are told apart.
-fn ranked(out: &mut String, view: &View<'_>, ranking: &Ranking, style: Style) {
+/// Writes a ranking, best first, and which neighbours differ significantly.
+fn write_ranking(out: &mut String, view: &StudyView<'_>, ranking: &Ranking, style: Style) {
     let study = &view.run.study;
     let Some(figure) = study.figure(&ranking.figure) else {
         return;
     };
     out.push('\n');
-    let title = clean(&format!("Ranked by {}", figure.title()));
-    for line in assay_render::text::wrap(&title, style.columns()) {
+    let title = escape_line(&format!("Ranked by {}", figure.title()));
+    for line in assay_render::text::wrap_lines(&title, style.columns()) {
         out.push_str(&format!("{}\n", style.bold(&line)));
     }
-    let rows: Vec<Vec<String>> = words::places(study, figure, ranking)
+    let rows: Vec<Vec<String>> = study_text::rank_rows(study, figure, ranking)
         .into_iter()
         .map(|mut row| {
             let known = study.configuration(&ranking.places[row.at].configuration);
-            row.cells[1] = known.map_or(String::new(), label);
+            row.cells[1] = known.map_or(String::new(), choose_row_label);
             if !row.cells[3].is_empty() {
                 "≈".clone_into(&mut row.cells[3]);
             }
             row.cells
         })
         .collect();
-    out.push_str(&assay_render::table::table(
+    out.push_str(&assay_render::table::render_table(
         2,
         "rlrlr",
         &["", "", "here", "", "published"],
@@ -149,34 +155,38 @@ fn ranked(out: &mut String, view: &View<'_>, ranking: &Ranking, style: Style) {
     }
 }
 
-/// A curve as a table, as many points side by side as there is room for.
-fn drawn(out: &mut String, view: &View<'_>, curve: &Curve<'_>, style: Style) {
-    let rows = curve.rows(view);
-    let (unit, by) = curve.unit(&rows);
-    let cells: Vec<Vec<String>> = rows.iter().map(|row| row.texts(by)).collect();
+/// Writes a curve as tables with as many points side by side as fit.
+fn write_curve(out: &mut String, view: &StudyView<'_>, curve: &StudyCurve<'_>, style: Style) {
+    let rows = curve.build_rows(view);
+    let (unit, by) = curve.choose_unit(&rows);
+    let cells: Vec<Vec<String>> = rows.iter().map(|row| row.short_cells(by)).collect();
     let names: Vec<String> = rows
         .iter()
         .map(|row| match row.published {
-            true if row.alone => format!("{} (published)", label(row.configuration)),
+            true if row.alone => format!("{} (published)", choose_row_label(row.configuration)),
             true => "  published".to_owned(),
-            false => label(row.configuration),
+            false => choose_row_label(row.configuration),
         })
         .collect();
-    let name = names.iter().map(|name| width(name)).max().unwrap_or(0);
+    let name = names
+        .iter()
+        .map(|name| measure_width(name))
+        .max()
+        .unwrap_or(0);
     let points = curve.points.iter();
     let heads: Vec<String> = points.map(|(at, _)| at.to_string()).collect();
     let texts = cells.iter().flatten().chain(&heads);
-    let cell = texts.map(|text| width(text)).max().unwrap_or(0) + 2;
+    let cell = texts.map(|text| measure_width(text)).max().unwrap_or(0) + 2;
     let room = style.columns().saturating_sub(name + 2) / cell;
     for from in (0..curve.points.len()).step_by(room.max(1)) {
         let until = (from + room.max(1)).min(curve.points.len());
         out.push('\n');
-        for line in assay_render::text::wrap(&curve.title(&unit), style.columns()) {
+        for line in assay_render::text::wrap_lines(&curve.format_title(&unit), style.columns()) {
             out.push_str(&format!("{}\n", style.bold(&line)));
         }
         let line = |name_of: &str, cells: &[String]| {
-            let cells: String = cells.iter().map(|text| right(text, cell)).collect();
-            format!("{}{cells}", left(name_of, name + 2))
+            let cells: String = cells.iter().map(|text| pad_left(text, cell)).collect();
+            format!("{}{cells}", pad_right(name_of, name + 2))
                 .trim_end()
                 .to_owned()
         };
@@ -197,31 +207,31 @@ fn drawn(out: &mut String, view: &View<'_>, curve: &Curve<'_>, style: Style) {
     }
 }
 
-/// Columns of a configuration's name, and of one figure.
+/// Columns of a configuration's name; `FIGURE` is the width of one figure.
 const NAME: usize = 26;
 const COLUMN: usize = 18;
 
-/// Configurations as rows, figures as columns, as many side by side as there is room for.
-fn figures(out: &mut String, view: &View<'_>, style: Style) {
+/// Writes tables with configurations as rows and figures as columns, as many side by side as fit.
+fn write_figures(out: &mut String, view: &StudyView<'_>, style: Style) {
     let study = &view.run.study;
     let room = (style.columns().saturating_sub(NAME) / COLUMN).max(1);
-    for figures in curves::single(study).chunks(room) {
+    for figures in curve_tables::list_single_figures(study).chunks(room) {
         let titles: Vec<Vec<String>> = figures
             .iter()
-            .map(|figure| assay_render::text::wrap(&clean(figure.title()), COLUMN - 2))
+            .map(|figure| assay_render::text::wrap_lines(&escape_line(figure.title()), COLUMN - 2))
             .collect();
         out.push('\n');
         for line in 0..titles.iter().map(Vec::len).max().unwrap_or(0) {
             let columns: String = titles
                 .iter()
-                .map(|title| right(title.get(line).map_or("", String::as_str), COLUMN))
+                .map(|title| pad_left(title.get(line).map_or("", String::as_str), COLUMN))
                 .collect();
             let text = format!("{}{columns}", " ".repeat(NAME));
             out.push_str(&style.bold(text.trim_end()));
             out.push('\n');
         }
         for configuration in &study.configurations {
-            row(out, view, configuration, figures, style);
+            write_row(out, view, configuration, figures, style);
         }
     }
     let doubtful: Vec<&Cell> = view
@@ -232,15 +242,15 @@ fn figures(out: &mut String, view: &View<'_>, style: Style) {
         .collect();
     if !doubtful.is_empty() {
         out.push_str(&format!("\n{}\n", style.bold("Doubts")));
-        for (doubt, times) in super::words::doubts(&doubtful) {
-            style.paragraph(out, "  -", 4, &clean(&format!("{doubt} ({times})")));
+        for (doubt, times) in super::study_text::list_doubts(&doubtful) {
+            style.write_paragraph(out, "  -", 4, &escape_line(&format!("{doubt} ({times})")));
         }
     }
 }
 
-fn row(
+fn write_row(
     out: &mut String,
-    view: &View<'_>,
+    view: &StudyView<'_>,
     configuration: &Configuration,
     figures: &[&Figure],
     style: Style,
@@ -253,27 +263,31 @@ fn row(
         .iter()
         .map(|figure| {
             let estimate = cell(figure).and_then(|cell| cell.estimate.as_ref());
-            estimate.map_or(String::new(), |one| words::estimate(figure, one))
+            estimate.map_or(String::new(), |one| {
+                study_text::format_estimate(figure, one)
+            })
         })
         .collect();
     let published: Vec<String> = figures
         .iter()
         .map(|figure| {
             let one = cell(figure).and_then(|cell| cell.published.as_ref());
-            one.map_or(String::new(), |one| words::published(figure, one))
+            one.map_or(String::new(), |one| {
+                study_text::format_published(figure, one)
+            })
         })
         .collect();
     let mut line = |label: &str, texts: &[String], dim: bool| {
         if texts.iter().all(String::is_empty) {
             return;
         }
-        let label = clean(label);
-        // A long name has a line of its own.
-        let lead = match width(&label) < NAME {
-            true => left(&label, NAME),
+        let label = escape_line(label);
+        // A long name gets a line of its own.
+        let lead = match measure_width(&label) < NAME {
+            true => pad_right(&label, NAME),
             false => format!("{label}\n{}", " ".repeat(NAME)),
         };
-        let columns: String = texts.iter().map(|text| right(text, COLUMN)).collect();
+        let columns: String = texts.iter().map(|text| pad_left(text, COLUMN)).collect();
         let text = format!("{lead}{}", columns.trim_end());
         out.push_str(&if dim { style.dim(&text) } else { text });
         out.push('\n');

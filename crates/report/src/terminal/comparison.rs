@@ -1,13 +1,13 @@
-//! Two runs side by side.
+//! The terminal report of a comparison of two runs. The comparison is computed in `assay-judge`.
 
-use super::section;
+use super::write_section_heading;
 use assay_model::criterion::{Direction, Quantity};
 use assay_model::result::{Change, ComparisonRow, RunComparison};
 use assay_render::Style;
-use assay_render::text::{clean, left, right, width};
-use assay_render::units::{heading, ratio, value};
+use assay_render::text::{measure_width, escape_line, pad_left, pad_right};
+use assay_render::units::{format_ratio, format_value, quantity_heading};
 
-/// The quantities that a person looks at; the JSON document has all of them.
+/// The quantities shown to people; the JSON document contains all quantities.
 const SHOWN: [Quantity; 5] = [
     Quantity::Iops,
     Quantity::Throughput,
@@ -16,16 +16,16 @@ const SHOWN: [Quantity; 5] = [
     Quantity::P999,
 ];
 
-/// Whether a row is among those shown to people: throughput says the same as IOPS when a workload
-/// has one block size, so it is left out.
-pub(crate) fn shown(row: &ComparisonRow) -> bool {
+/// Whether a row is shown to people. Throughput is left out if a workload has one block size,
+/// because IOPS contain the same information.
+pub(crate) fn is_shown(row: &ComparisonRow) -> bool {
     row.metric.direction == Direction::All
         && SHOWN.contains(&row.metric.quantity)
         && row.metric.quantity != Quantity::Throughput
 }
 
-/// A verdict in a word.
-pub(crate) fn plain_change(change: Change) -> &'static str {
+/// Returns a word for a verdict.
+pub(crate) fn change_word(change: Change) -> &'static str {
     match change {
         Change::Better => "better",
         Change::Worse => "worse",
@@ -33,32 +33,33 @@ pub(crate) fn plain_change(change: Change) -> &'static str {
     }
 }
 
-/// A JSON value as people write it: strings without quotes.
-pub(crate) fn plain(value: Option<&serde_json::Value>) -> String {
+/// Formats a JSON value; strings have no quotes.
+pub(crate) fn format_plain_json(value: Option<&serde_json::Value>) -> String {
     match value {
         None => "absent".to_owned(),
-        Some(serde_json::Value::String(text)) => clean(text),
-        Some(other) => clean(&other.to_string()),
+        Some(serde_json::Value::String(text)) => escape_line(text),
+        Some(other) => escape_line(&other.to_string()),
     }
 }
 
-/// Run B against run A: the environment first, then the ratio of each figure with its interval.
+/// Renders the comparison of run B with run A: the environment first, then the ratio of each figure
+/// with its interval.
 #[must_use]
-pub fn comparison(comparison: &RunComparison, style: Style) -> String {
-    render(
+pub fn render_comparison(comparison: &RunComparison, style: Style) -> String {
+    render_rows(
         comparison,
-        comparison.rows.iter().filter(|row| shown(row)),
+        comparison.rows.iter().filter(|row| is_shown(row)),
         style,
     )
 }
 
-/// The same with every row that the comparison has: somebody chose them.
+/// Renders the comparison with every row, for a user who selected the rows.
 #[must_use]
-pub fn comparison_in_full(comparison: &RunComparison, style: Style) -> String {
-    render(comparison, comparison.rows.iter(), style)
+pub fn render_full_comparison(comparison: &RunComparison, style: Style) -> String {
+    render_rows(comparison, comparison.rows.iter(), style)
 }
 
-fn render<'a>(
+fn render_rows<'a>(
     comparison: &RunComparison,
     rows: impl Iterator<Item = &'a ComparisonRow>,
     style: Style,
@@ -66,44 +67,48 @@ fn render<'a>(
     let mut out = String::new();
     let title = format!("run {} (B) against run {} (A)", comparison.b, comparison.a);
     out.push_str(&format!("{}\n", style.bold(&title)));
-    section("Environment", &mut out, style);
+    write_section_heading("Environment", &mut out, style);
     if comparison.environment.is_empty() {
         out.push_str("  no difference in the facts of the two runs\n");
     }
     for difference in &comparison.environment {
         let text = format!(
             "{}: {} in A, {} in B",
-            clean(&difference.key),
-            plain(difference.a.as_ref()),
-            plain(difference.b.as_ref())
+            escape_line(&difference.key),
+            format_plain_json(difference.a.as_ref()),
+            format_plain_json(difference.b.as_ref())
         );
-        hanging(&mut out, &text, style);
+        write_hanging(&mut out, &text, style);
     }
     if !comparison.cautions.is_empty() {
-        section("Beware", &mut out, style);
+        write_section_heading("Beware", &mut out, style);
         for caution in &comparison.cautions {
-            hanging(&mut out, &clean(caution), style);
+            write_hanging(&mut out, &escape_line(caution), style);
         }
     }
-    table(&rows.collect::<Vec<_>>(), &mut out, style);
+    write_table(&rows.collect::<Vec<_>>(), &mut out, style);
     for (only, which) in [(&comparison.only_a, "A"), (&comparison.only_b, "B")] {
         if !only.is_empty() {
-            let names: Vec<String> = only.iter().map(|name| clean(name)).collect();
-            let text = format!("only in {which}: {}", super::some_names(&names, 6));
-            hanging(&mut out, &text, style);
+            let names: Vec<String> = only.iter().map(|name| escape_line(name)).collect();
+            let text = format!("only in {which}: {}", super::format_some_names(&names, 6));
+            write_hanging(&mut out, &text, style);
         }
     }
     out
 }
 
-fn hanging(out: &mut String, text: &str, style: Style) {
-    style.paragraph(out, "  -", 4, text);
+fn write_hanging(out: &mut String, text: &str, style: Style) {
+    style.write_paragraph(out, "  -", 4, text);
 }
 
-fn cells(row: &ComparisonRow) -> [String; 6] {
+fn format_cells(row: &ComparisonRow) -> [String; 6] {
     let quantity = row.metric.quantity;
     let interval = row.interval.map_or("no interval".to_owned(), |interval| {
-        format!("{} to {}", ratio(interval.low), ratio(interval.high))
+        format!(
+            "{} to {}",
+            format_ratio(interval.low),
+            format_ratio(interval.high)
+        )
     });
     let of = match row.metric.direction {
         Direction::All => "",
@@ -112,36 +117,36 @@ fn cells(row: &ComparisonRow) -> [String; 6] {
         Direction::Flush => "flush ",
     };
     [
-        format!("{of}{}", heading(quantity)),
-        value(quantity, row.a.value),
-        value(quantity, row.b.value),
-        ratio(row.ratio),
+        format!("{of}{}", quantity_heading(quantity)),
+        format_value(quantity, row.a.value),
+        format_value(quantity, row.b.value),
+        format_ratio(row.ratio),
         interval,
-        plain_change(row.verdict).to_owned(),
+        change_word(row.verdict).to_owned(),
     ]
 }
 
-fn table(rows: &[&ComparisonRow], out: &mut String, style: Style) {
-    section("Figures", out, style);
+fn write_table(rows: &[&ComparisonRow], out: &mut String, style: Style) {
+    write_section_heading("Figures", out, style);
     if rows.is_empty() {
         out.push_str("  the two runs have no workload on a common target\n");
         return;
     }
     let heads = ["", "A", "B", "B ÷ A", "interval", "B is"];
-    let body: Vec<[String; 6]> = rows.iter().map(|row| cells(row)).collect();
+    let body: Vec<[String; 6]> = rows.iter().map(|row| format_cells(row)).collect();
     let columns: Vec<usize> = (0..heads.len())
         .map(|i| {
             body.iter()
-                .map(|row| width(&row[i]))
-                .chain([width(heads[i])])
+                .map(|row| measure_width(&row[i]))
+                .chain([measure_width(heads[i])])
                 .max()
                 .unwrap_or(0)
         })
         .collect();
     let line = |cells: [&str; 6]| -> String {
-        let mut text = format!("    {}", left(cells[0], columns[0]));
+        let mut text = format!("    {}", pad_right(cells[0], columns[0]));
         for (cell, column) in cells.iter().zip(&columns).skip(1).take(4) {
-            text.push_str(&format!("  {}", right(cell, *column)));
+            text.push_str(&format!("  {}", pad_left(cell, *column)));
         }
         text
     };
@@ -155,11 +160,11 @@ fn table(rows: &[&ComparisonRow], out: &mut String, style: Style) {
         if last != Some((&row.workload, &row.target)) {
             last = Some((&row.workload, &row.target));
             let target = if several {
-                format!(" on {}", clean(&row.target))
+                format!(" on {}", escape_line(&row.target))
             } else {
                 String::new()
             };
-            out.push_str(&format!("  {}{target}\n", clean(&row.workload)));
+            out.push_str(&format!("  {}{target}\n", escape_line(&row.workload)));
         }
         let sgr = match row.verdict {
             Change::Better => "32",
@@ -182,5 +187,5 @@ fn table(rows: &[&ComparisonRow], out: &mut String, style: Style) {
         changed(Change::Unclear)
     );
     out.push('\n');
-    style.paragraph(out, "", 0, &text);
+    style.write_paragraph(out, "", 0, &text);
 }

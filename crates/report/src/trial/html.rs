@@ -1,18 +1,19 @@
-//! A trial as one HTML file, in the style of a run's report: no network, no script.
+//! The HTML page of a trial. The values of its template are in `trial_page`, its charts in
+//! `trial_charts`.
 
-mod charts;
-mod page;
+mod trial_charts;
+mod trial_page;
 
-use super::View;
+use super::TrialView;
 
-/// The page of one trial.
+/// Renders the page of one trial.
 #[must_use]
-pub fn html(view: &View) -> String {
-    page::trial(view)
+pub fn render_trial_page(view: &TrialView) -> String {
+    trial_page::render_trial(view)
 }
 
-/// One page for the trials of a campaign, a row for each piece of advice.
+/// Renders one page for the trials of a campaign, with a row for each piece of advice.
 #[must_use]
-pub fn campaign(views: &[View]) -> String {
-    page::campaign(views)
+pub fn render_campaign_page(views: &[TrialView]) -> String {
+    trial_page::render_campaign(views)
 }

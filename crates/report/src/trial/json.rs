@@ -1,8 +1,8 @@
-//! A trial as one JSON document.
+//! A trial as one JSON document. Reports for people are in the sibling modules.
 
-use super::View;
-use super::evidence::{self, Median};
-use super::words;
+use super::TrialView;
+use super::trial_tables::{self, PairMedian};
+use super::trial_text;
 use assay_model::criterion::Metric;
 use assay_model::result::Interval;
 use assay_model::sample::{Counters, Outcome};
@@ -13,42 +13,45 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// A trial and what it means. Values are in base units: nanoseconds, bytes per second, operations per
-/// second; what does not exist is null. `ratio` and its intervals are of improvement: above 1 is
+/// A trial and its result. Values are in base units: nanoseconds, bytes per second, operations per
+/// second; a missing value is null. `ratio` and its intervals are of improvement: above 1 is
 /// better.
 #[derive(Serialize, JsonSchema)]
-pub struct Document<'a> {
+#[schemars(rename = "Document")]
+pub struct TrialReport<'a> {
     schema: u32,
     /// The trial as it is stored.
     #[schemars(with = "Trial")]
     trial: Value,
     verdict: Verdict,
-    /// The verdict for people.
+    /// The verdict as a sentence.
     sentence: String,
     judgement: &'a Judgement,
     /// Figures of both sides by name.
-    #[schemars(with = "BTreeMap<Metric, Row>")]
+    #[schemars(with = "BTreeMap<Metric, TrialFigure>")]
     figures: Map<String, Value>,
-    pairs: Vec<Pair<'a>>,
-    doubts: Vec<DoubtOf<'a>>,
-    /// The smallest effect that a trial of so many pairs would find with this noise.
-    smallest: Vec<Smallest>,
+    pairs: Vec<PairSeen<'a>>,
+    doubts: Vec<DoubtSeen<'a>>,
+    /// The smallest effect that a trial of so many pairs would detect at this noise.
+    smallest: Vec<SmallestEffect>,
 }
 
 /// A figure on both sides.
 #[derive(Serialize, JsonSchema)]
-struct Row {
-    now: Option<Middle>,
-    changed: Option<Middle>,
+#[schemars(rename = "Row")]
+struct TrialFigure {
+    now: Option<MedianSeen>,
+    changed: Option<MedianSeen>,
     ratio: Option<f64>,
     interval: Option<Interval>,
-    /// Whether the verdict rests on it.
+    /// Whether the figure decides the verdict.
     decides: bool,
 }
 
 /// A median over the pairs.
 #[derive(Serialize, JsonSchema)]
-struct Middle {
+#[schemars(rename = "Middle")]
+struct MedianSeen {
     median: f64,
     /// Null below five values.
     interval: Option<Interval>,
@@ -56,12 +59,13 @@ struct Middle {
 
 /// A pair, and the slot on each side that counts.
 #[derive(Serialize, JsonSchema)]
-struct Pair<'a> {
+#[schemars(rename = "Pair")]
+struct PairSeen<'a> {
     #[serde(flatten)]
     outcome: &'a PairOutcome,
-    /// Its number, of 1.
+    /// Number of the pair, from 1.
     pair: u32,
-    /// The side that the coin put first.
+    /// The side that was measured first.
     first: Option<&'a Side>,
     now: Option<SlotSeen<'a>>,
     changed: Option<SlotSeen<'a>>,
@@ -78,13 +82,14 @@ struct SlotSeen<'a> {
     #[schemars(with = "BTreeMap<Metric, f64>")]
     figures: Map<String, Value>,
     counters: &'a Counters,
-    /// Codes.
+    /// Codes of the doubts.
     doubts: Vec<&'a str>,
 }
 
-/// A doubt and how many slots of each side carry it.
+/// A doubt and the number of slots of each side that carry it.
 #[derive(Serialize, JsonSchema)]
-struct DoubtOf<'a> {
+#[schemars(rename = "DoubtOf")]
+struct DoubtSeen<'a> {
     #[serde(flatten)]
     doubt: &'a Doubt,
     now: u32,
@@ -92,21 +97,24 @@ struct DoubtOf<'a> {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Smallest {
+#[schemars(rename = "Smallest")]
+struct SmallestEffect {
     pairs: u32,
-    /// As a share: 0.05 is 5 %.
+    /// Fraction: 0.05 is 5 %.
     share: f64,
 }
 
-/// Trials in short.
+/// Summaries of trials.
 #[derive(Serialize, JsonSchema)]
-pub struct List<'a> {
+#[schemars(rename = "List")]
+pub struct TrialListDocument<'a> {
     schema: u32,
-    trials: Vec<Listed<'a>>,
+    trials: Vec<TrialEntry<'a>>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Listed<'a> {
+#[schemars(rename = "Listed")]
+struct TrialEntry<'a> {
     id: TrialId,
     uid: &'a str,
     started: jiff::Timestamp,
@@ -114,7 +122,7 @@ struct Listed<'a> {
     advice: &'a str,
     target: &'a str,
     metric: Metric,
-    /// Both sides were the same.
+    /// Whether both sides are the same (A/A).
     aa: bool,
     verdict: Verdict,
     sentence: String,
@@ -124,22 +132,24 @@ struct Listed<'a> {
     kept: Option<Kept>,
 }
 
-/// The whole trial.
+/// Converts a trial to JSON.
 #[must_use]
-pub fn json(view: &View) -> Value {
+pub fn trial_to_json(view: &TrialView) -> Value {
     let pairs = view.pairs.iter().zip(1..);
-    let doubts = evidence::doubts(view);
-    json!(Document {
+    let doubts = trial_tables::count_doubts(view);
+    json!(TrialReport {
         schema: SCHEMA_VERSION,
-        trial: header(view.trial),
+        trial: build_header(view.trial),
         verdict: view.judgement.verdict,
-        sentence: words::verdict_line(view),
+        sentence: trial_text::format_verdict_line(view),
         judgement: view.judgement,
-        figures: figures(view),
-        pairs: pairs.map(|(pair, n)| self::pair(view, pair, n)).collect(),
+        figures: build_figures(view),
+        pairs: pairs
+            .map(|(pair, n)| self::build_pair(view, pair, n))
+            .collect(),
         doubts: doubts
             .iter()
-            .map(|one| DoubtOf {
+            .map(|one| DoubtSeen {
                 doubt: one.doubt,
                 now: one.slots[0],
                 changed: one.slots[1],
@@ -148,12 +158,12 @@ pub fn json(view: &View) -> Value {
         smallest: view
             .smallest
             .iter()
-            .map(|&(pairs, share)| Smallest { pairs, share })
+            .map(|&(pairs, share)| SmallestEffect { pairs, share })
             .collect(),
     })
 }
 
-fn header(trial: &Trial) -> Value {
+fn build_header(trial: &Trial) -> Value {
     let mut value = serde_json::to_value(trial).unwrap_or_default();
     if let Value::Object(map) = &mut value {
         // 0 stands for "not stored".
@@ -164,15 +174,15 @@ fn header(trial: &Trial) -> Value {
     value
 }
 
-fn figures(view: &View) -> Map<String, Value> {
-    let side = |median: Option<Median>| {
-        median.map(|median| Middle {
+fn build_figures(view: &TrialView) -> Map<String, Value> {
+    let side = |median: Option<PairMedian>| {
+        median.map(|median| MedianSeen {
             median: median.value,
             interval: median.interval,
         })
     };
-    let row = |row: &evidence::Row| {
-        let value = json!(Row {
+    let row = |row: &trial_tables::ComparedFigure| {
+        let value = json!(TrialFigure {
             now: side(row.now),
             changed: side(row.changed),
             ratio: row.ratio,
@@ -181,22 +191,22 @@ fn figures(view: &View) -> Map<String, Value> {
         });
         (row.metric.to_string(), value)
     };
-    evidence::table(view).iter().map(row).collect()
+    trial_tables::build_figure_rows(view).iter().map(row).collect()
 }
 
-fn pair<'a>(view: &View<'a>, outcome: &'a PairOutcome, number: u32) -> Pair<'a> {
-    Pair {
+fn build_pair<'a>(view: &TrialView<'a>, outcome: &'a PairOutcome, number: u32) -> PairSeen<'a> {
+    PairSeen {
         outcome,
         pair: number,
         first: view.trial.plan.first.get(number as usize - 1),
-        now: slot(view, number, Side::Now),
-        changed: slot(view, number, Side::Changed),
+        now: find_slot(view, number, Side::Now),
+        changed: find_slot(view, number, Side::Changed),
     }
 }
 
-/// The last slot of a side of a pair: what was measured again replaces what it replaces.
-fn slot<'a>(view: &View<'a>, number: u32, side: Side) -> Option<SlotSeen<'a>> {
-    let (slot, sample) = evidence::slots(view)
+/// Returns the last slot of a side of a pair, because a repeated slot replaces the earlier one.
+fn find_slot<'a>(view: &TrialView<'a>, number: u32, side: Side) -> Option<SlotSeen<'a>> {
+    let (slot, sample) = trial_tables::zip_slots_with_samples(view)
         .filter(|(slot, _)| slot.pair == number && slot.side == side)
         .last()?;
     let figures: Map<String, Value> = sample
@@ -222,10 +232,10 @@ fn slot<'a>(view: &View<'a>, number: u32, side: Side) -> Option<SlotSeen<'a>> {
     })
 }
 
-/// Several trials in short, for `assay trial --list --json`.
+/// Converts summaries of trials to JSON, for `assay trial --list --json`.
 #[must_use]
-pub fn list(views: &[View]) -> Value {
-    let trials = views.iter().map(|view| Listed {
+pub fn trials_to_json(views: &[TrialView]) -> Value {
+    let trials = views.iter().map(|view| TrialEntry {
         id: view.trial.id,
         uid: &view.trial.uid,
         started: view.trial.started,
@@ -235,13 +245,13 @@ pub fn list(views: &[View]) -> Value {
         metric: view.trial.plan.metric,
         aa: view.trial.plan.aa,
         verdict: view.judgement.verdict,
-        sentence: words::verdict_line(view),
+        sentence: trial_text::format_verdict_line(view),
         pairs: view.judgement.pairs,
         ratio: view.judgement.ratio,
         interval: view.judgement.interval,
         kept: view.trial.kept,
     });
-    json!(List {
+    json!(TrialListDocument {
         schema: SCHEMA_VERSION,
         trials: trials.collect(),
     })

@@ -1,29 +1,38 @@
-//! A trial as Markdown, for issues, wikis and commit messages.
+//! The Markdown report of a trial, for issues, wikis and commit messages. Shared text is in
+//! `trial_text` and `trial_tables`.
 
-use super::View;
-use super::evidence::{self, row_change};
-use super::terminal::{became, carried, environment, proofs, side, subject, with_interval};
-use super::words::{headline, sentence, short_metric};
-use crate::markdown::sentence as stopped;
-use assay_render::markdown::{plain, table};
+use super::TrialView;
+use super::terminal::{
+    describe_carriers, describe_change_state, describe_environment, describe_flush_tests,
+    format_median_with_interval, side_letter, build_subject_rows,
+};
+use super::trial_tables::{self, format_row_change};
+use super::trial_text::{describe_verdict, headline_word, short_metric_name};
+use crate::markdown::end_sentence;
+use assay_render::markdown::{escape_markdown, render_table};
 
-/// GitHub-flavoured Markdown: the verdict, what was tested, figures, guardrails, doubts, machine.
+/// Renders GitHub-flavoured Markdown: the verdict, what was tested, figures, guardrails, doubts,
+/// machine.
 #[must_use]
-pub fn markdown(view: &View) -> String {
-    let mut out = format!("**{}**: {}\n\n", headline(view), plain(&sentence(view)));
-    for (label, text) in subject(view) {
-        out.push_str(&format!("- {label}: {}\n", plain(&text)));
+pub fn render_trial_markdown(view: &TrialView) -> String {
+    let mut out = format!(
+        "**{}**: {}\n\n",
+        headline_word(view),
+        escape_markdown(&describe_verdict(view))
+    );
+    for (label, text) in build_subject_rows(view) {
+        out.push_str(&format!("- {label}: {}\n", escape_markdown(&text)));
     }
     for remark in &view.trial.remarks {
-        out.push_str(&format!("- note: {}\n", plain(remark)));
+        out.push_str(&format!("- note: {}\n", escape_markdown(remark)));
     }
-    figures(view, &mut out);
-    let guards = evidence::bounds(view);
+    write_figures(view, &mut out);
+    let guards = trial_tables::build_guard_and_total_rows(view);
     if !guards.is_empty() {
         let rows = guards.into_iter().map(|row| {
             let state = format!("**{}**", row.state.word());
             [
-                plain(&row.name),
+                escape_markdown(&row.name),
                 row.change,
                 row.interval,
                 row.allowed,
@@ -32,10 +41,10 @@ pub fn markdown(view: &View) -> String {
         });
         let head = ["guardrail", "B/A", "interval", "allowed", ""];
         out.push_str("\n## Guardrails\n\n");
-        out.push_str(&table(&head, "lrrrl", rows));
+        out.push_str(&render_table(&head, "lrrrl", rows));
     }
-    if let Some(proved) = evidence::proved(view) {
-        out.push_str(&format!("\n{}\n", plain(&proved)));
+    if let Some(proved) = trial_tables::describe_proof(view) {
+        out.push_str(&format!("\n{}\n", escape_markdown(&proved)));
     }
     let mut list = |title: &str, lines: Vec<String>| {
         if !lines.is_empty() {
@@ -45,63 +54,70 @@ pub fn markdown(view: &View) -> String {
             out.push_str(&format!("- {line}\n"));
         }
     };
-    let proved = proofs(view.trial).into_iter();
+    let proved = describe_flush_tests(view.trial).into_iter();
     list(
         "Are acknowledged writes durable?",
         proved
-            .map(|(which, text, _)| format!("{}: {}", side(which), plain(&text)))
+            .map(|(which, text, _)| format!("{}: {}", side_letter(which), escape_markdown(&text)))
             .collect(),
     );
-    let doubts = evidence::doubts(view);
-    let doubt = |one: &evidence::Carried| {
+    let doubts = trial_tables::count_doubts(view);
+    let doubt = |one: &trial_tables::SideDoubt| {
         format!(
             "**{}** ({}): {} Instead: {} In {}.",
-            plain(&one.doubt.code),
+            escape_markdown(&one.doubt.code),
             one.doubt.severity.name(),
-            stopped(&plain(&one.doubt.evidence)),
-            stopped(&plain(&one.doubt.remedy)),
-            carried(one)
+            end_sentence(&escape_markdown(&one.doubt.evidence)),
+            end_sentence(&escape_markdown(&one.doubt.remedy)),
+            describe_carriers(one)
         )
     };
     list("Doubts", doubts.iter().map(doubt).collect());
-    let gone = evidence::left_out(view).into_iter();
+    let gone = trial_tables::list_left_out_pairs(view).into_iter();
     list(
         "Left out",
         gone.map(|(kind, reason, pairs)| {
             format!(
                 "{}, {kind}: {}",
-                evidence::pair_numbers(&pairs),
-                plain(&reason)
+                trial_tables::format_pair_numbers(&pairs),
+                escape_markdown(&reason)
             )
         })
         .collect(),
     );
     list(
         "Where",
-        environment(view).iter().map(|line| plain(line)).collect(),
+        describe_environment(view)
+            .iter()
+            .map(|line| escape_markdown(line))
+            .collect(),
     );
     list(
         "What became of it",
-        became(view).iter().map(|line| plain(line)).collect(),
+        describe_change_state(view)
+            .iter()
+            .map(|line| escape_markdown(line))
+            .collect(),
     );
     out
 }
 
-fn figures(view: &View, out: &mut String) {
+fn write_figures(view: &TrialView, out: &mut String) {
     let load = &view.trial.plan.load;
     out.push_str(
         "\n## Figures\n\nMedian over the pairs that count, with its interval; MB/s = 10⁶ bytes per \
          second; B/A is the centre of the pairs' own ratios.\n\n",
     );
-    let rows = evidence::table(view).into_iter().map(|row| {
-        let name = short_metric(load, row.metric);
+    let rows = trial_tables::build_figure_rows(view).into_iter().map(|row| {
+        let name = short_metric_name(load, row.metric);
         let name = if row.decides {
             format!("**{name}** (decides)")
         } else {
             name
         };
-        let [now, changed] = [row.now, row.changed].map(|side| with_interval(&row, side));
-        [name, now, changed, row_change(&row)]
+        let [now, changed] =
+            [row.now, row.changed].map(|side| format_median_with_interval(&row, side));
+        [name, now, changed, format_row_change(&row)]
     });
-    out.push_str(&table(&["figure", "A", "B", "B/A"], "lrrr", rows));
+    out.push_str(&render_table(&["figure", "A", "B", "B/A"], "lrrr", rows));
 }

@@ -1,48 +1,54 @@
-//! The verdict and its evidence for a terminal.
+//! The terminal report of a trial: the verdict and its evidence. Shared text is in `trial_text`
+//! and `trial_tables`.
 
-use super::View;
-use super::change;
-use super::evidence::{self, GuardState, Median, Row, cell, row_change};
-use super::words;
-use crate::terminal::section;
+use super::TrialView;
+use super::change_text;
+use super::trial_tables::{
+    self, ComparedFigure, GuardState, PairMedian, format_cell, format_row_change,
+};
+use super::trial_text;
+use crate::terminal::write_section_heading;
 use assay_model::Nanos;
 use assay_model::advice::RiskLevel;
 use assay_model::change::Change;
 use assay_model::trial::{Kept, Side, Trial, TrialState, Verdict};
 use assay_render::Style;
-use assay_render::text::{clean, left, right, width, wrap};
-use assay_render::units::{NONE, count, time};
+use assay_render::text::{measure_width, escape_line, pad_left, pad_right, wrap_lines};
+use assay_render::units::{NONE, format_count, format_timestamp};
 
-/// The verdict first, then what it rests on.
+/// Renders the verdict first, then its evidence.
 #[must_use]
-pub fn terminal(view: &View, style: Style) -> String {
+pub fn render_trial_text(view: &TrialView, style: Style) -> String {
     let mut out = String::new();
-    verdict(view, &mut out, style);
-    about(view, &mut out, style);
-    figures(view, &mut out, style);
-    guards(view, &mut out, style);
-    durability(view, &mut out, style);
-    doubts(view, &mut out, style);
-    left_out(view, &mut out, style);
-    machine(view, &mut out, style);
-    section("What became of it", &mut out, style);
-    for line in became(view) {
-        style.paragraph(&mut out, "", 2, &line);
+    write_verdict(view, &mut out, style);
+    write_subject(view, &mut out, style);
+    write_figures(view, &mut out, style);
+    write_guards(view, &mut out, style);
+    write_durability(view, &mut out, style);
+    write_doubts(view, &mut out, style);
+    write_left_out_pairs(view, &mut out, style);
+    write_machine(view, &mut out, style);
+    write_section_heading("What became of it", &mut out, style);
+    for line in describe_change_state(view) {
+        style.write_paragraph(&mut out, "", 2, &line);
     }
-    section("Next", &mut out, style);
-    let page = format!("assay trial --show {} --html trial.html", named(view.trial));
+    write_section_heading("Next", &mut out, style);
+    let page = format!(
+        "assay trial --show {} --html trial.html",
+        choose_command_name(view.trial)
+    );
     let page = [(page, "charts and all evidence")];
-    for (command, what) in page.into_iter().chain(next(view)) {
-        match width(&command) > 36 {
+    for (command, what) in page.into_iter().chain(list_next_commands(view)) {
+        match measure_width(&command) > 36 {
             true => out.push_str(&format!("  {command}\n      {what}\n")),
-            false => out.push_str(&format!("  {}  {what}\n", left(&command, 36))),
+            false => out.push_str(&format!("  {}  {what}\n", pad_right(&command, 36))),
         }
     }
     out
 }
 
-/// SGR of a verdict: bold, and green, red or yellow.
-fn sgr(view: &View) -> &'static str {
+/// Returns the ANSI style of a verdict: bold, and green, red or yellow.
+fn verdict_sgr(view: &TrialView) -> &'static str {
     match (view.trial.plan.aa, view.judgement.verdict) {
         (true, Verdict::Better | Verdict::Worse) => "1;33",
         (true, _) => "1",
@@ -53,95 +59,108 @@ fn sgr(view: &View) -> &'static str {
     }
 }
 
-fn verdict(view: &View, out: &mut String, style: Style) {
-    for (i, line) in wrap(&words::verdict_line(view), style.columns())
+fn write_verdict(view: &TrialView, out: &mut String, style: Style) {
+    for (i, line) in wrap_lines(&trial_text::format_verdict_line(view), style.columns())
         .iter()
         .enumerate()
     {
-        let word = words::headline(view);
+        let word = trial_text::headline_word(view);
         let line = match line.strip_prefix(word) {
-            Some(rest) if i == 0 => format!("{}{rest}", style.paint(sgr(view), word)),
+            Some(rest) if i == 0 => format!("{}{rest}", style.paint(verdict_sgr(view), word)),
             _ => line.clone(),
         };
         out.push_str(&line);
         out.push('\n');
     }
-    if gains(view) {
-        style.paragraph(
+    if has_unproved_gain(view) {
+        style.write_paragraph(
             out,
             "",
             0,
-            &format!("It does not matter that it measured {}.", gain(view)),
+            &format!(
+                "It does not matter that it measured {}.",
+                describe_unproved_gain(view)
+            ),
         );
     }
 }
 
-/// Whether something unsafe measured better, which then is said to be of no weight.
-pub(super) fn gains(view: &View) -> bool {
+/// Whether an unsafe change measured better; the report then adds that the gain does not count.
+pub(super) fn has_unproved_gain(view: &TrialView) -> bool {
     let better = view.judgement.ratio.is_some_and(|ratio| ratio > 1.0);
     view.judgement.verdict == Verdict::Unsafe && better
 }
 
-/// What the pairs say of the figure, for a verdict that does not rest on it.
-pub(super) fn gain(view: &View) -> String {
+/// Describes the measured gain of a verdict that does not rest on it.
+pub(super) fn describe_unproved_gain(view: &TrialView) -> String {
     let plan = &view.trial.plan;
     view.judgement.ratio.map_or(NONE.to_owned(), |ratio| {
-        words::change(&plan.load, plan.metric, ratio, view.judgement.interval)
+        trial_text::describe_metric_change(&plan.load, plan.metric, ratio, view.judgement.interval)
     })
 }
 
-/// The rows above the figures: what was tested, on what, when.
-pub(super) fn subject(view: &View) -> Vec<(&'static str, String)> {
+/// Returns the rows above the figures: what was tested, on which target, when.
+pub(super) fn build_subject_rows(view: &TrialView) -> Vec<(&'static str, String)> {
     let (trial, plan) = (view.trial, &view.trial.plan);
     let read = |side: Side| {
         let slot = view.slots.iter().find(|slot| slot.side == side);
-        slot.map(|slot| clean(&slot.read_back))
+        slot.map(|slot| escape_line(&slot.read_back))
             .filter(|text| !text.is_empty())
     };
-    let told = change::told(&plan.change, read(Side::Now).as_deref());
+    let described = change_text::describe_change(&plan.change, read(Side::Now).as_deref());
     let mut rows = vec![(
         "advice",
-        format!("{}: {}", clean(&plan.advice), clean(&plan.title)),
+        format!(
+            "{}: {}",
+            escape_line(&plan.advice),
+            escape_line(&plan.title)
+        ),
     )];
     if !plan.target.is_empty() {
-        rows.push(("target", clean(&plan.target)));
+        rows.push(("target", escape_line(&plan.target)));
     }
-    rows.push(("changed", told.what));
+    rows.push(("changed", described.what));
     match plan.aa {
-        true => rows.push(("A and B", told.now.unwrap_or_else(|| "as it is".to_owned()))),
+        true => rows.push((
+            "A and B",
+            described.now.unwrap_or_else(|| "as it is".to_owned()),
+        )),
         false => {
             rows.push((
                 "A, as it is",
-                told.now.unwrap_or_else(|| "as it was".to_owned()),
+                described.now.unwrap_or_else(|| "as it was".to_owned()),
             ));
-            rows.push(("B, changed", told.changed));
-            rows.extend(read_back_rows(view));
+            rows.push(("B, changed", described.changed));
+            rows.extend(read_back_row(view));
         }
     }
-    rows.push(("load", clean(&plan.load.describe())));
-    rows.push(("trial", when(trial)));
+    rows.push(("load", escape_line(&plan.load.describe())));
+    rows.push(("trial", format_time(trial)));
     rows
 }
 
-/// What tells copies apart, as it was read back; for a setting A already says it.
-fn read_back_rows(view: &View) -> Option<(&'static str, String)> {
+/// Returns the property of copies as read back; for a setting, row A already contains it.
+fn read_back_row(view: &TrialView) -> Option<(&'static str, String)> {
     let copies = matches!(view.trial.plan.change, Change::SideBySide { .. });
-    let (a, b) = (read_back(view, Side::Now)?, read_back(view, Side::Changed)?);
+    let (a, b) = (
+        read_back_value(view, Side::Now)?,
+        read_back_value(view, Side::Changed)?,
+    );
     copies.then(|| ("read back", format!("A {a}; B {b}")))
 }
 
-/// The value that was read back before the first measurement of a side.
-fn read_back(view: &View, side: Side) -> Option<String> {
+/// Returns the value read back before the first slot of a side.
+fn read_back_value(view: &TrialView, side: Side) -> Option<String> {
     let slot = view.slots.iter().find(|slot| slot.side == side)?;
-    Some(clean(&slot.read_back)).filter(|text| !text.is_empty())
+    Some(escape_line(&slot.read_back)).filter(|text| !text.is_empty())
 }
 
-fn when(trial: &Trial) -> String {
+fn format_time(trial: &Trial) -> String {
     let mut parts = vec![match trial.id.0 {
         0 => "not stored".to_owned(),
         id => id.to_string(),
     }];
-    parts.push(time(trial.started));
+    parts.push(format_timestamp(trial.started));
     if let Some(ended) = trial.ended {
         let seconds = ended.duration_since(trial.started).as_secs_f64();
         parts.push(Nanos::from_secs_f64(seconds).to_string());
@@ -154,43 +173,48 @@ fn when(trial: &Trial) -> String {
     parts.join(", ")
 }
 
-fn about(view: &View, out: &mut String, style: Style) {
+fn write_subject(view: &TrialView, out: &mut String, style: Style) {
     out.push('\n');
-    for (label, text) in subject(view) {
-        style.paragraph(out, &format!("  {label}"), 15, &text);
+    for (label, text) in build_subject_rows(view) {
+        style.write_paragraph(out, &format!("  {label}"), 15, &text);
     }
     for remark in &view.trial.remarks {
-        style.paragraph(out, "  note", 15, &clean(remark));
+        style.write_paragraph(out, "  note", 15, &escape_line(remark));
     }
 }
 
-/// A median with its interval: `12,346 (11,900–12,800)`.
-pub(super) fn with_interval(row: &Row, median: Option<Median>) -> String {
+/// Formats a median with its interval: `12,346 (11,900–12,800)`.
+pub(super) fn format_median_with_interval(
+    row: &ComparedFigure,
+    median: Option<PairMedian>,
+) -> String {
     let Some(median) = median else {
         return NONE.to_owned();
     };
     let range = median.interval;
-    let range = range.map(|i| format!(" ({})", evidence::range(row.metric, i)));
+    let range = range.map(|i| format!(" ({})", trial_tables::format_range(row.metric, i)));
     format!(
         "{}{}",
-        cell(row.metric, median.value),
+        format_cell(row.metric, median.value),
         range.unwrap_or_default()
     )
 }
 
-fn plain(row: &Row, median: Option<Median>) -> String {
-    median.map_or(NONE.to_owned(), |median| cell(row.metric, median.value))
+fn format_median(row: &ComparedFigure, median: Option<PairMedian>) -> String {
+    median.map_or(NONE.to_owned(), |median| {
+        format_cell(row.metric, median.value)
+    })
 }
 
-fn figures(view: &View, out: &mut String, style: Style) {
-    let rows = evidence::table(view);
+fn write_figures(view: &TrialView, out: &mut String, style: Style) {
+    let rows = trial_tables::build_figure_rows(view);
     if !rows
         .iter()
         .any(|row| row.now.is_some() || row.changed.is_some())
     {
         return;
     }
-    section(
+    write_section_heading(
         "Figures (A, B: median over the pairs; B/A with its interval)",
         out,
         style,
@@ -205,31 +229,37 @@ fn figures(view: &View, out: &mut String, style: Style) {
     for row in &rows {
         let mark = if row.decides { "*" } else { "" };
         lines.push([
-            format!("{}{mark}", words::short_metric(load, row.metric)),
-            plain(row, row.now),
-            plain(row, row.changed),
-            row_change(row),
+            format!("{}{mark}", trial_text::short_metric_name(load, row.metric)),
+            format_median(row, row.now),
+            format_median(row, row.changed),
+            format_row_change(row),
         ]);
     }
-    columns(&lines, out, style);
+    write_columns(&lines, out, style);
     let note = format!(
         "* decides; B/A is the centre of the pairs' own ratios; MB/s = 10^6 bytes per second; \
          {} measured",
-        count(view.judgement.pairs as usize, "pair")
+        format_count(view.judgement.pairs as usize, "pair")
     );
-    for line in wrap(&note, style.columns() - 2) {
+    for line in wrap_lines(&note, style.columns() - 2) {
         out.push_str(&format!("  {}\n", style.dim(&line)));
     }
 }
 
-/// Columns as wide as they need to be, the first to the left. Lines that do not fit are broken
-/// before their last column but one.
-fn columns<const N: usize>(lines: &[[String; N]], out: &mut String, style: Style) {
-    let widest = |i: usize| lines.iter().map(|line| width(&line[i])).max().unwrap_or(0);
+/// Writes columns as wide as needed, the first left-aligned. Lines that do not fit are broken
+/// before their second-last column.
+fn write_columns<const N: usize>(lines: &[[String; N]], out: &mut String, style: Style) {
+    let widest = |i: usize| {
+        lines
+            .iter()
+            .map(|line| measure_width(&line[i]))
+            .max()
+            .unwrap_or(0)
+    };
     for (n, line) in lines.iter().enumerate() {
-        let mut text = format!("  {}", left(&line[0], widest(0)));
+        let mut text = format!("  {}", pad_right(&line[0], widest(0)));
         for (i, cell) in line.iter().enumerate().skip(1) {
-            text.push_str(&format!("  {}", right(cell, widest(i))));
+            text.push_str(&format!("  {}", pad_left(cell, widest(i))));
         }
         let text = text.trim_end();
         out.push_str(&if n == 0 {
@@ -241,13 +271,17 @@ fn columns<const N: usize>(lines: &[[String; N]], out: &mut String, style: Style
     }
 }
 
-fn guards(view: &View, out: &mut String, style: Style) {
-    let rows = evidence::bounds(view);
+fn write_guards(view: &TrialView, out: &mut String, style: Style) {
+    let rows = trial_tables::build_guard_and_total_rows(view);
     if rows.is_empty() {
         return;
     }
-    section("Guardrails", out, style);
-    let names = rows.iter().map(|row| width(&row.name)).max().unwrap_or(0);
+    write_section_heading("Guardrails", out, style);
+    let names = rows
+        .iter()
+        .map(|row| measure_width(&row.name))
+        .max()
+        .unwrap_or(0);
     for row in rows {
         let code = match row.state {
             GuardState::Held => "32",
@@ -255,67 +289,71 @@ fn guards(view: &View, out: &mut String, style: Style) {
             GuardState::Open | GuardState::Beyond => "33",
             GuardState::Within => "0",
         };
-        let word = style.paint(code, &left(row.state.word(), 10));
-        let lead = format!("  {word}  {}  ", left(&row.name, names));
+        let word = style.paint(code, &pad_right(row.state.word(), 10));
+        let lead = format!("  {word}  {}  ", pad_right(&row.name, names));
         let indent = names + 16;
         let room = style.columns().saturating_sub(indent).max(20);
-        let lines = wrap(&row.text, room);
+        let lines = wrap_lines(&row.text, room);
         out.push_str(&format!(
             "{lead}{}\n",
             lines.join(&format!("\n{}", " ".repeat(indent)))
         ));
     }
-    let proved = evidence::proved(view).map(|text| wrap(&text, style.columns() - 2));
+    let proved =
+        trial_tables::describe_proof(view).map(|text| wrap_lines(&text, style.columns() - 2));
     for line in proved.into_iter().flatten() {
         out.push_str(&format!("  {}\n", style.dim(&line)));
     }
 }
 
-/// What the flush test found, in words.
-pub(super) fn proofs(trial: &Trial) -> Vec<(Side, String, bool)> {
-    let told = |proof: &assay_model::trial::DurabilityProof| {
+/// Describes the results of the flush test.
+pub(super) fn describe_flush_tests(trial: &Trial) -> Vec<(Side, String, bool)> {
+    let described = |proof: &assay_model::trial::DurabilityProof| {
         let text = match (proof.acknowledged, proof.lost) {
             (0, _) => "nothing was acknowledged, so nothing is proved".to_owned(),
-            (all, 0) => format!("all {} acknowledged writes were durable", number(all)),
+            (all, 0) => format!(
+                "all {} acknowledged writes were durable",
+                format_number(all)
+            ),
             (all, lost) => format!(
                 "{} of {} acknowledged writes were lost at the worst moment",
-                number(lost),
-                number(all)
+                format_number(lost),
+                format_number(all)
             ),
         };
         (
             proof.side,
-            format!("{text} ({})", clean(&proof.method)),
+            format!("{text} ({})", escape_line(&proof.method)),
             proof.lost > 0,
         )
     };
-    trial.durability.iter().map(told).collect()
+    trial.durability.iter().map(described).collect()
 }
 
-fn number(n: u64) -> String {
+fn format_number(n: u64) -> String {
     match n {
         n if n < 1000 => n.to_string(),
         n => assay_model::units::significant(n as f64),
     }
 }
 
-/// `A` or `B`.
-pub(super) fn side(side: Side) -> &'static str {
+/// Returns `A` or `B`.
+pub(super) fn side_letter(side: Side) -> &'static str {
     match side {
         Side::Now => "A",
         Side::Changed => "B",
     }
 }
 
-fn durability(view: &View, out: &mut String, style: Style) {
-    let proofs = proofs(view.trial);
+fn write_durability(view: &TrialView, out: &mut String, style: Style) {
+    let proofs = describe_flush_tests(view.trial);
     if proofs.is_empty() {
         return;
     }
-    section("Are acknowledged writes durable?", out, style);
+    write_section_heading("Are acknowledged writes durable?", out, style);
     for (which, text, lost) in proofs {
         let mut lines = String::new();
-        style.paragraph(&mut lines, &format!("  {}", side(which)), 5, &text);
+        style.write_paragraph(&mut lines, &format!("  {}", side_letter(which)), 5, &text);
         let lines: Vec<String> = lines
             .lines()
             .map(|line| {
@@ -330,60 +368,65 @@ fn durability(view: &View, out: &mut String, style: Style) {
     }
 }
 
-fn doubts(view: &View, out: &mut String, style: Style) {
-    let found = evidence::doubts(view);
+fn write_doubts(view: &TrialView, out: &mut String, style: Style) {
+    let found = trial_tables::count_doubts(view);
     if found.is_empty() {
         return;
     }
-    section("Doubts", out, style);
+    write_section_heading("Doubts", out, style);
     for one in found {
         let severity = one.doubt.severity.name();
         let code = if severity == "void" { "31" } else { "33" };
-        let title = format!("{} ({severity})", clean(&one.doubt.code));
+        let title = format!("{} ({severity})", escape_line(&one.doubt.code));
         out.push_str(&format!("  {}\n", style.paint(code, &title)));
-        style.paragraph(out, "    seen", 12, &clean(&one.doubt.evidence));
-        style.paragraph(out, "    instead", 12, &clean(&one.doubt.remedy));
-        style.paragraph(out, "    in", 12, &carried(&one));
+        style.write_paragraph(out, "    seen", 12, &escape_line(&one.doubt.evidence));
+        style.write_paragraph(out, "    instead", 12, &escape_line(&one.doubt.remedy));
+        style.write_paragraph(out, "    in", 12, &describe_carriers(&one));
     }
 }
 
-/// `3 measurements of A, 2 of B`.
-pub(super) fn carried(one: &evidence::Carried) -> String {
+/// Formats the extent of a doubt: `3 measurements of A, 2 of B`.
+pub(super) fn describe_carriers(one: &trial_tables::SideDoubt) -> String {
     let [a, b] = one.slots;
     match (a, b) {
-        (0, b) => format!("{} of B", count(b as usize, "measurement")),
-        (a, 0) => format!("{} of A", count(a as usize, "measurement")),
-        (a, b) => format!("{} of A, {b} of B", count(a as usize, "measurement")),
+        (0, b) => format!("{} of B", format_count(b as usize, "measurement")),
+        (a, 0) => format!("{} of A", format_count(a as usize, "measurement")),
+        (a, b) => format!("{} of A, {b} of B", format_count(a as usize, "measurement")),
     }
 }
 
-fn left_out(view: &View, out: &mut String, style: Style) {
-    let found = evidence::left_out(view);
+fn write_left_out_pairs(view: &TrialView, out: &mut String, style: Style) {
+    let found = trial_tables::list_left_out_pairs(view);
     if found.is_empty() {
         return;
     }
-    section("Left out", out, style);
+    write_section_heading("Left out", out, style);
     for (kind, reason, pairs) in found {
-        let text = format!("{}, {kind}: {reason}", evidence::pair_numbers(&pairs));
-        style.paragraph(out, "  -", 4, &text);
+        let text = format!(
+            "{}, {kind}: {reason}",
+            trial_tables::format_pair_numbers(&pairs)
+        );
+        style.write_paragraph(out, "  -", 4, &text);
     }
 }
 
-fn machine(view: &View, out: &mut String, style: Style) {
-    section("Where", out, style);
-    for line in environment(view) {
-        style.paragraph(out, "", 2, &line);
+fn write_machine(view: &TrialView, out: &mut String, style: Style) {
+    write_section_heading("Where", out, style);
+    for line in describe_environment(view) {
+        style.write_paragraph(out, "", 2, &line);
     }
 }
 
-/// Machine, storage, tools, seed: what somebody needs who repeats it.
-pub(super) fn environment(view: &View) -> Vec<String> {
+/// Describes the environment for a repetition: machine, storage, tools, seed.
+pub(super) fn describe_environment(view: &TrialView) -> Vec<String> {
     let trial = view.trial;
-    let mut lines: Vec<String> = crate::subject::machine(&trial.facts).into_iter().collect();
+    let mut lines: Vec<String> = crate::run_description::describe_machine(&trial.facts)
+        .into_iter()
+        .collect();
     if let Some(target) = &trial.target {
         let parts = [
-            crate::subject::storage(&trial.facts, target),
-            crate::subject::sizes(&trial.facts, target),
+            crate::run_description::describe_storage(&trial.facts, target),
+            crate::run_description::describe_sizes(&trial.facts, target),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         if !parts.is_empty() {
@@ -393,30 +436,30 @@ pub(super) fn environment(view: &View) -> Vec<String> {
     let mut tools: Vec<String> = view
         .slots
         .iter()
-        .map(|slot| clean(&slot.sample.tool))
+        .map(|slot| escape_line(&slot.sample.tool))
         .collect();
     tools.sort();
     tools.dedup();
-    tools.push(format!("assay {}", clean(&trial.assay_version)));
+    tools.push(format!("assay {}", escape_line(&trial.assay_version)));
     tools.push(format!("seed {}", trial.plan.seed));
     lines.push(tools.join(", "));
     lines
 }
 
-/// What became of the change, and what the user can do about it.
-pub(super) fn became(view: &View) -> Vec<String> {
+/// Describes the current state of the change, and what the user can do about it.
+pub(super) fn describe_change_state(view: &TrialView) -> Vec<String> {
     let trial = view.trial;
     let plan = &trial.plan;
     let copies = matches!(plan.change, Change::SideBySide { .. });
     match trial.kept {
         Some(Kept::Kept) => {
             let what = match plan.keep.as_ref().unwrap_or(&plan.change) {
-                Change::Set { setting, .. } => change::setting(setting),
+                Change::Set { setting, .. } => change_text::describe_setting(setting),
                 Change::SideBySide { .. } => "the change".to_owned(),
             };
             let mut lines = vec![format!("kept: {what} is now as in B")];
             let was = match plan.keep {
-                None => read_back(view, Side::Now),
+                None => read_back_value(view, Side::Now),
                 Some(_) => None,
             };
             lines.push(match was {
@@ -443,17 +486,20 @@ pub(super) fn became(view: &View) -> Vec<String> {
     }
 }
 
-/// Commands and what they do.
-pub(super) fn next(view: &View) -> Vec<(String, &'static str)> {
+/// Returns the next commands with their descriptions.
+pub(super) fn list_next_commands(view: &TrialView) -> Vec<(String, &'static str)> {
     let trial = view.trial;
-    let id = named(trial);
-    let advice = clean(&trial.plan.advice);
+    let id = choose_command_name(trial);
+    let advice = escape_line(&trial.plan.advice);
     let again = match trial.plan.target.is_empty() {
         true => format!("assay trial {advice}"),
-        false => format!("assay trial {advice} {}", quoted(&trial.plan.target)),
+        false => format!(
+            "assay trial {advice} {}",
+            quote_for_shell(&trial.plan.target)
+        ),
     };
     let mut lines = Vec::new();
-    // As `assay trial` itself refuses: no gain makes up for data that was acknowledged as safe.
+    // Follows `assay trial`, which never keeps an unsafe change: no gain outweighs lost data.
     let safe = trial.plan.safety.is_none() && trial.plan.risk != RiskLevel::DataLoss;
     let keepable =
         safe && (trial.plan.keep.is_some() || matches!(trial.plan.change, Change::Set { .. }));
@@ -475,18 +521,18 @@ pub(super) fn next(view: &View) -> Vec<(String, &'static str)> {
     lines
 }
 
-fn named(trial: &Trial) -> String {
+fn choose_command_name(trial: &Trial) -> String {
     match trial.id.0 {
         0 => "TRIAL".to_owned(),
         id => id.to_string(),
     }
 }
 
-/// A word for a POSIX shell.
-fn quoted(word: &str) -> String {
+/// Quotes a word for a POSIX shell.
+fn quote_for_shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@%+=,".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
-        false => format!("'{}'", clean(word).replace('\'', "'\\''")),
+        false => format!("'{}'", escape_line(word).replace('\'', "'\\''")),
     }
 }

@@ -1,17 +1,21 @@
-//! The waterfall as a page of its own: no network, no script.
+//! The HTML page of a waterfall. The chart is drawn in `assay-render`.
 
-use super::words::{added, factor, first, not_told, reconciled, settings, together, whole};
-use super::{View, lines};
-use crate::html::doubt::DoubtView;
-use crate::html::page::facts;
-use crate::subject;
-use crate::terminal::carried;
+use super::waterfall_text::{
+    describe_first_layer, describe_inseparable_layers, describe_settings,
+    describe_unexplained_rest, describe_unmeasurable, format_added_time, format_factor,
+    format_whole,
+};
+use super::{WaterfallView, list_lines};
+use crate::html::doubt_view::DoubtView;
+use crate::html::run_page::group_facts;
+use crate::run_description;
+use crate::terminal::collect_doubts;
 use assay_model::criterion::Quantity;
 use assay_model::ladder::Waterfall;
-use assay_render::html::{Chart, Table, page};
-use assay_render::svg::waterfall::{Row, Shape, Waterfall as Drawing, draw};
-use assay_render::text::clean;
-use assay_render::units::{NONE, latency, value};
+use assay_render::html::{Chart, ChartTable, render_page};
+use assay_render::svg::waterfall::{BarKind, WaterfallBar, WaterfallChart, draw_waterfall};
+use assay_render::text::escape_line;
+use assay_render::units::{NONE, format_latency, format_value};
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
@@ -20,7 +24,7 @@ const PAGE: &str = include_str!("page.html");
 const OWN_STYLE: &str = include_str!("page.css");
 
 #[derive(Serialize)]
-struct Section {
+struct WaterfallSection {
     id: usize,
     title: String,
     name: String,
@@ -36,22 +40,22 @@ struct WholeView {
     check: String,
 }
 
-/// The page.
+/// Renders the page of a waterfall.
 #[must_use]
-pub fn html(view: &View) -> String {
+pub fn render_waterfall_page(view: &WaterfallView) -> String {
     let run = view.run;
-    let target = view.target();
+    let target = view.find_target();
     let subject: Vec<(&str, String)> = [
-        ("target", Some(clean(&view.ladder.target))),
+        ("target", Some(escape_line(&view.ladder.target))),
         (
             "storage",
-            target.and_then(|target| subject::storage(&run.facts, target)),
+            target.and_then(|target| run_description::describe_storage(&run.facts, target)),
         ),
         (
             "sizes",
-            target.and_then(|target| subject::sizes(&run.facts, target)),
+            target.and_then(|target| run_description::describe_sizes(&run.facts, target)),
         ),
-        ("machine", subject::machine(&run.facts)),
+        ("machine", run_description::describe_machine(&run.facts)),
     ]
     .into_iter()
     .filter_map(|(label, text)| Some((label, text?)))
@@ -68,7 +72,9 @@ pub fn html(view: &View) -> String {
         (view.samples.len().to_string(), "samples"),
     ];
     let falls = view.falls.iter().enumerate();
-    let sections: Vec<Section> = falls.map(|(id, fall)| section(view, id, fall)).collect();
+    let sections: Vec<WaterfallSection> = falls
+        .map(|(id, fall)| build_section(view, id, fall))
+        .collect();
     let remarks = view
         .ladder
         .left_out
@@ -76,55 +82,55 @@ pub fn html(view: &View) -> String {
         .map(|line| format!("Left out: {line}"));
     let remarks: Vec<String> = remarks
         .chain(run.remarks.iter().cloned())
-        .map(|line| clean(&line))
+        .map(|line| escape_line(&line))
         .collect();
-    page(
-        &format!("{} ({})", run.plan.title, subject::name(run)),
+    render_page(
+        &format!("{} ({})", run.plan.title, run_description::run_name(run)),
         OWN_STYLE,
         PAGE,
         context! {
-            title => clean(&run.plan.title),
-            name => subject::name(run),
-            when => subject::when(run),
-            uid => clean(&run.uid),
-            version => clean(&run.assay_version),
+            title => escape_line(&run.plan.title),
+            name => run_description::run_name(run),
+            when => run_description::format_time_and_progress(run),
+            uid => escape_line(&run.uid),
+            version => escape_line(&run.assay_version),
             seed => run.plan.seed.to_string(),
             subject => Serde(subject),
             tiles => Serde(tiles),
             remarks => Serde(remarks),
             sections => Serde(sections),
-            together => Serde(together(view)),
-            settings => Serde(settings(view)),
-            doubts => Serde(doubts(view)),
-            facts => Serde(facts(&run.facts)),
+            together => Serde(describe_inseparable_layers(view)),
+            settings => Serde(describe_settings(view)),
+            doubts => Serde(build_doubt_views(view)),
+            facts => Serde(group_facts(&run.facts)),
         },
     )
 }
 
-fn section(view: &View, id: usize, fall: &Waterfall) -> Section {
+fn build_section(view: &WaterfallView, id: usize, fall: &Waterfall) -> WaterfallSection {
     let wholes = fall.wholes.iter().map(|one| WholeView {
-        whole: whole(view, one),
-        first: first(view, fall, one),
-        check: reconciled(one),
+        whole: format_whole(view, one),
+        first: describe_first_layer(view, fall, one),
+        check: describe_unexplained_rest(one),
     });
-    Section {
+    WaterfallSection {
         id,
-        title: clean(&fall.description),
-        name: clean(&fall.workload),
-        chart: chart(view, id, fall),
+        title: escape_line(&fall.description),
+        name: escape_line(&fall.workload),
+        chart: build_chart(view, id, fall),
         wholes: wholes.collect(),
-        not_told: not_told(view, fall),
+        not_told: describe_unmeasurable(view, fall),
     }
 }
 
-fn chart(view: &View, id: usize, fall: &Waterfall) -> Chart {
-    let lines = lines(view.ladder, fall);
+fn build_chart(view: &WaterfallView, id: usize, fall: &Waterfall) -> Chart {
+    let lines = list_lines(view.ladder, fall);
     let row_of = |rung: usize| lines.iter().position(|line| line.rung == rung);
-    let row = |line: &super::Line<'_>| {
+    let row = |line: &super::RungLine<'_>| {
         let step = line.step;
         let figure = step.and_then(|step| step.added);
         let interval = figure.and_then(|figure| figure.interval);
-        Row {
+        WaterfallBar {
             label: line.label.clone(),
             depth: line.depth,
             from: line.from,
@@ -132,33 +138,37 @@ fn chart(view: &View, id: usize, fall: &Waterfall) -> Chart {
             interval: interval.map(|one| (line.from + one.low, line.from + one.high)),
             parent: step.and_then(|step| row_of(step.from)),
             shape: match step {
-                None => Shape::Base,
-                Some(step) if !step.told => Shape::Open,
-                Some(_) if line.to.is_some_and(|to| to < line.from) => Shape::Takes,
-                Some(_) => Shape::Adds,
+                None => BarKind::Base,
+                Some(step) if !step.told => BarKind::Open,
+                Some(_) if line.to.is_some_and(|to| to < line.from) => BarKind::Takes,
+                Some(_) => BarKind::Adds,
             },
             text: match step {
-                None => line.to.map_or(NONE.to_owned(), latency),
-                Some(step) => format!("{}  {}", added(step), factor(step.ratio)),
+                None => line.to.map_or(NONE.to_owned(), format_latency),
+                Some(step) => format!("{}  {}", format_added_time(step), format_factor(step.ratio)),
             },
         }
     };
     let title = "Time per I/O, layer by layer".to_owned();
-    let answers: Vec<String> = fall.wholes.iter().map(|one| whole(view, one)).collect();
+    let answers: Vec<String> = fall
+        .wholes
+        .iter()
+        .map(|one| format_whole(view, one))
+        .collect();
     Chart {
-        svg: draw(&Drawing {
+        svg: draw_waterfall(&WaterfallChart {
             id: format!("fall-{id}"),
             title: title.clone(),
             description: answers.join("; "),
             rows: lines.iter().map(row).collect(),
-            tick: &latency,
+            tick: &format_latency,
         }),
-        table: table(view, fall),
+        table: build_table(view, fall),
         title,
     }
 }
 
-fn table(view: &View, fall: &Waterfall) -> Table {
+fn build_table(view: &WaterfallView, fall: &Waterfall) -> ChartTable {
     let heads = [
         "layer",
         "rung",
@@ -170,39 +180,41 @@ fn table(view: &View, fall: &Waterfall) -> Table {
         "I/Os per second",
         "rounds",
     ];
-    let row = |line: super::Line<'_>| {
+    let row = |line: super::RungLine<'_>| {
         let level = fall.levels.iter().find(|level| level.rung == line.rung);
         let step = line.step;
         vec![
             line.label.clone(),
-            clean(&view.ladder.rungs[line.rung].name),
-            line.to.map_or(NONE.to_owned(), latency),
-            step.map_or(String::new(), added),
-            step.map_or(String::new(), |step| factor(step.ratio)),
+            escape_line(&view.ladder.rungs[line.rung].name),
+            line.to.map_or(NONE.to_owned(), format_latency),
+            step.map_or(String::new(), format_added_time),
+            step.map_or(String::new(), |step| format_factor(step.ratio)),
             step.and_then(|step| step.share)
                 .map_or(String::new(), |share| {
-                    format!("{} %", assay_render::units::percent(share * 100.0))
+                    format!("{} %", assay_render::units::format_percent(share * 100.0))
                 }),
             level
                 .and_then(|level| level.iops)
-                .map_or(NONE.to_owned(), |iops| value(Quantity::Iops, iops.value)),
+                .map_or(NONE.to_owned(), |iops| {
+                    format_value(Quantity::Iops, iops.value)
+                }),
             level
                 .and_then(|level| level.latency)
                 .map_or(0, |latency| latency.rounds)
                 .to_string(),
         ]
     };
-    Table {
+    ChartTable {
         head: heads.map(str::to_owned).to_vec(),
-        rows: lines(view.ladder, fall).into_iter().map(row).collect(),
+        rows: list_lines(view.ladder, fall).into_iter().map(row).collect(),
     }
 }
 
-fn doubts(view: &View) -> Vec<DoubtView> {
-    let doubt = |one: crate::terminal::Carried<'_>| {
-        let samples = assay_render::units::count(one.samples as usize, "sample");
-        let workloads = crate::terminal::some_names(&one.workloads, 6);
+fn build_doubt_views(view: &WaterfallView) -> Vec<DoubtView> {
+    let doubt = |one: crate::terminal::CarriedDoubt<'_>| {
+        let samples = assay_render::units::format_count(one.samples as usize, "sample");
+        let workloads = crate::terminal::format_some_names(&one.workloads, 6);
         DoubtView::new(one.doubt, format!("{samples}: {workloads}"))
     };
-    carried(view.judged).into_iter().map(doubt).collect()
+    collect_doubts(view.judged).into_iter().map(doubt).collect()
 }

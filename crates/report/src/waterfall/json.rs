@@ -1,25 +1,27 @@
-//! A measured ladder as one JSON document: that of the run, and the waterfalls.
+//! A measured ladder as one JSON document: the run, and the waterfalls. Reports for people are in
+//! the sibling modules.
 
-use super::View;
+use super::WaterfallView;
 use assay_model::Waterfall;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A run over the layers of a stack, and what each of them costs. Times are in nanoseconds; steps and
-/// paths name rungs by their place in `run.ladder.rungs`.
+/// A run over the layers of a stack, with the cost of each layer. Times are in nanoseconds; steps
+/// and paths refer to rungs by their index in `run.ladder.rungs`.
 #[derive(Serialize, JsonSchema)]
-pub struct Document<'a> {
+#[schemars(rename = "Document")]
+pub struct WaterfallDocument<'a> {
     #[serde(flatten)]
-    run: crate::json::Document<'a>,
+    run: crate::json::RunDocument<'a>,
     waterfalls: &'a [Waterfall],
 }
 
-/// The document.
+/// Converts a measured ladder to JSON.
 #[must_use]
-pub fn json(view: &View) -> Value {
-    json!(Document {
-        run: crate::json::document(view.run, view.judged, view.samples),
+pub fn waterfall_to_json(view: &WaterfallView) -> Value {
+    json!(WaterfallDocument {
+        run: crate::json::build_document(view.run, view.judged, view.samples),
         waterfalls: view.falls,
     })
 }

@@ -1,72 +1,84 @@
-//! The waterfall as Markdown.
+//! The Markdown report of a waterfall. Shared sentences are in `waterfall_text`.
 
-use super::words::{READING, added, factor, first, not_told, reconciled, together, whole};
-use super::{View, lines};
-use crate::markdown::doubts;
-use crate::subject;
-use assay_render::markdown::plain;
-use assay_render::units::{NONE, latency};
+use super::waterfall_text::{
+    READING, describe_first_layer, describe_inseparable_layers, describe_unexplained_rest,
+    describe_unmeasurable, format_added_time, format_factor, format_whole,
+};
+use super::{WaterfallView, list_lines};
+use crate::markdown::render_doubts;
+use crate::run_description;
+use assay_render::markdown::escape_markdown;
+use assay_render::units::{NONE, format_latency};
 
-/// GitHub-flavoured Markdown: a table for each workload, and what it says.
+/// Renders GitHub-flavoured Markdown: for each workload a table and its conclusions.
 #[must_use]
-pub fn markdown(view: &View) -> String {
+pub fn render_waterfall_markdown(view: &WaterfallView) -> String {
     let run = view.run;
-    let mut out = format!("# {}\n\n", plain(&subject::title(run)));
+    let mut out = format!(
+        "# {}\n\n",
+        escape_markdown(&run_description::format_title(run))
+    );
     out.push_str(&format!(
         "- {}: {}\n- target {}\n",
-        plain(&subject::name(run)),
-        plain(&subject::when(run)),
-        plain(&view.ladder.target)
+        escape_markdown(&run_description::run_name(run)),
+        escape_markdown(&run_description::format_time_and_progress(run)),
+        escape_markdown(&view.ladder.target)
     ));
-    if let Some(machine) = subject::machine(&run.facts) {
-        out.push_str(&format!("- machine: {}\n", plain(&machine)));
+    if let Some(machine) = run_description::describe_machine(&run.facts) {
+        out.push_str(&format!("- machine: {}\n", escape_markdown(&machine)));
     }
     for line in view.ladder.left_out.iter() {
-        out.push_str(&format!("- left out: {}\n", plain(line)));
+        out.push_str(&format!("- left out: {}\n", escape_markdown(line)));
     }
     for remark in &run.remarks {
-        out.push_str(&format!("- note: {}\n", plain(remark)));
+        out.push_str(&format!("- note: {}\n", escape_markdown(remark)));
     }
     for fall in view.falls {
-        out.push_str(&format!("\n## {}\n\n", plain(&fall.description)));
+        out.push_str(&format!("\n## {}\n\n", escape_markdown(&fall.description)));
         out.push_str("| layer | time per I/O | adds | factor |\n|---|--:|--:|--:|\n");
-        for line in lines(view.ladder, fall) {
+        for line in list_lines(view.ladder, fall) {
             let step = line.step;
-            let told = if step.is_some_and(|step| !step.told) {
+            let mark = if step.is_some_and(|step| !step.told) {
                 " (not told)"
             } else {
                 ""
             };
             out.push_str(&format!(
-                "| {}{} | {} | {}{told} | {} |\n",
+                "| {}{} | {} | {}{mark} | {} |\n",
                 "&nbsp;&nbsp;".repeat(line.depth),
-                plain(&line.label),
-                line.to.map_or(NONE.to_owned(), latency),
-                step.map_or(String::new(), added),
-                step.map_or(String::new(), |step| factor(step.ratio)),
+                escape_markdown(&line.label),
+                line.to.map_or(NONE.to_owned(), format_latency),
+                step.map_or(String::new(), format_added_time),
+                step.map_or(String::new(), |step| format_factor(step.ratio)),
             ));
         }
         out.push('\n');
         for one in &fall.wholes {
-            out.push_str(&format!("- whole, {}\n", plain(&whole(view, one))));
+            out.push_str(&format!(
+                "- whole, {}\n",
+                escape_markdown(&format_whole(view, one))
+            ));
             out.push_str(&format!(
                 "  - look first: {}\n",
-                plain(&first(view, fall, one))
+                escape_markdown(&describe_first_layer(view, fall, one))
             ));
-            out.push_str(&format!("  - check: {}\n", plain(&reconciled(one))));
+            out.push_str(&format!(
+                "  - check: {}\n",
+                escape_markdown(&describe_unexplained_rest(one))
+            ));
         }
-        for line in not_told(view, fall) {
-            out.push_str(&format!("- {}\n", plain(&line)));
+        for line in describe_unmeasurable(view, fall) {
+            out.push_str(&format!("- {}\n", escape_markdown(&line)));
         }
     }
-    let together = together(view);
+    let together = describe_inseparable_layers(view);
     if !together.is_empty() {
         out.push_str("\n## Cannot be separated here\n\n");
         for line in together {
-            out.push_str(&format!("- {}\n", plain(&line)));
+            out.push_str(&format!("- {}\n", escape_markdown(&line)));
         }
     }
-    out.push_str(&doubts(view.judged));
+    out.push_str(&render_doubts(view.judged));
     out.push_str(&format!(
         "\n{READING} ± is half a 95 % interval over paired rounds.\n"
     ));

@@ -1,12 +1,12 @@
 //! The page: a section of pictures for each server, and one that compares them.
 
 use super::{HEAD, Web, cells, name, nanos, rate, sentences};
-use crate::plan::{Line, Part, Section, sheet_of};
+use crate::plan::{BarLine, BarPart, PlanSection, render_page_of_verb};
 use assay_model::units::significant;
 use assay_model::web::Pace;
 use assay_model::web::result::{Percentiles, RankedBy, StepResult};
-use assay_render::svg::curves;
-use assay_render::text::clean;
+use assay_render::svg::percentile_curves;
+use assay_render::text::escape_line;
 
 /// Points of a curve; more cannot be seen.
 const POINTS: usize = 200;
@@ -56,7 +56,7 @@ pub fn page(web: &Web) -> String {
         [one] => format!("Load on {one}"),
         urls => format!("Load on {} servers", urls.len()),
     };
-    sheet_of("assay web", &title, &sentences(web), &sections)
+    render_page_of_verb("assay web", &title, &sentences(web), &sections)
 }
 
 fn columns() -> Vec<&'static str> {
@@ -64,10 +64,14 @@ fn columns() -> Vec<&'static str> {
 }
 
 /// A bar as long as the figure, with the ends of its interval.
-fn bar(step: &StepResult, estimate: Option<assay_model::result::Estimate>, says: String) -> Line {
-    Line {
+fn bar(
+    step: &StepResult,
+    estimate: Option<assay_model::result::Estimate>,
+    says: String,
+) -> BarLine {
+    BarLine {
         label: name(step),
-        lanes: vec![vec![Part {
+        lanes: vec![vec![BarPart {
             colour: if step.rounds == 0 { "idle" } else { "data" },
             amount: estimate.map_or(0.0, |estimate| estimate.value),
             says,
@@ -75,34 +79,34 @@ fn bar(step: &StepResult, estimate: Option<assay_model::result::Estimate>, says:
         interval: estimate
             .and_then(|estimate| estimate.interval)
             .map(|interval| (interval.low, interval.high)),
-        ..Line::default()
+        ..BarLine::default()
     }
 }
 
-fn throughput(url: &str, steps: &[&StepResult], remarks: &[String]) -> Section {
-    let rows = steps.iter().map(|step| Line {
+fn throughput(url: &str, steps: &[&StepResult], remarks: &[String]) -> PlanSection {
+    let rows = steps.iter().map(|step| BarLine {
         cells: cells(step),
         ..bar(step, step.rate, format!("{} answers/s", rate(step)))
     });
-    Section {
-        heading: format!("How much {} can do", clean(url)),
+    PlanSection {
+        heading: format!("How much {} can do", escape_line(url)),
         about: "Good answers per second in a closed loop, by connections. The line is the 95 % interval \
                 over rounds."
             .to_owned(),
         columns: columns(),
         rows: rows.collect(),
         notes: remarks.to_vec(),
-        ..Section::default()
+        ..PlanSection::default()
     }
 }
 
-fn efficiency(url: &str, steps: &[&StepResult]) -> Section {
+fn efficiency(url: &str, steps: &[&StepResult]) -> PlanSection {
     let rows = steps
         .iter()
         .filter(|step| step.per_cpu_second.is_some())
         .map(|step| {
             let figure = step.per_cpu_second.map_or(0.0, |estimate| estimate.value);
-            Line {
+            BarLine {
                 cells: vec![
                     significant(figure),
                     step.per_percent.map_or_else(String::new, significant),
@@ -116,8 +120,8 @@ fn efficiency(url: &str, steps: &[&StepResult]) -> Section {
                 )
             }
         });
-    Section {
-        heading: format!("What an answer of {} costs", clean(url)),
+    PlanSection {
+        heading: format!("What an answer of {} costs", escape_line(url)),
         about: "Good answers for each second of the server's CPU time.".to_owned(),
         columns: vec![
             "step",
@@ -130,12 +134,12 @@ fn efficiency(url: &str, steps: &[&StepResult]) -> Section {
             true => Vec::new(),
             false => vec!["The CPU time of the server is not known.".to_owned()],
         },
-        ..Section::default()
+        ..PlanSection::default()
     }
 }
 
 /// Curves of the latency, with a table of percentiles from the intended and from the real start.
-fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Section> {
+fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<PlanSection> {
     let drawn: Vec<&&StepResult> = steps
         .iter()
         .filter(|step| !step.histogram.is_empty())
@@ -143,13 +147,13 @@ fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Sec
     if drawn.is_empty() {
         return None;
     }
-    let of = drawn.iter().map(|step| curves::Curve {
+    let of = drawn.iter().map(|step| percentile_curves::LatencyCurve {
         label: name(step),
-        points: curves::points(&step.histogram, POINTS),
+        points: percentile_curves::compute_curve(&step.histogram, POINTS),
     });
     let heading = match open {
-        true => format!("What a user of {} waits", clean(url)),
-        false => format!("Latency of {} in a closed loop", clean(url)),
+        true => format!("What a user of {} waits", escape_line(url)),
+        false => format!("Latency of {} in a closed loop", escape_line(url)),
     };
     let about = match open {
         true => {
@@ -161,7 +165,7 @@ fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Sec
                   queues: this is not what users wait."
         }
     };
-    let panel = curves::Panel {
+    let panel = percentile_curves::CurvePanel {
         id: id.to_owned(),
         title: heading.clone(),
         description: about.to_owned(),
@@ -170,7 +174,11 @@ fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Sec
     };
     let ends = panel.curves.iter().filter_map(|curve| curve.points.last());
     let nines = ends.map(|(nines, _)| *nines).fold(1.0, f64::max);
-    let drawing = curves::draw(&panel, &curves::scale(panel.curves.iter(), true), nines);
+    let drawing = percentile_curves::draw_panel(
+        &panel,
+        &percentile_curves::build_latency_scale(panel.curves.iter(), true),
+        nines,
+    );
     let rows = drawn.iter().map(|step| {
         let four = |p: Percentiles| [p.p50, p.p90, p.p99, p.p999].map(nanos);
         let mut cells = four(step.latency).to_vec();
@@ -178,10 +186,10 @@ fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Sec
             cells.extend(four(step.service));
         }
         cells.push(step.failed.to_string());
-        Line {
+        BarLine {
             label: name(step),
             cells,
-            ..Line::default()
+            ..BarLine::default()
         }
     });
     let mut columns = vec!["step", "p50", "p90", "p99", "p99.9"];
@@ -189,90 +197,90 @@ fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Sec
         columns.extend(["service p50", "p90", "p99", "p99.9"]);
     }
     columns.push("failed");
-    Some(Section {
+    Some(PlanSection {
         heading,
         about: about.to_owned(),
         columns,
         rows: rows.collect(),
         drawing: Some(drawing),
-        ..Section::default()
+        ..PlanSection::default()
     })
 }
 
-fn generators(url: &str, steps: &[&StepResult]) -> Section {
+fn generators(url: &str, steps: &[&StepResult]) -> PlanSection {
     let rows = steps.iter().flat_map(|step| {
-        step.generators.iter().map(|one| Line {
+        step.generators.iter().map(|one| BarLine {
             label: name(step),
             cells: vec![
-                clean(&one.generator),
+                escape_line(&one.generator),
                 significant(one.rate),
                 format!("{:.1} %", one.share * 100.0),
                 format!("{:.2}", one.cpus),
                 one.failed.to_string(),
             ],
-            ..Line::default()
+            ..BarLine::default()
         })
     });
-    Section {
-        heading: format!("Who gave how much of the load on {}", clean(url)),
+    PlanSection {
+        heading: format!("Who gave how much of the load on {}", escape_line(url)),
         about: "What each of the machines that loaded together had of the good answers, and its own CPUs."
             .to_owned(),
         columns: vec!["step", "generator", "answers/s", "share", "own CPU", "failed"],
         rows: rows.collect(),
         drawing: Some(String::new()),
-        ..Section::default()
+        ..PlanSection::default()
     }
 }
 
-fn limits(url: &str, steps: &[&StepResult]) -> Section {
-    let rows = steps.iter().map(|step| Line {
+fn limits(url: &str, steps: &[&StepResult]) -> PlanSection {
+    let rows = steps.iter().map(|step| BarLine {
         label: name(step),
         cells: vec![
             step.limit.who.name().to_owned(),
             step.limit.evidence.clone(),
         ],
-        ..Line::default()
+        ..BarLine::default()
     });
-    Section {
-        heading: format!("Who limited {}", clean(url)),
+    PlanSection {
+        heading: format!("Who limited {}", escape_line(url)),
         about: "What kept each step from going faster, and what shows it.".to_owned(),
         columns: vec!["step", "who", "evidence"],
         rows: rows.collect(),
         drawing: Some(String::new()),
-        ..Section::default()
+        ..PlanSection::default()
     }
 }
 
-fn doubts(url: &str, steps: &[&StepResult]) -> Section {
+fn doubts(url: &str, steps: &[&StepResult]) -> PlanSection {
     let rows = steps.iter().flat_map(|step| {
-        step.doubts.iter().map(|doubt| Line {
+        step.doubts.iter().map(|doubt| BarLine {
             label: name(step),
             cells: vec![
                 doubt.code.clone(),
                 doubt.evidence.clone(),
                 doubt.remedy.clone(),
             ],
-            ..Line::default()
+            ..BarLine::default()
         })
     });
-    Section {
-        heading: format!("What speaks against figures of {}", clean(url)),
+    PlanSection {
+        heading: format!("What speaks against figures of {}", escape_line(url)),
         about: "Each doubt has a section in the book.".to_owned(),
         columns: vec!["step", "doubt", "evidence", "remedy"],
         rows: rows.collect(),
         drawing: Some(String::new()),
-        ..Section::default()
+        ..PlanSection::default()
     }
 }
 
-fn ranking_section(web: &Web, ranking: &assay_model::web::result::Ranking) -> Section {
+fn ranking_section(web: &Web, ranking: &assay_model::web::result::Ranking) -> PlanSection {
     let (heading, unit) = match ranking.by {
         RankedBy::Capacity => ("Servers by capacity", "answers/s"),
         RankedBy::Efficiency => ("Servers by efficiency", "answers per CPU second"),
     };
-    let rows = ranking.places.iter().map(|place| Line {
-        label: clean(web.urls.get(place.target).map_or("?", String::as_str)),
-        lanes: vec![vec![Part {
+    let rows = ranking.places.iter().map(|place| BarLine {
+        label: escape_line(web.urls.get(place.target).map_or("?", String::as_str)),
+        lanes: vec![vec![BarPart {
             colour: "data",
             amount: place.value.value,
             says: format!("{} {unit}", significant(place.value.value)),
@@ -289,15 +297,15 @@ fn ranking_section(web: &Web, ranking: &assay_model::web::result::Ranking) -> Se
                 None => String::new(),
             },
         ],
-        ..Line::default()
+        ..BarLine::default()
     });
-    Section {
+    PlanSection {
         heading: heading.to_owned(),
         about: "At the capacity of each. Ranks are compared round by round; where two are not told apart, \
                 their order is chance."
             .to_owned(),
         columns: vec!["server", unit, "apart from the next"],
         rows: rows.collect(),
-        ..Section::default()
+        ..PlanSection::default()
     }
 }

@@ -238,7 +238,10 @@ fn limit(workload: &Workload) -> Limit {
         },
         (Durability::None, _) => Limit {
             what: LimitKind::Device,
-            evidence: "vda was busy 99 % of the time with 15.8 requests in flight, and depth 8 gave 97 % of this rate".to_owned(),
+            evidence:
+                "vda was busy 99 % of the time with 15.8 requests in flight, and depth 8 gave \
+                97 % of this rate"
+                    .to_owned(),
         },
         _ => Limit {
             what: LimitKind::Flush,
@@ -411,8 +414,13 @@ impl Case {
         let doubt = Doubt {
             code: code.to_owned(),
             severity,
-            evidence: "SYNTHETIC: of 16 requests asked for, 3.1 were in flight on average, and the device saw 1.2".to_owned(),
-            remedy: "Use an engine that submits without waiting (io_uring or libaio with direct=1).".to_owned(),
+            evidence:
+                "SYNTHETIC: of 16 requests asked for, 3.1 were in flight on average, and the \
+                device saw 1.2"
+                    .to_owned(),
+            remedy:
+                "Use an engine that submits without waiting (io_uring or libaio with direct=1)."
+                    .to_owned(),
         };
         for sample in self
             .judged
@@ -521,7 +529,11 @@ pub fn compared(case: &Case, factor: f64) -> RunComparison {
             a: Some("mq-deadline".into()),
             b: Some("none".into()),
         }],
-        cautions: vec!["the runs were made one after the other, not interleaved: what changed in between is part of the ratio".to_owned()],
+        cautions: vec![
+            "the runs were made one after the other, not interleaved: what changed in \
+            between is part of the ratio"
+                .to_owned(),
+        ],
         rows,
         only_a: vec![],
         only_b: vec!["read-1m-qd4 on /srv/other".to_owned()],

@@ -15,7 +15,7 @@ use assay_model::sample::{Outcome, Sample};
 use assay_model::trial::*;
 use assay_model::workload::{Durability, Engine, Pattern};
 use assay_model::{Bytes, Doubt, Histogram, Load, Nanos, Workload};
-use assay_report::trial::View;
+use assay_report::trial::TrialView;
 use std::collections::BTreeMap;
 
 /// A trial with everything a report takes.
@@ -30,8 +30,8 @@ pub struct TrialCase {
 }
 
 impl TrialCase {
-    pub fn view(&self) -> View<'_> {
-        View {
+    pub fn view(&self) -> TrialView<'_> {
+        TrialView {
             trial: &self.trial,
             slots: &self.slots,
             samples: &self.samples,

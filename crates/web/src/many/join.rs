@@ -4,7 +4,7 @@ use super::{Generator, Joint, Line, Many, Order, Reached, Word};
 use crate::server::Server;
 use crate::step::{Manner, Shape};
 use assay_model::web::{Measured, Pace, Part, Step};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -137,7 +137,7 @@ fn joint(each: &[(&str, &Reached)], server: Server) -> Result<Joint, String> {
     for (name, one) in each {
         for remark in one.remarks.iter().take(REMARKS.0) {
             let remark: String = remark.chars().take(REMARKS.1).collect();
-            said.entry(clean(&remark)).or_default().push(name);
+            said.entry(escape_line(&remark)).or_default().push(name);
         }
     }
     remarks.extend(
@@ -170,7 +170,7 @@ pub(super) fn accepted(order: &Order, mut step: Step) -> Option<Step> {
     }
     let harmless = |text: &mut String| {
         let short: String = text.chars().take(TEXT).collect();
-        *text = clean(&short);
+        *text = escape_line(&short);
     };
     step.measured
         .failures

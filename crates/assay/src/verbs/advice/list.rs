@@ -3,7 +3,7 @@
 use super::{Entry, colour, standing};
 use assay_advice::Applicability;
 use assay_render::Style;
-use assay_render::text::{clean, left, width, wrap};
+use assay_render::text::{measure_width, escape_line, pad_right, wrap_lines};
 use std::fmt::Write as _;
 
 /// Widest id that the rest is lined up behind.
@@ -18,7 +18,7 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
         return "nothing in the catalogue says that: `assay advice` lists all\n".to_owned();
     }
     let columns = style.width.max(30);
-    let ids = entries.iter().map(|entry| width(&entry.advice.id));
+    let ids = entries.iter().map(|entry| measure_width(&entry.advice.id));
     let id_width = ids.max().unwrap_or(0).min(WIDEST) + 2;
     let mut out = String::new();
     let mut domain = "";
@@ -36,9 +36,9 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
             out.push_str(&narrow(entry, said, here, columns, style));
             continue;
         }
-        let title = wrap(&clean(&advice.title), columns.saturating_sub(lead));
-        let mut id = clean(&advice.id);
-        if width(&id) + 2 > id_width {
+        let title = wrap_lines(&escape_line(&advice.title), columns.saturating_sub(lead));
+        let mut id = escape_line(&advice.id);
+        if measure_width(&id) + 2 > id_width {
             // A longer one has a line of its own.
             let _ = writeln!(out, "  {id}");
             id.clear();
@@ -48,9 +48,9 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
                 let _ = writeln!(
                     out,
                     "  {}{}{}{line}",
-                    left(&id, id_width),
-                    style.paint(colour(said), &left(said, 12)),
-                    left(here, 6)
+                    pad_right(&id, id_width),
+                    style.paint(colour(said), &pad_right(said, 12)),
+                    pad_right(here, 6)
                 );
             } else {
                 let _ = writeln!(out, "{}{line}", " ".repeat(lead));
@@ -59,10 +59,10 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
     }
     let note = format!(
         "The third column says whether it applies to {}: yes, no, ? (a fact is missing), or – (it is checked or explained, not tried: `assay check`). `assay advice ID` says why and how it is tested.",
-        clean(target)
+        escape_line(target)
     );
     let _ = writeln!(out);
-    for line in wrap(&note, columns) {
+    for line in wrap_lines(&note, columns) {
         let _ = writeln!(out, "{}", style.paint("2", &line));
     }
     out
@@ -71,9 +71,9 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
 /// In a narrow terminal: what it is called, what is held of it, and under both what it says.
 fn narrow(entry: &Entry<'_>, said: &str, here: &str, columns: usize, style: Style) -> String {
     let advice = entry.advice;
-    let mut out = format!("  {}\n", clean(&advice.id));
+    let mut out = format!("  {}\n", escape_line(&advice.id));
     let _ = writeln!(out, "    {}, {here}", style.paint(colour(said), said));
-    for line in wrap(&clean(&advice.title), columns.saturating_sub(4)) {
+    for line in wrap_lines(&escape_line(&advice.title), columns.saturating_sub(4)) {
         let _ = writeln!(out, "    {line}");
     }
     out

@@ -6,7 +6,7 @@ use assay_model::Bytes;
 use assay_model::advice::{Advice, RiskLevel, TargetKind};
 use assay_pool::Pooled;
 use assay_render::Style;
-use assay_render::text::{clean, left, width, wrap};
+use assay_render::text::{measure_width, escape_line, pad_right, wrap_lines};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -27,11 +27,11 @@ pub(super) fn page(
         columns: style.width.clamp(40, 100),
     };
     let name = format!("{} ({}/{})", advice.title, advice.domain, advice.id);
-    out.line("1", &clean(&name));
+    out.line("1", &escape_line(&name));
     out.paragraph(0, &advice.statement);
     out.gap();
     let said = standing(advice);
-    let label = left("Standing", LABEL);
+    let label = pad_right("Standing", LABEL);
     let (label, word) = (style.paint("1", &label), style.paint(colour(said), said));
     let _ = writeln!(out.text, "{label}{word}");
     out.paragraph(LABEL, &advice.literature.text);
@@ -54,7 +54,7 @@ pub(super) fn page(
     out.gap();
     out.markdown(&advice.page);
     out.gap();
-    out.line("2", &format!("From {}", clean(file)));
+    out.line("2", &format!("From {}", escape_line(file)));
     Ok(out.text)
 }
 
@@ -66,7 +66,7 @@ pub(super) fn explain(advice: &Advice, style: Style) -> String {
         columns: style.width.clamp(40, 100),
     };
     let name = format!("{} ({}/{})", advice.title, advice.domain, advice.id);
-    out.line("1", &clean(&name));
+    out.line("1", &escape_line(&name));
     out.paragraph(0, &advice.statement);
     out.gap();
     out.labelled("Standing", standing(advice));
@@ -131,7 +131,7 @@ fn elsewhere(out: &mut Out, one: &Pooled) {
     let set: String = set
         .map(|(name, value)| format!("{name}={value}, "))
         .collect();
-    for (number, line) in assay_report::pool::lines(one).iter().enumerate() {
+    for (number, line) in assay_report::pool::format_effect_lines(one).iter().enumerate() {
         match number {
             0 => out.labelled("Elsewhere", &format!("{set}{}: {line}", one.metric)),
             _ => out.item(LABEL, line),
@@ -144,16 +144,16 @@ fn evidence(out: &mut Out, evidence: &[Evidence]) {
         return;
     }
     out.labelled("Rests on", "");
-    let widest = evidence.iter().map(|item| width(&item.key)).max();
+    let widest = evidence.iter().map(|item| measure_width(&item.key)).max();
     let key_width = widest.unwrap_or(0).min(34) + 2;
     for item in evidence {
         let text = format!("{}  [{}]", readable(item), item.place);
-        let key = clean(&item.key);
-        if width(&key) + 2 > key_width {
+        let key = escape_line(&item.key);
+        if measure_width(&key) + 2 > key_width {
             out.paragraph(4, &key);
             out.hanging("      ", &text);
         } else {
-            out.hanging(&format!("    {}", left(&key, key_width)), &text);
+            out.hanging(&format!("    {}", pad_right(&key, key_width)), &text);
         }
     }
 }
@@ -250,7 +250,7 @@ impl Out {
     }
 
     fn line(&mut self, sgr: &str, text: &str) {
-        for line in wrap(text, self.columns) {
+        for line in wrap_lines(text, self.columns) {
             let _ = writeln!(self.text, "{}", self.style.paint(sgr, &line));
         }
     }
@@ -265,9 +265,9 @@ impl Out {
 
     /// Text behind a lead; further lines are indented like the first.
     fn hanging(&mut self, lead: &str, text: &str) {
-        let indent = width(lead);
+        let indent = measure_width(lead);
         let columns = self.columns.saturating_sub(indent).max(20);
-        let lines = wrap(&clean(&text.replace('\n', " ")), columns);
+        let lines = wrap_lines(&escape_line(&text.replace('\n', " ")), columns);
         for (number, line) in lines.iter().enumerate() {
             let _ = match number {
                 0 => writeln!(self.text, "{lead}{line}"),
@@ -279,8 +279,8 @@ impl Out {
     /// A label and its text.
     fn labelled(&mut self, label: &str, text: &str) {
         let columns = self.columns.saturating_sub(LABEL).max(20);
-        let label = self.style.paint("1", &left(label, LABEL));
-        let lines = wrap(&clean(&text.replace('\n', " ")), columns);
+        let label = self.style.paint("1", &pad_right(label, LABEL));
+        let lines = wrap_lines(&escape_line(&text.replace('\n', " ")), columns);
         for (number, line) in lines.iter().enumerate() {
             let lead = if number == 0 {
                 label.clone()
@@ -300,10 +300,10 @@ impl Out {
                 self.flush(&mut paragraph);
                 in_code = !in_code;
             } else if in_code {
-                let _ = writeln!(self.text, "    {}", clean(line));
+                let _ = writeln!(self.text, "    {}", escape_line(line));
             } else if let Some(heading) = line.strip_prefix("## ") {
                 self.flush(&mut paragraph);
-                self.line("1", &clean(heading));
+                self.line("1", &escape_line(heading));
             } else if line.trim().is_empty() {
                 self.flush(&mut paragraph);
                 self.one_gap();

@@ -3,7 +3,7 @@
 use super::between;
 use assay_fleet::History;
 use assay_fleet::changed::of_facts;
-use assay_judge::shift::{self, LEVEL, LONGEST, Point, Shift, shifts};
+use assay_judge::shift::{self, FigureShift, LEVEL, LONGEST, RunFigure, find_shifts};
 use assay_model::advice::Advice;
 use assay_model::criterion::Metric;
 use assay_model::drift::{Change, FigureChange, Kind};
@@ -90,7 +90,7 @@ fn of_plan(
     let mut series: BTreeMap<(String, String, Metric, String), Vec<Value>> = BTreeMap::new();
     for row in rows {
         let (run, samples) = (store.run(row.id)?, store.samples(row.id)?);
-        for figure in shift::figures(&run, &samples) {
+        for figure in shift::collect_followed_figures(&run, &samples) {
             let key = (figure.workload, figure.target, figure.metric, figure.load);
             series
                 .entry(key)
@@ -108,14 +108,14 @@ fn of_plan(
     let level = LEVEL / series.len().max(1) as f64;
     let mut all = Vec::new();
     for ((workload, target, metric, _), values) in series {
-        let points: Vec<Point> = values
+        let points: Vec<RunFigure> = values
             .iter()
-            .map(|&(at, value)| Point {
+            .map(|&(at, value)| RunFigure {
                 log: value.ln(),
                 tie: tie(&ran[at].row.uid),
             })
             .collect();
-        for shift in shifts(&points, level) {
+        for shift in find_shifts(&points, level) {
             let noticed = values[shift.noticed].0;
             let told = match since {
                 Some(since) => ran[noticed].row.started >= since,
@@ -151,7 +151,7 @@ fn of_plan(
     Ok(all)
 }
 
-fn verdict(metric: Metric, shift: &Shift) -> result::Change {
+fn verdict(metric: Metric, shift: &FigureShift) -> result::Change {
     // Where there is an interval and it holds 1, the evidence is of the ranks alone.
     let clear = shift
         .interval
@@ -173,7 +173,7 @@ fn tie(uid: &str) -> u64 {
 fn causes(
     ran: &[Ran],
     values: &[Value],
-    shift: &Shift,
+    shift: &FigureShift,
     kept: &Kept<'_>,
 ) -> anyhow::Result<Vec<Change>> {
     let [first, last] = shift.between;

@@ -5,8 +5,8 @@ use crate::global::Global;
 use crate::status::Status;
 use assay_fleet::Entry;
 use assay_model::SCHEMA_VERSION;
-use assay_render::text::clean;
-use assay_render::units::time;
+use assay_render::text::escape_line;
+use assay_render::units::format_timestamp;
 use assay_store::{About, Ask, Span, Store};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -50,14 +50,14 @@ pub(super) fn run(
             .iter()
             .find(|name| hosts.iter().all(|host| host.0 != **name))
         {
-            let hosts: Vec<String> = hosts.iter().map(|host| clean(&host.0)).collect();
+            let hosts: Vec<String> = hosts.iter().map(|host| escape_line(&host.0)).collect();
             anyhow::bail!(
                 "{}: was not looked at yet; there are {}",
-                clean(name),
+                escape_line(name),
                 hosts.join(", ")
             );
         }
-        eprintln!("note: nothing is known under {} then", clean(key));
+        eprintln!("note: nothing is known under {} then", escape_line(key));
     }
     print(&match json {
         true => {
@@ -89,14 +89,18 @@ fn text(spans: &[Span], global: &Global) -> String {
         let _ = writeln!(
             out,
             "{}  {} {what}",
-            style.bold(&clean(&span.machine)),
-            clean(&span.key)
+            style.bold(&escape_line(&span.machine)),
+            escape_line(&span.key)
         );
         let since = match span.after {
-            Some(after) => format!("since between {} and {}", time(after), time(span.since)),
+            Some(after) => format!(
+                "since between {} and {}",
+                format_timestamp(after),
+                format_timestamp(span.since)
+            ),
             None => format!(
                 "since {} at the latest: it was first looked at then",
-                time(span.since)
+                format_timestamp(span.since)
             ),
         };
         let before = match (&span.before, span.changed) {
@@ -105,10 +109,14 @@ fn text(spans: &[Span], global: &Global) -> String {
             (None, false) => String::new(),
         };
         let until = match span.until {
-            Some(until) => format!("; until between {} and {}", time(span.seen), time(until)),
-            None => format!("; last seen {}", time(span.seen)),
+            Some(until) => format!(
+                "; until between {} and {}",
+                format_timestamp(span.seen),
+                format_timestamp(until)
+            ),
+            None => format!("; last seen {}", format_timestamp(span.seen)),
         };
-        style.paragraph(&mut out, "", 6, &format!("{since}{before}{until}"));
+        style.write_paragraph(&mut out, "", 6, &format!("{since}{before}{until}"));
     }
     out
 }
@@ -118,7 +126,7 @@ fn shown(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let text = clean(&text);
+    let text = escape_line(&text);
     match text.chars().count() > SHOWN {
         true => text.chars().take(SHOWN).chain(['…']).collect(),
         false => text,

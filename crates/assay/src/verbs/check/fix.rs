@@ -14,7 +14,7 @@ use assay_changes::{Foreign, Journal, Kept, Outcome, Session};
 use assay_host::Live;
 use assay_loads::Cancel;
 use assay_model::{Nanos, SCHEMA_VERSION};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
@@ -304,7 +304,7 @@ fn confirm(json: bool) -> anyhow::Result<Status> {
     print(&match (json, all.is_empty()) {
         (true, _) => format!("{document:#}\n"),
         (false, true) => "Nothing waits for a confirmation.\n".to_owned(),
-        (false, false) => format!("Confirmed: {}\n", clean(&all.join(", "))),
+        (false, false) => format!("Confirmed: {}\n", escape_line(&all.join(", "))),
     })?;
     Ok(match all.is_empty() {
         true => Status::Findings,
@@ -400,7 +400,7 @@ fn line(one: &Kept) -> String {
     format!(
         "{}  {when}  {}: {}",
         one.uid,
-        clean(&one.label),
-        clean(&one.what.join("; "))
+        escape_line(&one.label),
+        escape_line(&one.what.join("; "))
     )
 }

@@ -8,7 +8,7 @@ use crate::status::{Status, Unreadable};
 use crate::verbs::advice::{self, Own};
 use assay_advice::{Catalogue, findings};
 use assay_model::advice::Advice;
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use assay_report::wifi as report;
 use assay_wifi::address::mask;
 use assay_wifi::registry::Registry;
@@ -130,7 +130,7 @@ fn source(path: &Path) -> anyhow::Result<Source> {
     };
     let bytes = input::bytes(path, LONGEST, "a list of wireless networks")?;
     let reading = assay_wifi::read(&bytes)
-        .map_err(|error| Unreadable(format!("{}: {error}", clean(&name))))?;
+        .map_err(|error| Unreadable(format!("{}: {error}", escape_line(&name))))?;
     Ok(Source {
         name,
         bytes,
@@ -175,7 +175,7 @@ fn notes(args: &Args, sources: &[Source], own: &[Ssid]) {
         }
         eprintln!(
             "{}: {}, {}",
-            clean(&source.name),
+            escape_line(&source.name),
             reading.format,
             told.join(", ")
         );
@@ -189,7 +189,10 @@ fn notes(args: &Args, sources: &[Source], own: &[Ssid]) {
         !names.any(|name| name == *ssid)
     });
     for (_, name) in missing {
-        eprintln!("--ssid {}: no file has a network of this name", clean(name));
+        eprintln!(
+            "--ssid {}: no file has a network of this name",
+            escape_line(name)
+        );
     }
     let configured = |source: &Source| !source.reading.configured.is_empty();
     if own.is_empty() && heard.next().is_some() && !sources.iter().any(configured) {
@@ -223,10 +226,10 @@ fn census(args: &Args, sources: &[Source], global: &Global) -> anyhow::Result<St
     let readings: Vec<&Reading> = sources.iter().map(|source| &source.reading).collect();
     let census = assay_wifi::census::census(&readings, &registry);
     print(&match args.forms.format() {
-        Format::Text => report::terminal(&census, context::style(global)),
-        Format::Json => format!("{:#}\n", report::json(&census)),
-        Format::Markdown => report::markdown(&census),
-        Format::Html => report::html(&census),
+        Format::Text => report::render_census_text(&census, context::style(global)),
+        Format::Json => format!("{:#}\n", report::census_to_json(&census)),
+        Format::Markdown => report::render_census_markdown(&census),
+        Format::Html => report::render_census_page(&census),
         Format::Sarif | Format::Junit | Format::Nagios | Format::Prometheus => {
             anyhow::bail!("--census is told as text, json, markdown or html: it has no findings")
         }
@@ -237,7 +240,7 @@ fn census(args: &Args, sources: &[Source], global: &Global) -> anyhow::Result<St
         if let Some((line, expected)) = unread.first.first() {
             eprintln!(
                 "{}: {} lines could not be read and are not counted; the first is line {line}: {expected} was expected",
-                clean(&source.name),
+                escape_line(&source.name),
                 unread.count
             );
             status = Status::Unreadable;
@@ -262,7 +265,7 @@ fn registry(named: Option<&Path>) -> anyhow::Result<Registry> {
                 Err(error) if at == 0 && named.is_some() => return Err(error),
                 Err(_) => continue,
             };
-            let shown = clean(&path.to_string_lossy());
+            let shown = escape_line(&path.to_string_lossy());
             registry
                 .add(&bytes)
                 .map_err(|error| Unreadable(format!("{shown}: {error}")))?;

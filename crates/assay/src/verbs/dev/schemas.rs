@@ -20,12 +20,12 @@ fn all() -> Vec<Form> {
         (
             "stack",
             "assay stack --json",
-            form::<assay_report::stack::Document<'_>>(),
+            form::<assay_report::stack::StackDocument<'_>>(),
         ),
         (
             "stack-measure",
             "assay stack --measure --json, assay stack --show RUN --json",
-            form::<assay_report::waterfall::Document<'_>>(),
+            form::<assay_report::waterfall::WaterfallDocument<'_>>(),
         ),
         ("disks", "assay disks --json", form::<disks::Document<'_>>()),
         (
@@ -36,23 +36,23 @@ fn all() -> Vec<Form> {
         (
             "study",
             "assay study NAME --json, assay study show RUN --json",
-            form::<assay_report::study::Document<'_>>(),
+            form::<assay_report::study::StudyDocument<'_>>(),
         ),
         (
             "study-list",
             "assay study --json",
-            form::<assay_report::study::Catalogue<'_>>(),
+            form::<assay_report::study::CatalogueDocument<'_>>(),
         ),
         (
             "study-runs",
             "assay study --list --json",
-            form::<assay_report::study::Runs<'_>>(),
+            form::<assay_report::study::StudyRunsDocument<'_>>(),
         ),
         ("pins", "assay pins --json", form::<pins::Document<'_>>()),
         (
             "run",
             "assay run --json, assay show --json, assay report --json",
-            form::<assay_report::json::Document<'_>>(),
+            form::<assay_report::json::RunDocument<'_>>(),
         ),
         (
             "compare",
@@ -62,17 +62,17 @@ fn all() -> Vec<Form> {
         (
             "trial",
             "assay trial --json, assay trial --show ID --json",
-            form::<assay_report::trial::Document<'_>>(),
+            form::<assay_report::trial::TrialReport<'_>>(),
         ),
         (
             "trial-campaign",
             "assay trial A B --json",
-            form::<Vec<assay_report::trial::Document<'_>>>(),
+            form::<Vec<assay_report::trial::TrialReport<'_>>>(),
         ),
         (
             "trial-list",
             "assay trial --list --json",
-            form::<assay_report::trial::List<'_>>(),
+            form::<assay_report::trial::TrialListDocument<'_>>(),
         ),
         (
             "trial-recover",
@@ -112,7 +112,7 @@ fn all() -> Vec<Form> {
         (
             "check-wifi-census",
             "assay check wifi --census --json",
-            form::<assay_report::wifi::Document<'_>>(),
+            form::<assay_report::wifi::CensusDocument<'_>>(),
         ),
         (
             "fleet-list",
@@ -142,13 +142,13 @@ fn all() -> Vec<Form> {
         (
             "pool",
             "assay pool show --json",
-            form::<assay_report::pool::Document<'_>>(),
+            form::<assay_report::pool::PoolDocument<'_>>(),
         ),
         ("facts", "assay facts --json", form::<facts::Document<'_>>()),
         (
             "lint",
             "assay lint --json",
-            form::<assay_report::lint::Document<'_>>(),
+            form::<assay_report::lint::LintDocument<'_>>(),
         ),
         (
             "dups",
@@ -178,7 +178,7 @@ fn all() -> Vec<Form> {
         (
             "import",
             "assay import --json",
-            form::<assay_report::import::Answer<'_>>(),
+            form::<assay_report::import::ImportDocument<'_>>(),
         ),
         (
             "probe",

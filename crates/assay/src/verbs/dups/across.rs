@@ -9,8 +9,8 @@ use assay_dups::across::{Teller, ask, export};
 use assay_dups::name::readable;
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
-use assay_render::table::table;
-use assay_render::units::{grouped, plural};
+use assay_render::table::render_table;
+use assay_render::units::{format_grouped, format_plural};
 use clap::Args;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -109,14 +109,14 @@ pub fn export(args: &Export, place: &Place) -> anyhow::Result<Status> {
         writeln!(
             out,
             "{machine}: {} of {}, in {}",
-            plural(done.contents, "content", "contents"),
-            plural(done.files, "file", "files"),
-            plural(done.parts, "Parquet file", "Parquet files"),
+            format_plural(done.contents, "content", "contents"),
+            format_plural(done.files, "file", "files"),
+            format_plural(done.parts, "Parquet file", "Parquet files"),
         )?;
         if done.unhashed > 0 {
             eprintln!(
                 "assay: {machine}: {} without a hash are not in it; scan with --hash-all",
-                plural(done.unhashed, "file", "files")
+                format_plural(done.unhashed, "file", "files")
             );
         }
     }
@@ -153,33 +153,33 @@ fn text(answer: &ask::Answer) -> anyhow::Result<()> {
     writeln!(
         out,
         "{}, {}, {}",
-        plural(answer.machines.len() as u64, "machine", "machines"),
-        plural(answer.files, "file", "files"),
+        format_plural(answer.machines.len() as u64, "machine", "machines"),
+        format_plural(answer.files, "file", "files"),
         Binary.show(answer.bytes)
     )?;
     writeln!(
         out,
         "{} of several files: {} could be free if each were kept once",
-        plural(answer.groups, "content", "contents"),
+        format_plural(answer.groups, "content", "contents"),
         Binary.show(answer.redundant_bytes)
     )?;
     writeln!(
         out,
         "{} on at least two machines: {} beside one machine's",
-        plural(answer.shared_groups, "content", "contents"),
+        format_plural(answer.shared_groups, "content", "contents"),
         Binary.show(answer.shared_bytes)
     )?;
     if answer.repeated_rows > 0 {
         writeln!(
             out,
             "given twice and counted once: {}",
-            plural(answer.repeated_rows, "row", "rows")
+            format_plural(answer.repeated_rows, "row", "rows")
         )?;
     }
     let row = |one: &ask::Machine| {
         vec![
             readable(one.name.as_bytes()),
-            grouped(one.files),
+            format_grouped(one.files),
             Binary.show(one.bytes),
             Binary.show(one.redundant_bytes),
             Binary.show(one.shared_bytes),
@@ -187,7 +187,7 @@ fn text(answer: &ask::Answer) -> anyhow::Result<()> {
     };
     let rows: Vec<Vec<String>> = answer.machines.iter().map(row).collect();
     let head = ["machine", "files", "size", "own copies", "also elsewhere"];
-    write!(out, "\n{}", table(0, "lrrrr", &head, &rows))?;
+    write!(out, "\n{}", render_table(0, "lrrrr", &head, &rows))?;
     if !answer.largest.is_empty() {
         writeln!(out, "\nMost to gain:")?;
     }
@@ -199,13 +199,13 @@ fn text(answer: &ask::Answer) -> anyhow::Result<()> {
             .collect();
         let more = match one.machines - names.len() as u64 {
             0 => String::new(),
-            more => format!(" and {}", plural(more, "other", "others")),
+            more => format!(" and {}", format_plural(more, "other", "others")),
         };
         writeln!(
             out,
             "  {}  {} of {} on {}{more}  {}",
             Binary.show(one.redundant_bytes),
-            plural(one.files, "file", "files"),
+            format_plural(one.files, "file", "files"),
             Binary.show(one.size),
             names.join(", "),
             one.hash

@@ -15,7 +15,7 @@ use assay_dups::act::{Action, Refusal};
 use assay_dups::name::readable;
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
-use assay_render::units::plural;
+use assay_render::units::format_plural;
 use clap::{Args, ValueEnum};
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -171,7 +171,7 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
         print(&format!(
             "{}: {}, {} {}\n",
             action.word(),
-            plural(outcome.done, "file", "files"),
+            format_plural(outcome.done, "file", "files"),
             Binary.show(outcome.gain),
             // What is moved takes room elsewhere.
             if matches!(action, Action::Move(_)) {
@@ -219,7 +219,7 @@ fn print_plan(plan: &Plan, json: bool) -> anyhow::Result<()> {
     writeln!(
         out,
         "{}, {} {}{}",
-        plural(plan.steps.len() as u64, "step", "steps"),
+        format_plural(plan.steps.len() as u64, "step", "steps"),
         Binary.show(plan.gain()),
         match plan.steps.first().map(|step| &step.action) {
             Some(Action::Move(_)) => "to move",

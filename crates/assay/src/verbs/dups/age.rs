@@ -1,6 +1,6 @@
 //! Ages, as people give and read them.
 
-use assay_render::units::plural;
+use assay_render::units::format_plural;
 
 /// Nanoseconds in the largest unit that needs no fraction, as an age is given: `7d`.
 pub fn exact(nanos: i64) -> String {
@@ -21,7 +21,7 @@ pub fn show(nanos: i64) -> String {
         3600..86_400 => (seconds / 3600, "hour"),
         _ => (seconds / 86_400, "day"),
     };
-    plural(number, unit, &format!("{unit}s"))
+    format_plural(number, unit, &format!("{unit}s"))
 }
 
 /// Nanoseconds out of `90s`, `15m`, `12h`, `7d`, `4w`, `1y`.

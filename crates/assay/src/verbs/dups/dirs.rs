@@ -8,7 +8,7 @@ use assay_dups::folders::{folders, label};
 use assay_dups::name::readable;
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
-use assay_render::units::plural;
+use assay_render::units::format_plural;
 use clap::Args;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -74,7 +74,7 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
         writeln!(
             out,
             "wholly equal: {}",
-            plural(
+            format_plural(
                 folders.same.len() as u64,
                 "set of folders",
                 "sets of folders"
@@ -87,7 +87,7 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
             "\n{} × {} in {}",
             one.paths.len(),
             Binary.show(one.bytes),
-            plural(one.files, "file", "files")
+            format_plural(one.files, "file", "files")
         )?;
         for path in &one.paths {
             writeln!(out, "  {}", readable(path))?;
@@ -100,7 +100,7 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
         writeln!(
             out,
             "\nequal in part: {} (each folder without its subfolders)",
-            plural(
+            format_plural(
                 folders.overlapping.len() as u64,
                 "pair of folders",
                 "pairs of folders"
@@ -116,7 +116,7 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
             out,
             "\n{} in {}\n  {} % of {}\n  {} % of {}",
             Binary.show(one.bytes),
-            plural(one.files, "file", "files"),
+            format_plural(one.files, "file", "files"),
             part(one.bytes_a),
             readable(&label(&files, one.a)),
             part(one.bytes_b),

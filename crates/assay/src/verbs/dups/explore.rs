@@ -10,8 +10,8 @@ use assay_dups::name::{hex, readable};
 use assay_dups::{FileId, Files, Group, Groups, Index, format, report as ask};
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
-use assay_render::output::JsonWriter;
-use assay_render::units::{grouped, plural};
+use assay_render::output_escaping::EscapingJsonWriter;
+use assay_render::units::{format_grouped, format_plural};
 use clap::Args;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -145,8 +145,8 @@ pub fn groups_text(
     writeln!(
         out,
         "{} with {}: {} to gain",
-        plural(groups.len() as u64, "group", "groups"),
-        plural(copies, "redundant file", "redundant files"),
+        format_plural(groups.len() as u64, "group", "groups"),
+        format_plural(copies, "redundant file", "redundant files"),
         Binary.show(gain)
     )?;
     let across: u64 = groups.iter().map(|group| group.gain_across(files)).sum();
@@ -161,7 +161,7 @@ pub fn groups_text(
         writeln!(
             out,
             "{} may be seen twice, on file systems that can show the same files: not counted, never acted on",
-            plural(doubtful, "file", "files")
+            format_plural(doubtful, "file", "files")
         )?;
     }
     for group in groups.iter().take(most) {
@@ -169,16 +169,16 @@ pub fn groups_text(
         let shared = group.files.len() as u64 - doubtful - group.distinct;
         let note: String = match shared {
             _ if group.doubtful > 0 => {
-                format!(", {} perhaps one file", grouped(group.doubtful))
+                format!(", {} perhaps one file", format_grouped(group.doubtful))
             }
             0 if group.gain() == 0 => ", nothing to gain".into(),
             0 => String::new(),
-            shared => format!(", {} shared already", grouped(shared)),
+            shared => format!(", {} shared already", format_grouped(shared)),
         };
         writeln!(
             out,
             "\n{} × {}{note}{}",
-            grouped(group.files.len() as u64),
+            format_grouped(group.files.len() as u64),
             Binary.show(group.size),
             files
                 .hash(group.files[0])
@@ -193,7 +193,11 @@ pub fn groups_text(
     }
     if groups.len() > most {
         let rest = (groups.len() - most) as u64;
-        writeln!(out, "\n… and {}", plural(rest, "more group", "more groups"))?;
+        writeln!(
+            out,
+            "\n… and {}",
+            format_plural(rest, "more group", "more groups")
+        )?;
     }
     Ok(())
 }
@@ -223,7 +227,7 @@ fn not_compared(number: usize, consequence: &str) {
         eprintln!(
             "assay: {} never compared with others of the same size (scanned apart, cut off, or unreadable){consequence}; \
              `assay dups refresh` compares what is on this machine",
-            plural(number as u64, "file was", "files were")
+            format_plural(number as u64, "file was", "files were")
         );
     }
 }
@@ -241,7 +245,7 @@ pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
             groups.truncate(args.top.unwrap_or(usize::MAX));
             match wanted {
                 format::Format::Document => {
-                    format::plain(&mut JsonWriter(&mut out), wanted, &files, &groups)?;
+                    format::plain(&mut EscapingJsonWriter(&mut out), wanted, &files, &groups)?;
                 }
                 // Other programs read these: names stand as they are.
                 _ => format::plain(&mut out, wanted, &files, &groups)?,
@@ -259,7 +263,7 @@ pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
 }
 
 pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    let mut out = JsonWriter(out());
+    let mut out = EscapingJsonWriter(out());
     serde_json::to_writer_pretty(&mut out, value)?;
     writeln!(out)?;
     out.flush()?;
@@ -372,7 +376,7 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
         let count = match copies(id) {
             0 if !compared(id) => "unknown".into(),
             0 => "unique".into(),
-            count => plural(count as u64, "copy", "copies"),
+            count => format_plural(count as u64, "copy", "copies"),
         };
         writeln!(
             out,
@@ -414,7 +418,7 @@ pub fn uniques(args: &Below, place: &Place) -> anyhow::Result<Status> {
     let bytes: u64 = ids.iter().map(|id| files.file(*id).id.size).sum();
     eprintln!(
         "{} without a copy, {}",
-        plural(ids.len() as u64, "file", "files"),
+        format_plural(ids.len() as u64, "file", "files"),
         Binary.show(bytes)
     );
     let unknown = ids.iter().filter(|id| !compared(id)).count();

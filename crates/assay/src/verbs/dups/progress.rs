@@ -3,7 +3,7 @@
 use super::age;
 use assay_dups::{Control, Progress};
 use assay_model::size::Convention::Binary;
-use assay_render::units::plural;
+use assay_render::units::format_plural;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -48,7 +48,7 @@ pub fn watch<T>(threads: Option<usize>, work: impl FnOnce(&Control<'_>) -> T) ->
 
 fn line(progress: &Progress, elapsed_ms: i64) -> String {
     let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-    let files = plural(get(&progress.files_seen), "file", "files");
+    let files = format_plural(get(&progress.files_seen), "file", "files");
     let planned = get(&progress.bytes_planned);
     if planned == 0 {
         let seen = Binary.show(get(&progress.bytes_seen));

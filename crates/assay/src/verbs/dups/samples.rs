@@ -15,7 +15,7 @@ use assay_dups::across::wanted::Wanted;
 use assay_dups::name::readable;
 use assay_host::OutputFile;
 use assay_model::SCHEMA_VERSION;
-use assay_render::units::plural;
+use assay_render::units::format_plural;
 use clap::Args;
 use std::io::{BufWriter, Read as _, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -87,7 +87,7 @@ pub fn offer(args: &Offer, place: &Place) -> anyhow::Result<Status> {
         out.publish().map_err(unwritten)?;
         done
     };
-    let left_out = plural(done.left_out, "file", "files");
+    let left_out = format_plural(done.left_out, "file", "files");
     if done.left_out > 0 {
         eprintln!(
             "assay: {left_out} could not be read or have changed since they were scanned, and are not in it; \
@@ -106,8 +106,8 @@ pub fn offer(args: &Offer, place: &Place) -> anyhow::Result<Status> {
         eprintln!(
             "{}: {} of {}",
             readable(teller.machine.as_bytes()),
-            plural(done.rows, "sample", "samples"),
-            plural(done.names, "file", "files")
+            format_plural(done.rows, "sample", "samples"),
+            format_plural(done.names, "file", "files")
         );
     }
     Ok(match done.left_out {
@@ -136,7 +136,7 @@ pub fn collide(args: &Collide, place: &Place) -> anyhow::Result<Status> {
             out,
             "{}: {} to hash: {}",
             readable(one.machine.as_bytes()),
-            plural(one.rows, "sample", "samples"),
+            format_plural(one.rows, "sample", "samples"),
             readable(one.path.as_os_str().as_bytes())
         )?;
     }

@@ -8,8 +8,8 @@ use assay_dups::index::Root;
 use assay_dups::presence::Presence;
 use assay_dups::{Index, Reason, ScanOptions, format, name, scan};
 use assay_model::size::Convention::Binary;
-use assay_render::output::JsonWriter;
-use assay_render::units::{grouped, plural};
+use assay_render::output_escaping::EscapingJsonWriter;
+use assay_render::units::{format_grouped, format_plural};
 use clap::Args;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -188,7 +188,7 @@ fn go(
                 cost: found.cost,
                 interrupted: found.interrupted,
             };
-            let mut out = JsonWriter(&mut out);
+            let mut out = EscapingJsonWriter(&mut out);
             format::document(&mut out, &found.files, &found.groups, Some(&around))?;
         }
         Some(other) => format::plain(&mut out, other, &found.files, &found.groups)?,
@@ -237,7 +237,7 @@ fn notes(found: &assay_dups::Scan, format: Format) -> anyhow::Result<()> {
 fn left_out(to: &mut dyn Write, skipped: &assay_dups::Skipped) -> std::io::Result<()> {
     let counts: Vec<String> = skipped
         .counts()
-        .map(|(reason, count)| format!("{} {}", reason.words(), grouped(count)))
+        .map(|(reason, count)| format!("{} {}", reason.words(), format_grouped(count)))
         .collect();
     match counts.is_empty() {
         true => Ok(()),
@@ -253,7 +253,7 @@ fn summary(out: &mut dyn Write, found: &assay_dups::Scan, indexed: bool) -> anyh
     writeln!(
         out,
         "{}, {}",
-        plural(found.files.files.len() as u64, "file", "files"),
+        format_plural(found.files.files.len() as u64, "file", "files"),
         Binary.show(bytes)
     )?;
     super::explore::groups_text(out, &found.files, &found.groups, SHOWN)?;

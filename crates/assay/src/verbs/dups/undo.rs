@@ -14,7 +14,7 @@ use assay_dups::act::undo::{UndoOptions, UndoPlan, Undone, plan_undo, recover, u
 use assay_dups::name::readable;
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
-use assay_render::units::{grouped, plural};
+use assay_render::units::{format_grouped, format_plural};
 use clap::Args;
 use std::fmt::Write as _;
 
@@ -60,8 +60,8 @@ pub(super) fn finish_crashed(index: &std::path::Path) -> anyhow::Result<bool> {
         }
         eprintln!(
             "assay: an earlier run ended in the middle: {} finished, {} as before",
-            plural(undone.finished, "step was", "steps were"),
-            plural(undone.restored, "file is", "files are"),
+            format_plural(undone.finished, "step was", "steps were"),
+            format_plural(undone.restored, "file is", "files are"),
         );
         refusals(&undone.refused);
         all &= undone.refused.is_empty();
@@ -132,7 +132,7 @@ pub fn run(args: &Undo, place: &Place) -> anyhow::Result<Status> {
         match carried_out {
             true => print(&format!(
                 "restored {}\n",
-                plural(undone.restored, "file", "files")
+                format_plural(undone.restored, "file", "files")
             ))?,
             false if args.dry_run => print("nothing was changed\n")?,
             false => print("nothing was changed; --despite-cost undoes it nevertheless\n")?,
@@ -157,8 +157,8 @@ fn print_cost(plan: &UndoPlan) -> anyhow::Result<()> {
             text,
             "undo takes {} for {} ({}); the run freed {}",
             Binary.show(plan.bytes),
-            plural(plan.copies, "file", "files"),
-            plural(plan.names, "name", "names"),
+            format_plural(plan.copies, "file", "files"),
+            format_plural(plan.names, "name", "names"),
             Binary.show(plan.freed),
         );
     }
@@ -223,13 +223,13 @@ impl std::fmt::Display for Run {
         );
         let half_done = match self.half_done {
             0 => String::new(),
-            open => format!(", {} half done (--recover)", grouped(open)),
+            open => format!(", {} half done (--recover)", format_grouped(open)),
         };
         let damaged = match self.damaged {
             0 => String::new(),
             lines => format!(
                 ", {} of its journal damaged",
-                plural(lines, "line", "lines")
+                format_plural(lines, "line", "lines")
             ),
         };
         writeln!(
@@ -237,9 +237,9 @@ impl std::fmt::Display for Run {
             "{}  {age}{}: {} done, {} left alone, {} taken back{half_done}{damaged}",
             self.run,
             self.action,
-            grouped(self.done),
-            grouped(self.untouched),
-            grouped(self.undone),
+            format_grouped(self.done),
+            format_grouped(self.untouched),
+            format_grouped(self.undone),
         )
     }
 }

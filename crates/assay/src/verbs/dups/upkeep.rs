@@ -12,7 +12,7 @@ use assay_dups::name::readable;
 use assay_dups::tree::{Node, tree};
 use assay_dups::{Index, report as ask};
 use assay_model::SCHEMA_VERSION;
-use assay_render::units::plural;
+use assay_render::units::format_plural;
 use clap::Args;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -96,8 +96,8 @@ pub fn validate(args: &Validate, place: &Place) -> anyhow::Result<Status> {
         writeln!(
             out,
             "{} compared byte by byte, {}",
-            plural(groups.len() as u64, "group", "groups"),
-            plural(wrong, "file no longer agrees", "files no longer agree"),
+            format_plural(groups.len() as u64, "group", "groups"),
+            format_plural(wrong, "file no longer agrees", "files no longer agree"),
         )?;
         out.flush()?;
     }
@@ -147,13 +147,13 @@ pub fn merge(args: &Merge, place: &Place) -> anyhow::Result<Status> {
     for (name, folders, unhashed) in lines {
         print(&format!(
             "{name}: {}\n",
-            plural(folders, "folder", "folders")
+            format_plural(folders, "folder", "folders")
         ))?;
         if unhashed > 0 {
             eprintln!(
                 "assay: {name}: {} without a hash cannot be compared with other machines; \
                  scan there with --hash-all",
-                plural(unhashed as u64, "file", "files")
+                format_plural(unhashed as u64, "file", "files")
             );
         }
     }
@@ -181,7 +181,7 @@ pub fn forget(args: &Forget, place: &Place) -> anyhow::Result<Status> {
         print(&format!(
             "{}: forgot {}\n",
             readable(path.as_os_str().as_bytes()),
-            plural(folders as u64, "folder", "folders")
+            format_plural(folders as u64, "folder", "folders")
         ))?;
     }
     Ok(Status::Ok)
@@ -195,7 +195,7 @@ pub fn treemap(args: &Treemap, place: &Place) -> anyhow::Result<Status> {
         true => "/".to_owned(),
         false => readable(&path),
     };
-    print(&assay_report::dups::treemap(
+    print(&assay_report::dups_page::render_treemap_page(
         &path,
         top,
         &|node| node.bytes,

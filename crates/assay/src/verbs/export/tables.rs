@@ -5,7 +5,7 @@ use crate::context::unwritten;
 use anyhow::Context as _;
 use assay_columns::{Cell, Column, Kind, Writer};
 use assay_host::OutputFolder;
-use assay_judge::trial::{judge_trial, judged_slots};
+use assay_judge::trial::{judge_trial, judge_slots};
 use assay_model::result::JudgedSample;
 use assay_model::trial::{Slot, Trial};
 use assay_model::{Machine, Sample};
@@ -81,7 +81,7 @@ pub fn write(store: &Store, dir: &Path) -> anyhow::Result<Written> {
     for trial in &trials {
         let slots = store.slots(trial.id)?;
         let machine = store.machine_of_trial(trial.id)?;
-        let judged = judged_slots(trial, &slots);
+        let judged = judge_slots(trial, &slots);
         for (slot, judged) in slots.iter().zip(&judged) {
             let side = word(slot.side);
             let about = About {
@@ -97,7 +97,7 @@ pub fn write(store: &Store, dir: &Path) -> anyhow::Result<Written> {
     let runs = store.runs()?;
     for row in &runs {
         let (run, samples) = (store.run(row.id)?, store.samples(row.id)?);
-        let judged = assay_judge::judge(&run, &samples);
+        let judged = assay_judge::judge_run(&run, &samples);
         let about = About {
             advice: NONE,
             record: &run.uid,

@@ -13,7 +13,7 @@ use assay_fleet::{History, Inventory, Machine, Outcome, Round, Session};
 use assay_host::Bundle;
 use assay_model::finding::Checked;
 use assay_model::{Facts, Nanos};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use jiff::Timestamp;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -74,7 +74,7 @@ pub fn ask(which: &Which, catalogue: &Catalogue, global: &Global) -> anyhow::Res
         let names: Vec<String> = asked
             .iter()
             .take(3)
-            .map(|at| clean(&machines[*at].name))
+            .map(|at| escape_line(&machines[*at].name))
             .collect();
         let more = asked.len().saturating_sub(names.len());
         let more = if more > 0 {

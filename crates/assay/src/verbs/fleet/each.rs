@@ -9,7 +9,7 @@ use crate::status::Status;
 use anyhow::Context as _;
 use assay_fleet::Machine;
 use assay_host::process::{Dies, Running};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use rustix::process::Signal;
 use std::ffi::OsString;
 use std::process::Command;
@@ -37,7 +37,7 @@ pub fn run(verb: &str, args: &Args, global: &Global) -> anyhow::Result<Status> {
     let mut worst = Status::Ok;
     let mut wrong = Vec::new();
     for machine in &machines {
-        eprintln!("== {}", clean(&machine.name));
+        eprintln!("== {}", escape_line(&machine.name));
         let config = args
             .how
             .ssh_config()
@@ -59,7 +59,11 @@ pub fn run(verb: &str, args: &Args, global: &Global) -> anyhow::Result<Status> {
         }
         let status = status(running.reap()?.code());
         if status != Status::Ok {
-            wrong.push(format!("{} ({})", clean(&machine.name), status as i32));
+            wrong.push(format!(
+                "{} ({})",
+                escape_line(&machine.name),
+                status as i32
+            ));
         }
         if rank(status) > rank(worst) {
             worst = status;

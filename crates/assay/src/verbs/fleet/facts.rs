@@ -7,7 +7,7 @@ use crate::status::Status;
 use assay_advice::Catalogue;
 use assay_fleet::Outcome;
 use assay_model::{FactValue, Facts, SCHEMA_VERSION};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use assay_report::fleet::Fault;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -120,13 +120,18 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         let style = context::style(global);
         let mut out = String::new();
         for (key, values) in values {
-            let _ = writeln!(out, "{}", style.bold(&clean(key)));
+            let _ = writeln!(out, "{}", style.bold(&escape_line(key)));
             let mut rows: Vec<_> = values.into_iter().collect();
             rows.sort_by_key(|(value, names)| (std::cmp::Reverse(names.len()), value.clone()));
             for (value, names) in rows {
-                let names: Vec<String> = names.into_iter().map(clean).collect();
-                let text = format!("{} ({}): {}", clean(&value), names.len(), names.join(", "));
-                style.paragraph(&mut out, "", 2, &text);
+                let names: Vec<String> = names.into_iter().map(escape_line).collect();
+                let text = format!(
+                    "{} ({}): {}",
+                    escape_line(&value),
+                    names.len(),
+                    names.join(", ")
+                );
+                style.write_paragraph(&mut out, "", 2, &text);
             }
         }
         for outcome in asked
@@ -134,7 +139,12 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             .iter()
             .filter(|outcome| matches!(outcome, Outcome::Failed(_)))
         {
-            style.paragraph(&mut out, "not asked: ", 2, &clean(&ask::reason(outcome)));
+            style.write_paragraph(
+                &mut out,
+                "not asked: ",
+                2,
+                &escape_line(&ask::reason(outcome)),
+            );
         }
         print(&out)?;
     }

@@ -5,7 +5,7 @@ use crate::global::Global;
 use assay_fleet::changed::named;
 use assay_model::finding::{Certainty, Checked};
 use assay_model::{FactValue, Facts};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use assay_store::{About, Key, Look, Seen, Store};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -77,7 +77,7 @@ fn keep(store: &mut Store, one: &Followed<'_>) -> anyhow::Result<()> {
     };
     match store.look(&look) {
         Ok(_) => Ok(()),
-        Err(error) => anyhow::bail!("{}: {error}", clean(one.host)),
+        Err(error) => anyhow::bail!("{}: {error}", escape_line(one.host)),
     }
 }
 

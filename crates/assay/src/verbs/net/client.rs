@@ -3,7 +3,7 @@
 use crate::context::on_signals;
 use crate::status::Status;
 use assay_net::client::{self, Event};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -45,12 +45,15 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         match event {
             Event::Joined(name) => {
                 lost = false;
-                eprintln!("joined as {}; waiting for a run", clean(name));
+                eprintln!("joined as {}; waiting for a run", escape_line(name));
             }
             Event::Begins(order) => {
-                let roles: Vec<String> =
-                    order.roles.iter().map(|role| clean(&role.about)).collect();
-                eprintln!("{}: {}", clean(&order.person), roles.join("; "));
+                let roles: Vec<String> = order
+                    .roles
+                    .iter()
+                    .map(|role| escape_line(&role.about))
+                    .collect();
+                eprintln!("{}: {}", escape_line(&order.person), roles.join("; "));
             }
             Event::Delivered(_) => eprintln!("delivered; waiting for a run"),
             // Once, not every second.

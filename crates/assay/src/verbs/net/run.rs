@@ -13,7 +13,7 @@ use assay_net::result::Run;
 use assay_net::role::builtin;
 use assay_net::verdict::Grade;
 use assay_net::wire::Status as RunStatus;
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use assay_report::net::{Net, json, live, page, terminal};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -100,7 +100,7 @@ pub fn plan(name: &str) -> anyhow::Result<Plan> {
         let known: Vec<&str> = Plan::builtin_names().collect();
         format!(
             "`{}` is no plan that assay brings ({}) and no file",
-            clean(name),
+            escape_line(name),
             known.join(", ")
         )
     })?;
@@ -194,7 +194,7 @@ fn list() -> String {
             vec![plan.name, format!("{} s", plan.seconds), people.join("; ")]
         })
         .collect();
-    out += &assay_render::table::table(2, "lrl", &["name", "takes", "people"], &plans);
+    out += &assay_render::table::render_table(2, "lrl", &["name", "takes", "people"], &plans);
     out += "\nroles:\n";
     let roles: Vec<Vec<String>> = builtin()
         .into_iter()
@@ -204,12 +204,12 @@ fn list() -> String {
                 |us| {
                     format!(
                         "each within {}",
-                        assay_render::units::latency(us as f64 * 1e3)
+                        assay_render::units::format_latency(us as f64 * 1e3)
                     )
                 },
             );
             vec![role.name, role.about, goal]
         })
         .collect();
-    out + &assay_render::table::table(2, "lll", &["name", "what it does", "goal"], &roles)
+    out + &assay_render::table::render_table(2, "lll", &["name", "what it does", "goal"], &roles)
 }

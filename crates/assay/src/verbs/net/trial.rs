@@ -220,7 +220,7 @@ pub fn show(
     if let Ended::Fruitless(why) = &ended {
         anyhow::bail!(
             "three pairs in a row told nothing: {}",
-            assay_render::text::clean(why)
+            assay_render::text::escape_line(why)
         );
     }
     Ok(match (ended, trial.judgement().verdict) {

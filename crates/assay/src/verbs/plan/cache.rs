@@ -8,7 +8,7 @@ use crate::status::Status;
 use assay_model::size::Convention::Binary;
 use assay_planner::cache::{CacheQuestion, caches, parse_arcstats};
 use assay_planner::zfs::Version;
-use assay_render::text::named;
+use assay_render::text::format_named_value;
 use assay_report::plan as picture;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         dirty_max: args.dirty_max,
     };
     let answer = caches(&question, counters)?;
-    let sections = picture::caches(&question, &answer);
+    let sections = picture::build_cache_sections(&question, &answer);
     let intro = [match question.l2arc {
         Some(size) => format!(
             "Blocks of {}; an L2ARC of {}.",
@@ -119,7 +119,8 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         return Ok(Status::Ok);
     }
     let mut text = String::new();
-    let mut line = |name: &str, value: String| text.push_str(&named(name, &value, 27, columns()));
+    let mut line =
+        |name: &str, value: String| text.push_str(&format_named_value(name, &value, 27, columns()));
     if let Some(arc) = &answer.arc {
         line(
             "ARC now",
@@ -169,7 +170,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         let _ = writeln!(text, "  {}", advice.trim_start());
     }
     for section in &sections {
-        let bars = picture::terminal(section, 0, columns());
+        let bars = picture::format_section(section, 0, columns());
         if !bars.is_empty() {
             let _ = write!(text, "\n{bars}");
         }

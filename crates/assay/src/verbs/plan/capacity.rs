@@ -7,7 +7,7 @@ use crate::status::Status;
 use anyhow::bail;
 use assay_planner::PlanError;
 use assay_planner::capacity::{Asked, Grown, Recorded, SNAPSHOT_COLUMNS, answer};
-use assay_report::plan::bill::{sections, snapshots, text};
+use assay_report::plan::capacity_bill::{build_answer_sections, describe_snapshots, format_answer};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -82,12 +82,12 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     write_page(
         args.html.as_deref(),
         "Capacity",
-        &snapshots(&answer),
-        &sections(&answer),
+        &describe_snapshots(&answer),
+        &build_answer_sections(&answer),
     )?;
     match args.json {
         true => print_json("capacity", &answer)?,
-        false => print(&text(&answer, columns()))?,
+        false => print(&format_answer(&answer, columns()))?,
     }
     Ok(Status::Ok)
 }

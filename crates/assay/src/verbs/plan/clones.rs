@@ -6,7 +6,7 @@ use crate::context::print;
 use crate::status::Status;
 use assay_planner::PlanError;
 use assay_planner::clones::{Destroy, Graph, PROPERTIES, Recursion, Report, parse_zfs_get, report};
-use assay_report::plan::{self as picture, clones};
+use assay_report::plan::{self as picture, clones_text};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -106,14 +106,15 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     };
     if let Some(path) = &args.html {
         let dataset = args.dataset.as_deref();
-        let section = picture::lineage(&graph, &found, dataset, args.limit.clamp(1, 250) * 4);
+        let section =
+            picture::build_lineage_section(&graph, &found, dataset, args.limit.clamp(1, 250) * 4);
         let mut intro = vec![format!(
             "{} datasets, {} snapshots, {} clones",
             found.datasets,
             found.snapshots,
             found.clones.len()
         )];
-        intro.extend(destroy.iter().map(clones::outcome));
+        intro.extend(destroy.iter().map(clones_text::format_destroy_outcome));
         write_page(Some(path), "Snapshots and clones", &intro, &[section])?;
     }
     if args.json {
@@ -131,10 +132,10 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         found
             .hostages
             .sort_by_key(|hostage| std::cmp::Reverse(hostage.hostage));
-        let mut text = clones::tree(&graph, args.dataset.as_deref(), args.limit);
-        text.push_str(&clones::overview(&found, args.limit));
+        let mut text = clones_text::format_clone_tree(&graph, args.dataset.as_deref(), args.limit);
+        text.push_str(&clones_text::format_clone_overview(&found, args.limit));
         if let Some(destroy) = &destroy {
-            text.push_str(&clones::outcome(destroy));
+            text.push_str(&clones_text::format_destroy_outcome(destroy));
         }
         print(&text)?;
     }

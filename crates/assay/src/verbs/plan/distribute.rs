@@ -12,7 +12,7 @@ use assay_planner::distribute::{
     Distribution, Rules, Vdev, Writer, distribute, parse_zpool_iostat, parse_zpool_list,
 };
 use assay_planner::zfs::Version;
-use assay_render::units::duration;
+use assay_render::units::format_duration;
 use assay_report::plan as picture;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -190,7 +190,11 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             vdev.share * 100.0
         )
     }));
-    let sections: Vec<_> = answer.outcomes.iter().map(picture::distribution).collect();
+    let sections: Vec<_> = answer
+        .outcomes
+        .iter()
+        .map(picture::build_distribution_section)
+        .collect();
     write_page(args.html.as_deref(), &title, &intro, &sections)?;
     if args.json {
         print_json("distribute", &answer)?;
@@ -207,7 +211,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             "OpenZFS {name}: {} MB/s, {:.0} % of what the vdevs could do together, {}",
             mb_per_s(outcome.speed),
             outcome.of_possible * 100.0,
-            duration(outcome.seconds)
+            format_duration(outcome.seconds)
         );
         let _ = writeln!(text, "\n{}", wrap(&line, 0));
         for vdev in &outcome.vdevs {

@@ -9,8 +9,8 @@ use assay_planner::PlanError;
 use assay_planner::durability::{
     Assumptions, CANNOT_TELL, Estimate, Group, HOURS_A_YEAR, loss_in, mean_hours_to_loss, simulate,
 };
-use assay_render::text::named;
-use assay_render::units::probability;
+use assay_render::text::format_named_value;
+use assay_render::units::format_probability;
 use assay_report::plan as picture;
 use serde::Serialize;
 use std::num::NonZero;
@@ -138,7 +138,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             .map(|years| simulate(group, &assumptions, years, args.seed, threads)),
         cannot_tell: CANNOT_TELL,
     };
-    let section = picture::durability(
+    let section = picture::build_durability_section(
         one,
         answer.loss_per_year,
         args.groups,
@@ -172,8 +172,12 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         return Ok(Status::Ok);
     }
     let mut text = format!("{}\n", wrap(&title, 0));
-    let mut line = |name: &str, value: String| text.push_str(&named(name, &value, 25, columns()));
-    line("loss within a year", probability(answer.loss_per_year));
+    let mut line =
+        |name: &str, value: String| text.push_str(&format_named_value(name, &value, 25, columns()));
+    line(
+        "loss within a year",
+        format_probability(answer.loss_per_year),
+    );
     line(
         "mean time to loss",
         format!("{:.3e} years", answer.mean_years_to_loss),
@@ -183,16 +187,16 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             "{} of {} array-years lost data: {} (95 %: {} to {}); the chain says {}",
             seen.losses,
             seen.years,
-            probability(seen.loss),
-            probability(seen.interval.0),
-            probability(seen.interval.1),
-            probability(one),
+            format_probability(seen.loss),
+            format_probability(seen.interval.0),
+            format_probability(seen.interval.1),
+            format_probability(one),
         );
         line("simulated, one group", said);
     }
     text += &format!(
         "\n{}\n  The scale is logarithmic.\n\n{}\n\n{}\n",
-        picture::terminal(&section, 0, columns()).trim_end(),
+        picture::format_section(&section, 0, columns()).trim_end(),
         wrap(&assumed, 0),
         wrap(CANNOT_TELL, 0)
     );

@@ -16,7 +16,10 @@ use assay_planner::size;
 use assay_planner::zfs::Version;
 use assay_planner::{PlanError, lsblk};
 use assay_report::plan as picture;
-use assay_report::plan::layout::words::{assumptions, detail, said, shown, table, title, volumes};
+use assay_report::plan::layout::layout_text::{
+    choose_shown_plan, describe_disks, describe_units, format_layouts, format_plan, format_volumes,
+    list_assumptions,
+};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -303,7 +306,11 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let found = plans.len();
     plans.truncate(args.limit.max(1));
     if let Some(path) = &args.html {
-        let page = picture::layouts(&title(&offered), &assumptions(&context), &plans);
+        let page = picture::render_layouts_page(
+            &describe_disks(&offered),
+            &list_assumptions(&context),
+            &plans,
+        );
         crate::context::write_file(path, &page)?;
     }
     if args.json {
@@ -311,7 +318,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             "layout",
             &Answer {
                 disks: &offered,
-                units: said(&units),
+                units: describe_units(&units),
                 assumptions: &context,
                 bounded: &bounded,
                 found,
@@ -327,7 +334,10 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     } else {
         let mut text = format!(
             "{}\n",
-            wrap(&format!("{} ({}).", title(&offered), said(&units)), 0)
+            wrap(
+                &format!("{} ({}).", describe_disks(&offered), describe_units(&units)),
+                0
+            )
         );
         if nobody {
             let near = near.map_or_else(String::new, |(layout, efficiency)| {
@@ -344,13 +354,13 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         let described = match args.only.is_some() {
             true => &plans[0],
             false => {
-                text.push_str(&table(&plans, found, columns()));
-                shown(&plans)
+                text.push_str(&format_layouts(&plans, found, columns()));
+                choose_shown_plan(&plans)
             }
         };
-        text.push_str(&detail(described, columns()));
+        text.push_str(&format_plan(described, columns()));
         if let Some(volume) = args.volume {
-            text.push_str(&volumes(described, volume, columns()));
+            text.push_str(&format_volumes(described, volume, columns()));
         }
         if let Some(bounded) = &bounded {
             let _ = writeln!(
@@ -360,7 +370,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             );
         }
         text.push('\n');
-        for line in assumptions(&context) {
+        for line in list_assumptions(&context) {
             let _ = writeln!(text, "{}", wrap(&line, 0));
         }
         let _ = writeln!(text, "{}", wrap(CANNOT_TELL, 0));

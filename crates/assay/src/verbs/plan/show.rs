@@ -2,7 +2,7 @@
 
 use crate::context::{print, write_file};
 use assay_model::SCHEMA_VERSION;
-use assay_report::plan::{Section, sheet};
+use assay_report::plan::{PlanSection, render_planner_page};
 use std::path::Path;
 
 /// The answer to a question of `assay plan`.
@@ -30,10 +30,10 @@ pub(super) fn write_page(
     path: Option<&Path>,
     title: &str,
     intro: &[String],
-    sections: &[Section],
+    sections: &[PlanSection],
 ) -> anyhow::Result<()> {
     match path {
-        Some(path) => write_file(path, &sheet(title, intro, sections)),
+        Some(path) => write_file(path, &render_planner_page(title, intro, sections)),
         None => Ok(()),
     }
 }

@@ -10,7 +10,7 @@ use assay_judge::trial::judge_trial;
 use assay_model::trial::TrialId;
 use assay_pool::bundle::{Bundle, FORMAT, Machine};
 use assay_pool::{Key, check_trial, contribution};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use assay_store::Store;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
@@ -89,7 +89,7 @@ fn agreed(args: &Args, to: &Path, bytes: usize) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         bail!("nothing was written: say --yes once you have seen what is above");
     }
-    let to = clean(&to.to_string_lossy());
+    let to = escape_line(&to.to_string_lossy());
     eprint!("Write these {bytes} bytes to {to}? [y/N] ");
     std::io::stderr().flush()?;
     let mut answer = String::new();

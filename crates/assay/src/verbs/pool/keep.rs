@@ -8,7 +8,7 @@ use crate::status::Unreadable;
 use anyhow::{Context as _, bail};
 use assay_host::{Host as _, Live, lockfile, write_output};
 use assay_pool::{Added, LONGEST, Pool, read};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ impl Kept {
     }
 
     fn shown(&self) -> String {
-        clean(&self.dir.to_string_lossy())
+        escape_line(&self.dir.to_string_lossy())
     }
 
     /// The files of bundles, sorted by name.
@@ -41,7 +41,7 @@ impl Kept {
         }
         let names = Live
             .list(&self.dir)
-            .map_err(|error| Unreadable(clean(&error.to_string())))?;
+            .map_err(|error| Unreadable(escape_line(&error.to_string())))?;
         let names = names.into_iter().filter_map(|name| name.into_string().ok());
         Ok(names
             .filter(|name| name.ends_with(END) && !name.starts_with('.'))
@@ -61,8 +61,8 @@ impl Kept {
             if let Err(error) = added {
                 tell(format_args!(
                     "{} is left out: {}\n",
-                    clean(&path.to_string_lossy()),
-                    clean(&format!("{error:#}"))
+                    escape_line(&path.to_string_lossy()),
+                    escape_line(&format!("{error:#}"))
                 ));
             }
         }
@@ -75,9 +75,9 @@ impl Kept {
         reason = "the directory is the pool's own, beside the store"
     )]
     pub(super) fn add(&self, file: &Path) -> anyhow::Result<(String, Added)> {
-        let said = clean(&file.to_string_lossy());
+        let said = escape_line(&file.to_string_lossy());
         let bytes = input::bytes(file, LONGEST as u64, "a bundle of `assay pool export`")?;
-        let cause = |error: &dyn std::fmt::Display| clean(&error.to_string());
+        let cause = |error: &dyn std::fmt::Display| escape_line(&error.to_string());
         let bundle = read(&bytes).map_err(|error| anyhow::anyhow!("{said}: {}", cause(&error)))?;
         std::fs::create_dir_all(&self.dir)
             .with_context(|| format!("cannot make {}", self.shown()))?;
@@ -109,7 +109,7 @@ impl Kept {
         if owner.len() < LEAST_DIGITS || !digits {
             bail!(
                 "`{}` names no owner: give the first {LEAST_DIGITS} hexadecimal digits or more of their key",
-                clean(owner)
+                escape_line(owner)
             );
         }
         if Live.stat(&self.dir).is_err() {
@@ -138,8 +138,9 @@ impl Kept {
         };
         for name in &mine {
             let path = self.dir.join(name);
-            std::fs::remove_file(&path)
-                .with_context(|| format!("cannot remove {}", clean(&path.to_string_lossy())))?;
+            std::fs::remove_file(&path).with_context(|| {
+                format!("cannot remove {}", escape_line(&path.to_string_lossy()))
+            })?;
         }
         Ok(((*whole).to_owned(), mine.len()))
     }

@@ -4,7 +4,7 @@ use crate::context::{random, state_dir, write_secret};
 use anyhow::{Context as _, bail};
 use assay_host::{Host as _, Live, lockfile};
 use assay_pool::Key;
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use std::path::Path;
 )]
 pub(super) fn key() -> anyhow::Result<Key> {
     let dir = state_dir()?.join("pool");
-    let shown = |path: &Path| clean(&path.to_string_lossy());
+    let shown = |path: &Path| escape_line(&path.to_string_lossy());
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -48,7 +48,7 @@ pub(super) fn key() -> anyhow::Result<Key> {
     }
     let bytes = Live
         .read(&path)
-        .map_err(|error| anyhow::anyhow!("{}", clean(&error.to_string())))?;
+        .map_err(|error| anyhow::anyhow!("{}", escape_line(&error.to_string())))?;
     let seed = seed(&bytes).with_context(|| {
         format!(
             "{} is not 64 hexadecimal digits: put back your copy of it, or remove it for a new key, with \

@@ -5,7 +5,7 @@ use assay_probe::tls::{Chain, Order, State, VersionReport};
 use assay_probe::{Remark, Severity, Where};
 use assay_probe::{dtls, http, smb, ssh, tls};
 use assay_render::Style;
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use std::fmt::Write as _;
 
 /// Where the second column begins.
@@ -80,14 +80,19 @@ fn chain_text(chain: &Chain) -> String {
         return "cannot be read".to_owned();
     };
     let day = |time: jiff::Timestamp| time.strftime("%Y-%m-%d").to_string();
-    let names: Vec<String> = leaf.names.iter().take(6).map(|name| clean(name)).collect();
+    let names: Vec<String> = leaf
+        .names
+        .iter()
+        .take(6)
+        .map(|name| escape_line(name))
+        .collect();
     let more = match leaf.names.len() - names.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     format!(
         "{}; names {}{more}; {}, {}; {} to {}; signed by {}; {} sent; {}; pin sha256//{}",
-        clean(&leaf.subject),
+        escape_line(&leaf.subject),
         if names.is_empty() {
             "none".to_owned()
         } else {
@@ -100,11 +105,11 @@ fn chain_text(chain: &Chain) -> String {
         if leaf.self_signed {
             "itself".to_owned()
         } else {
-            clean(&leaf.issuer)
+            escape_line(&leaf.issuer)
         },
         chain.certificates.len(),
         match &chain.untrusted {
-            Some(why) => format!("not trusted here: {}", clean(why)),
+            Some(why) => format!("not trusted here: {}", escape_line(why)),
             None => "trusted here".to_owned(),
         },
         leaf.pin.base64,
@@ -152,12 +157,12 @@ pub fn ssh(report: &ssh::Report, style: Style) -> String {
         Some(report.connections),
         style,
     );
-    row(&mut out, style, "banner", &clean(&report.banner));
+    row(&mut out, style, "banner", &escape_line(&report.banner));
     for key in &report.host_keys {
         let bits = key
             .bits
             .map_or(String::new(), |bits| format!(" {bits} bits"));
-        let text = format!("{}{bits} {}", clean(&key.kind), key.fingerprint);
+        let text = format!("{}{bits} {}", escape_line(&key.kind), key.fingerprint);
         row(&mut out, style, "host key", &text);
     }
     let offered = &report.algorithms;
@@ -170,7 +175,7 @@ pub fn ssh(report: &ssh::Report, style: Style) -> String {
     ];
     for (label, list) in lists {
         if !list.is_empty() {
-            row(&mut out, style, label, &clean(&list.join(" ")));
+            row(&mut out, style, label, &escape_line(&list.join(" ")));
         }
     }
     end(&mut out, &report.remarks, &report.unknown, style);
@@ -235,11 +240,11 @@ pub fn http(report: &http::Report, style: Style) -> String {
             &mut out,
             style,
             "header",
-            &clean(&format!("{name}: {value}")),
+            &escape_line(&format!("{name}: {value}")),
         );
     }
     let file = match &report.security_txt {
-        Some(file) => format!("contact {}", clean(&file.contacts.join(", "))),
+        Some(file) => format!("contact {}", escape_line(&file.contacts.join(", "))),
         None => "none".to_owned(),
     };
     row(&mut out, style, "security.txt", &file);
@@ -291,13 +296,13 @@ fn head(out: &mut String, what: &str, place: &Where, connections: Option<u32>, s
             .map(|one| one.ip().to_string())
             .collect();
         let text = format!("not asked: {}", others.join(", "));
-        style.paragraph(out, "", 2, &text);
+        style.write_paragraph(out, "", 2, &text);
     }
     out.push('\n');
 }
 
 fn row(out: &mut String, style: Style, label: &str, text: &str) {
-    style.paragraph(out, &format!("  {label}"), LABEL, text);
+    style.write_paragraph(out, &format!("  {label}"), LABEL, text);
 }
 
 fn end(out: &mut String, remarks: &[Remark], unknown: &[String], style: Style) {
@@ -311,15 +316,20 @@ fn end(out: &mut String, remarks: &[Remark], unknown: &[String], style: Style) {
             Severity::Note => "2",
         };
         let label = format!("{:<8}", remark.severity.name());
-        style.paragraph(out, &style.paint(color, &label), 8, &clean(&remark.says));
-        style.paragraph(out, "        do:", 12, remark.remedy);
+        style.write_paragraph(
+            out,
+            &style.paint(color, &label),
+            8,
+            &escape_line(&remark.says),
+        );
+        style.write_paragraph(out, "        do:", 12, remark.remedy);
         let source = format!("{} [{}]", remark.source, remark.id);
-        style.paragraph(out, "", 8, &source);
+        style.write_paragraph(out, "", 8, &source);
     }
     if !unknown.is_empty() {
         out.push_str("\nNot known, so not to be taken for fine:\n");
         for line in unknown {
-            style.paragraph(out, "", 2, &clean(line));
+            style.write_paragraph(out, "", 2, &escape_line(line));
         }
     }
     if remarks.is_empty() && unknown.is_empty() {

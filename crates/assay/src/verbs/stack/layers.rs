@@ -8,7 +8,9 @@ use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_host::{Host, Live};
 use assay_model::stack::{Layer, LayerKind, Stack};
-use assay_report::stack::{View, html, json, markdown, terminal};
+use assay_report::stack::{
+    StackView, render_stack_markdown, render_stack_page, render_stack_text, stack_to_json,
+};
 use assay_stack::{StackError, Target, discover, hints};
 use std::path::{Path, PathBuf};
 
@@ -59,18 +61,18 @@ pub(super) fn run(
         true => Vec::new(),
         false => next(&stack, &target),
     };
-    let view = View {
+    let view = StackView {
         stack: &stack,
         hints: &hints,
         next: &next,
     };
     if let Some(file) = &shape.html {
-        context::write_file(file, &html(&view))?;
+        context::write_file(file, &render_stack_page(&view))?;
     }
     shape.print(
-        || json(&view),
-        || markdown(&view),
-        || terminal(&view, context::style(global)),
+        || stack_to_json(&view),
+        || render_stack_markdown(&view),
+        || render_stack_text(&view, context::style(global)),
     )?;
     Ok(Status::Ok)
 }

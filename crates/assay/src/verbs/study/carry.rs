@@ -128,7 +128,7 @@ fn carry_out(
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     let time = outline.setup + outline.step.saturating_mul(count);
     let named = dir.to_string_lossy();
-    let before = assay_report::study::Before {
+    let before = assay_report::study::StudyPreview {
         name: &run.form,
         form: &form,
         place: args.on.as_deref().unwrap_or(&named),
@@ -139,7 +139,7 @@ fn carry_out(
         seed: run.seed,
     };
     if args.dry_run {
-        print(&assay_report::study::plan(
+        print(&assay_report::study::render_study_plan(
             &study,
             &before,
             context::style(global),
@@ -148,7 +148,10 @@ fn carry_out(
     }
     if !args.quiet {
         let style = context::error_style(global);
-        eprint!("{}", assay_report::study::plan(&study, &before, style));
+        eprint!(
+            "{}",
+            assay_report::study::render_study_plan(&study, &before, style)
+        );
     }
     if outline.guest {
         place.image = Some(lab.image(args.zfs)?);

@@ -5,7 +5,7 @@ use crate::global::Global;
 use crate::shape::Shape;
 use crate::status::Status;
 use assay_model::study::{StudyResult, StudyRun};
-use assay_report::study::{self, View};
+use assay_report::study::{self, StudyView};
 use assay_studies::catalogue;
 
 /// Arguments of `assay study show`.
@@ -25,17 +25,17 @@ pub(super) fn shown(
     shape: &Shape,
     global: &Global,
 ) -> anyhow::Result<()> {
-    let result = assay_judge::study::judge(run);
-    let view = View {
+    let result = assay_judge::study::judge_study(run);
+    let view = StudyView {
         run,
         result: &result,
         id,
     };
-    shape.report(|| study::html(&view))?;
+    shape.report(|| study::render_study_page(&view))?;
     shape.print(
-        || format!("{:#}\n", study::json(&view)),
-        || study::markdown(&view),
-        || study::terminal(&view, context::style(global)),
+        || format!("{:#}\n", study::study_to_json(&view)),
+        || study::render_study_markdown(&view),
+        || study::render_study_text(&view, context::style(global)),
     )
 }
 
@@ -56,21 +56,21 @@ pub(super) fn list(shape: &Shape, global: &Global) -> anyhow::Result<Status> {
     let mut all = Vec::new();
     if let Some(store) = context::existing_store(global)? {
         for (id, run) in store.studies()? {
-            let result: StudyResult = assay_judge::study::judge(&run);
+            let result: StudyResult = assay_judge::study::judge_study(&run);
             all.push((id, run, result));
         }
     }
-    let views: Vec<View<'_>> = all
+    let views: Vec<StudyView<'_>> = all
         .iter()
-        .map(|(id, run, result)| View {
+        .map(|(id, run, result)| StudyView {
             run,
             result,
             id: Some(id.0),
         })
         .collect();
     print(&match shape.json {
-        true => format!("{:#}\n", study::runs_json(&views)),
-        false => study::runs(&views, context::style(global)),
+        true => format!("{:#}\n", study::study_runs_to_json(&views)),
+        false => study::render_study_runs(&views, context::style(global)),
     })?;
     Ok(Status::Ok)
 }

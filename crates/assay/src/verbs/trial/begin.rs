@@ -12,15 +12,15 @@ use anyhow::bail;
 use assay_advice::Applicability;
 use assay_changes::{Journal, Switch};
 use assay_host::{Host as _, Live};
-use assay_judge::trial::second::{self, Together};
-use assay_judge::trial::{campaign, judge_trial, next_look};
+use assay_judge::trial::second_session::{self, SessionAgreement};
+use assay_judge::trial::{campaign_level, judge_trial, find_next_look};
 use assay_measure::runner::Ground;
 use assay_measure::trials::{Candidate, Environment, Options};
 use assay_model::change::Change;
 use assay_model::trial::{TrialId, TrialPlan, TrialState, Verdict};
 use assay_model::{Advice, Nanos, TargetInfo};
 use assay_render::Style;
-use assay_report::trial::Before;
+use assay_report::trial::TrialPreview;
 use assay_store::Store;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
@@ -203,7 +203,7 @@ fn confirm(
     let again = store.resolve_trial(&uid)?;
     let mut second = store.trial(again)?;
     let (_, judged_again) = judge_trial(&second, &store.slots(again)?);
-    let said = second::sentence(&judged, &judged_again, alpha);
+    let said = second_session::describe_both_sessions(&judged, &judged_again, alpha);
     second
         .remarks
         .push(format!("second session of trial {id}: {said}"));
@@ -213,9 +213,9 @@ fn confirm(
         false => print(&format!("\n{}\n", context::wrap(&said, 0)))?,
     }
     Ok(
-        match second::together(judged.verdict, judged_again.verdict) {
-            Together::Confirmed(_) => Status::Ok,
-            Together::Contradicted | Together::Open => Status::Findings,
+        match second_session::combine_verdicts(judged.verdict, judged_again.verdict) {
+            SessionAgreement::Confirmed(_) => Status::Ok,
+            SessionAgreement::Contradicted | SessionAgreement::Open => Status::Findings,
         },
     )
 }
@@ -223,7 +223,7 @@ fn confirm(
 /// What the user asked for, each settled.
 fn candidates(args: &Args, env: &Environment<'_>) -> anyhow::Result<Vec<Candidate>> {
     let (advice, target) = advice_and_target(args)?;
-    let alpha = campaign::level(assay_judge::trial::ALPHA, advice.len());
+    let alpha = campaign_level::compute_level_per_trial(assay_judge::trial::ALPHA, advice.len());
     let given: BTreeMap<String, String> = args.set.iter().cloned().collect();
     let seed = match args.seed {
         Some(seed) => seed,
@@ -315,15 +315,15 @@ fn shown(
             .iter()
             .map(|one| format!("{} is {} ({})", one.key, plain(&one.value), one.place)),
     );
-    let before = Before {
+    let before = TrialPreview {
         now,
         applies: &applies,
         forecast,
-        least_pairs: next_look(plan.max_pairs, 0).unwrap_or(1),
+        least_pairs: find_next_look(plan.max_pairs, 0).unwrap_or(1),
     };
     match length {
-        Length::Whole => assay_report::trial::plan_text(plan, &before, style),
-        Length::Brief => assay_report::trial::plan_brief(plan, &before, style),
+        Length::Whole => assay_report::trial::render_plan(plan, &before, style),
+        Length::Brief => assay_report::trial::render_brief_plan(plan, &before, style),
     }
 }
 

@@ -167,7 +167,7 @@ fn tell(finished: &[Finished], args: &Args, global: &Global) -> anyhow::Result<(
         }
         if args.keep && one.judgement.verdict == Verdict::Better {
             for figure in assay_measure::trials::clearly_worse(&one.judgement) {
-                let text = assay_report::trial::figure_line(&one.trial.plan.load, figure);
+                let text = assay_report::trial::format_figure_line(&one.trial.plan.load, figure);
                 eprintln!("WORSE, though the verdict is \"better\": {text}");
             }
         }

@@ -2,12 +2,12 @@
 //! a line for each pair that stays.
 
 use crate::context::shown;
-use assay_judge::trial::{forecast, next_look};
+use assay_judge::trial::{forecast, find_next_look};
 use assay_measure::trials::Event;
 use assay_model::Nanos;
 use assay_model::trial::{Side, TrialPlan};
 use assay_render::Style;
-use assay_report::trial::{Live, live_head, live_line};
+use assay_report::trial::{LivePair, format_live_heading, format_live_line};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
@@ -85,9 +85,9 @@ impl Shown {
                 let each = self.a_pair();
                 let time = |pairs: u32| Nanos(each.0.saturating_mul(u64::from(pairs)));
                 let measured = judgement.pairs;
-                let next = next_look(self.plan.max_pairs, measured).filter(|_| !judgement.done);
+                let next = find_next_look(self.plan.max_pairs, measured).filter(|_| !judgement.done);
                 let rest = self.plan.max_pairs.saturating_sub(*pair);
-                let live = Live {
+                let live = LivePair {
                     pair: *pair,
                     first: *first,
                     now: *a,
@@ -99,9 +99,9 @@ impl Shown {
                 };
                 if !self.headed {
                     self.headed = true;
-                    self.line(&live_head(&self.plan, self.style));
+                    self.line(&format_live_heading(&self.plan, self.style));
                 }
-                self.line(&live_line(&self.plan, &live, self.style));
+                self.line(&format_live_line(&self.plan, &live, self.style));
             }
             Event::Astray(astray) => self.always(&astray.to_string()),
             Event::SettingBack => self.doing("setting everything back".to_owned()),
@@ -130,12 +130,12 @@ impl Shown {
             (sd.exp() - 1.0) * 100.0
         ));
         for effect in [0.1, 0.03] {
-            let needed = forecast::pairs_for_difference(
+            let needed = forecast::forecast_pairs_for_difference(
                 sd,
                 f64::ln_1p(effect),
                 self.plan.margin.max(0.0).ln_1p(),
             );
-            let time = forecast::time(&self.plan, needed.min(self.plan.max_pairs)).time;
+            let time = forecast::forecast_time(&self.plan, needed.min(self.plan.max_pairs)).time;
             let whole = Nanos(time.0 / 1_000_000_000 * 1_000_000_000);
             self.line(&match needed <= self.plan.max_pairs {
                 true => format!(

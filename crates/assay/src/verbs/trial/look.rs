@@ -6,10 +6,10 @@ use crate::global::Global;
 use crate::status::Status;
 use assay_changes::{Elsewhere, Foreign, Journal, Outcome, Recovered};
 use assay_host::Live;
-use assay_judge::trial::{Shown, forecast, judge_trial, shown};
+use assay_judge::trial::{JudgedSlots, forecast, judge_slots_for_display, judge_trial};
 use assay_model::trial::{Judgement, PairOutcome, Slot};
 use assay_model::{SCHEMA_VERSION, Trial};
-use assay_report::trial::{self, View};
+use assay_report::trial::{self, TrialView};
 
 /// A trial with all that is derived from it.
 pub(super) struct Seen {
@@ -17,7 +17,7 @@ pub(super) struct Seen {
     slots: Vec<Slot>,
     pairs: Vec<PairOutcome>,
     judgement: Judgement,
-    shown: Shown,
+    shown: JudgedSlots,
     smallest: Vec<(u32, f64)>,
 }
 
@@ -25,11 +25,11 @@ impl Seen {
     pub(super) fn of(trial: Trial, slots: Vec<Slot>) -> Self {
         let (pairs, judgement) = judge_trial(&trial, &slots);
         let smallest = |noise: f64| {
-            let told = |pairs| (pairs, forecast::smallest_effect(noise, pairs).exp_m1());
+            let told = |pairs| (pairs, forecast::forecast_smallest_effect(noise, pairs).exp_m1());
             [10, 30, 60].map(told).to_vec()
         };
         Self {
-            shown: shown(&trial, &slots, &pairs),
+            shown: judge_slots_for_display(&trial, &slots, &pairs),
             smallest: judgement.pair_sd.map(smallest).unwrap_or_default(),
             trial,
             slots,
@@ -38,8 +38,8 @@ impl Seen {
         }
     }
 
-    fn view(&self) -> View<'_> {
-        View {
+    fn view(&self) -> TrialView<'_> {
+        TrialView {
             trial: &self.trial,
             slots: &self.slots,
             samples: &self.shown.samples,
@@ -54,29 +54,29 @@ impl Seen {
 /// Prints one trial, or a campaign, as the user wants it; writes the report where asked.
 pub(super) fn print_all(seen: &[Seen], args: &Args, global: &Global) -> anyhow::Result<()> {
     let style = context::style(global);
-    let views: Vec<View<'_>> = seen.iter().map(Seen::view).collect();
+    let views: Vec<TrialView<'_>> = seen.iter().map(Seen::view).collect();
     args.shape.report(|| match &views[..] {
-        [one] => trial::html(one),
-        several => trial::campaign_html(several),
+        [one] => trial::render_trial_page(one),
+        several => trial::render_campaign_page(several),
     })?;
     if args.shape.json {
         return match &views[..] {
-            [one] => print(&format!("{:#}\n", trial::json(one))),
+            [one] => print(&format!("{:#}\n", trial::trial_to_json(one))),
             several => {
-                let all: Vec<_> = several.iter().map(trial::json).collect();
+                let all: Vec<_> = several.iter().map(trial::trial_to_json).collect();
                 print(&format!("{:#}\n", serde_json::Value::from(all)))
             }
         };
     }
     for view in &views {
         print(&match args.shape.markdown {
-            true => trial::markdown(view),
-            false => trial::terminal(view, style),
+            true => trial::render_trial_markdown(view),
+            false => trial::render_trial_text(view, style),
         })?;
     }
     match &views[..] {
         [] | [_] => Ok(()),
-        several => print(&trial::campaign(several, style)),
+        several => print(&trial::render_campaign(several, style)),
     }
 }
 
@@ -109,10 +109,10 @@ pub(super) fn list(args: &Args, global: &Global) -> anyhow::Result<Status> {
             seen.push(Seen::of(trial, slots));
         }
     }
-    let views: Vec<View<'_>> = seen.iter().map(Seen::view).collect();
+    let views: Vec<TrialView<'_>> = seen.iter().map(Seen::view).collect();
     print(&match args.shape.json {
-        true => format!("{:#}\n", trial::list_json(&views)),
-        false => trial::list(&views, context::style(global)),
+        true => format!("{:#}\n", trial::trials_to_json(&views)),
+        false => trial::render_trial_list(&views, context::style(global)),
     })?;
     Ok(Status::Ok)
 }

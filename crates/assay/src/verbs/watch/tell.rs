@@ -102,7 +102,7 @@ fn feed(program: &OsStr, arguments: &[OsString], input: &[u8]) -> anyhow::Result
             "{}: {} {}",
             fail(),
             done.ended,
-            assay_render::text::clean(why)
+            assay_render::text::escape_line(why)
         );
     }
     Ok(())

@@ -13,7 +13,7 @@ use assay_fleet::{IN_LANE, Session};
 use assay_host::Live;
 use assay_http::Url;
 use assay_model::Facts;
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use assay_web::many::{Line, Many};
 use assay_web::{Server, carry_out_on, is_here, record};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -119,7 +119,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let sessions = ask::sessions(&machines, how, &inventory);
     let names: Vec<String> = machines
         .iter()
-        .map(|machine| clean(&machine.name))
+        .map(|machine| escape_line(&machine.name))
         .collect();
     let mut urls = Vec::new();
     let mut parsed = Vec::new();
@@ -190,8 +190,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
                 vain.store(true, Ordering::Relaxed);
                 return match (stop(), cut.load(Ordering::Relaxed)) {
                     (true, _) => Ok(Status::Interrupted),
-                    (false, true) => Err(Unreadable(clean(&why)).into()),
-                    (false, false) => Err(anyhow::anyhow!(clean(&why))),
+                    (false, true) => Err(Unreadable(escape_line(&why)).into()),
+                    (false, false) => Err(anyhow::anyhow!(escape_line(&why))),
                 };
             }
         };
@@ -282,7 +282,7 @@ impl Going<'_> {
         leave();
         if let Err(error) = ended {
             let why = format!("{error:#}");
-            let own = format!("{}: ", clean(&self.session.host));
+            let own = format!("{}: ", escape_line(&self.session.host));
             let why = why.strip_prefix(&own).unwrap_or(&why).to_owned();
             let _ = tell.send(Said::Ended(why, true));
         }

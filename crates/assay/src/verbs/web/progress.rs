@@ -4,7 +4,7 @@ use crate::progress::Meter;
 use assay_model::Nanos;
 use assay_model::units::significant;
 use assay_model::web::Pace;
-use assay_render::units::plural;
+use assay_render::units::format_plural;
 use assay_web::Event;
 use std::time::Duration;
 
@@ -41,7 +41,9 @@ impl<'a> Progress<'a> {
                 left,
             } => {
                 let pace = match pace {
-                    Pace::Closed => plural(u64::from(*connections), "connection", "connections"),
+                    Pace::Closed => {
+                        format_plural(u64::from(*connections), "connection", "connections")
+                    }
                     Pace::Constant { per_s } | Pace::Poisson { per_s } | Pace::Replay { per_s } => {
                         format!("{} requests/s", significant(*per_s))
                     }
@@ -73,7 +75,7 @@ impl<'a> Progress<'a> {
                     "{}: {} answers/s from {} on",
                     self.url(*target),
                     significant(capacity.rate),
-                    plural(u64::from(capacity.connections), "connection", "connections")
+                    format_plural(u64::from(capacity.connections), "connection", "connections")
                 ),
                 None => format!("{}: no capacity was found", self.url(*target)),
             }),
@@ -82,7 +84,7 @@ impl<'a> Progress<'a> {
     }
 
     fn url(&self, target: usize) -> String {
-        assay_render::text::clean(self.urls.get(target).map_or("", String::as_str))
+        assay_render::text::escape_line(self.urls.get(target).map_or("", String::as_str))
     }
 
     /// Removes the bar.

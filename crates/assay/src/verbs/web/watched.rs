@@ -2,7 +2,7 @@
 
 use super::Args;
 use anyhow::{anyhow, ensure};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use assay_web::{Server, Target, There};
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl Watch {
                     (_, Some(group)) => there.group(group),
                     _ => there.listening(*port),
                 };
-                found.map_err(|why| anyhow!("{}: {}", there.name(), clean(why.as_str())))
+                found.map_err(|why| anyhow!("{}: {}", there.name(), escape_line(why.as_str())))
             }
         })
         .collect()
@@ -79,7 +79,7 @@ impl Watch {
         each.filter_map(|(target, there)| {
             let why = there.as_ref()?.gone()?;
             let lost = format!("from some step on the CPU time of the server is not known: {why}");
-            Some((target, clean(&lost)))
+            Some((target, escape_line(&lost)))
         })
         .collect()
     }

@@ -5,7 +5,7 @@ use crate::line::Lines;
 use crate::remote::outbox::Outbox;
 use crate::session::Fault;
 use assay_protocol::{Reply, Request};
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
@@ -99,13 +99,13 @@ impl Link<'_> {
                 Reply::Err(bytes) => {
                     stderr.push(&bytes);
                     while let Some(line) = stderr.next() {
-                        (talk.say)(&clean(line.trim_end()));
+                        (talk.say)(&escape_line(line.trim_end()));
                     }
                 }
                 Reply::Exit(status) => {
                     let rest = stderr.rest();
                     if !rest.is_empty() {
-                        (talk.say)(&clean(&String::from_utf8_lossy(&rest)));
+                        (talk.say)(&escape_line(&String::from_utf8_lossy(&rest)));
                     }
                     return Ok(status);
                 }

@@ -1,8 +1,8 @@
 use super::*;
 
-fn explained(text: &str) -> OtherTool {
+fn explained(text: &str) -> ExplainedCommand {
     let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-    other_tool(&words).unwrap_or_else(|| panic!("{text}"))
+    explain_command(&words).unwrap_or_else(|| panic!("{text}"))
 }
 
 fn codes(text: &str) -> Vec<String> {
@@ -97,7 +97,7 @@ fn commands_of_other_tools_are_explained() {
         assert_eq!(codes(text), wanted, "{text}");
     }
     let none = |text: &str| {
-        other_tool(
+        explain_command(
             &text
                 .split_whitespace()
                 .map(str::to_owned)
@@ -175,7 +175,7 @@ fn what_overwrites_a_device_is_named() {
 
 #[test]
 fn crystal_disk_mark_is_known_by_its_lines() {
-    assert!(crystal_disk_mark("  SEQ    1MiB (Q=  8, T= 1):  3500.1 MB/s").is_some());
-    assert!(crystal_disk_mark("CrystalDiskMark 8.0.4 x64").is_some());
-    assert!(crystal_disk_mark("fio --name=SEQ").is_none());
+    assert!(explain_crystal_disk_mark("  SEQ    1MiB (Q=  8, T= 1):  3500.1 MB/s").is_some());
+    assert!(explain_crystal_disk_mark("CrystalDiskMark 8.0.4 x64").is_some());
+    assert!(explain_crystal_disk_mark("fio --name=SEQ").is_none());
 }

@@ -1,8 +1,8 @@
 //! Failures: chance, or the change's fault.
 
 use super::{measured, rule};
-use crate::trial::failures::{CONVICT, EACH_OTHER};
-use crate::trial::judge;
+use crate::trial::judge_trial_pairs;
+use crate::trial::one_sided_failures::{CONVICT, EACH_OTHER};
 use assay_model::trial::{PairOutcome, Verdict};
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -20,9 +20,9 @@ fn other() -> PairOutcome {
 
 #[test]
 fn five_failures_with_the_change_alone_convict_it() {
-    let four = judge(&rule(), &vec![changed(); 4]);
+    let four = judge_trial_pairs(&rule(), &vec![changed(); 4]);
     assert_eq!((four.verdict, four.done), (Verdict::Undecided, false));
-    let five = judge(&rule(), &vec![changed(); 5]);
+    let five = judge_trial_pairs(&rule(), &vec![changed(); 5]);
     assert_eq!((five.verdict, five.done), (Verdict::Unsafe, true));
     insta::assert_snapshot!(five.reason, @"the load failed 5 times only with the change and 0 times otherwise, which is no chance; last: connection refused");
 }
@@ -33,23 +33,26 @@ fn good_pairs_in_between_acquit_nobody() {
     for pair in measured(&[0.2; 5]) {
         pairs.extend([changed(), pair]);
     }
-    assert_eq!(judge(&rule(), &pairs).verdict, Verdict::Unsafe);
+    assert_eq!(judge_trial_pairs(&rule(), &pairs).verdict, Verdict::Unsafe);
 }
 
 #[test]
 fn a_failure_without_the_change_asks_for_three_more() {
     let mut pairs = vec![other()];
     pairs.extend(vec![changed(); 7]);
-    assert_eq!(judge(&rule(), &pairs).verdict, Verdict::Undecided);
+    assert_eq!(
+        judge_trial_pairs(&rule(), &pairs).verdict,
+        Verdict::Undecided
+    );
     pairs.push(changed());
-    assert_eq!(judge(&rule(), &pairs).verdict, Verdict::Unsafe);
+    assert_eq!(judge_trial_pairs(&rule(), &pairs).verdict, Verdict::Unsafe);
 }
 
 #[test]
 fn one_failure_with_the_change_is_no_proof_but_nothing_is_kept_with_it() {
     let mut pairs = measured(&[0.2; 8]);
     pairs.insert(3, changed());
-    let judgement = judge(&rule(), &pairs);
+    let judgement = judge_trial_pairs(&rule(), &pairs);
     assert_eq!(
         (judgement.verdict, judgement.done),
         (Verdict::Undecided, false)
@@ -58,24 +61,27 @@ fn one_failure_with_the_change_is_no_proof_but_nothing_is_kept_with_it() {
     insta::assert_snapshot!(judgement.reason, @"22.1 % better (90 % interval +22.1 % to +22.1 %) after 8 pairs; better, but the load failed 1 time only with the change: too few to blame it, too many to keep it; last: connection refused");
     // When the load also fails without the change, it is the machine's habit.
     pairs.insert(1, other());
-    assert_eq!(judge(&rule(), &pairs).verdict, Verdict::Better);
+    assert_eq!(judge_trial_pairs(&rule(), &pairs).verdict, Verdict::Better);
 }
 
 #[test]
 fn a_failed_pair_speaks_for_no_verdict_about_figures() {
     let mut pairs = measured(&[-0.2; 6]);
     pairs.push(changed());
-    assert_eq!(judge(&rule(), &pairs).verdict, Verdict::Worse);
+    assert_eq!(judge_trial_pairs(&rule(), &pairs).verdict, Verdict::Worse);
     let mut pairs = measured(&[0.2; 5]);
     pairs.extend(vec![other(); 5]);
-    assert_eq!(judge(&rule(), &pairs).verdict, Verdict::Undecided);
+    assert_eq!(
+        judge_trial_pairs(&rule(), &pairs).verdict,
+        Verdict::Undecided
+    );
 }
 
 #[test]
 fn a_load_that_never_works_ends_the_trial() {
-    let nine = judge(&rule(), &vec![other(); 9]);
+    let nine = judge_trial_pairs(&rule(), &vec![other(); 9]);
     assert!(!nine.done);
-    let ten = judge(&rule(), &vec![other(); 10]);
+    let ten = judge_trial_pairs(&rule(), &vec![other(); 10]);
     assert_eq!((ten.verdict, ten.done), (Verdict::Undecided, true));
     insta::assert_snapshot!(ten.reason, @"no pair could be measured, 10 left out; last: no space left");
 }

@@ -1,7 +1,7 @@
 //! From slots to pairs, on recorded samples.
 
 use crate::tests::recorded;
-use crate::trial::{Rule, forecast, judge_trial, pairs, shown};
+use crate::trial::{TrialRule, forecast, judge_pairs, judge_slots_for_display, judge_trial};
 use assay_model::advice::{Guard, RiskLevel, SafetyRule};
 use assay_model::change::{Change, Setting};
 use assay_model::load::Load;
@@ -133,7 +133,7 @@ fn more_iops_and_less_latency_are_better() {
         own(Operation::Request, 1000, 400_000),
         own(Operation::Request, 1500, 300_000),
     );
-    let outcomes = pairs(&trial, &slots);
+    let outcomes = judge_pairs(&trial, &slots);
     let (better, guards) = effect(&outcomes[0]);
     assert!((better - 1.5f64.ln()).abs() < 1e-9, "{better}");
     // Both got better, so both worsenings are below 0.
@@ -147,7 +147,7 @@ fn more_iops_and_less_latency_are_better() {
         },
         ..trial
     };
-    let outcomes = pairs(&by_latency, &slots);
+    let outcomes = judge_pairs(&by_latency, &slots);
     assert!((effect(&outcomes[0]).0 + 0.75f64.ln()).abs() < 1e-9);
 }
 
@@ -155,7 +155,7 @@ fn more_iops_and_less_latency_are_better() {
 fn a_pair_uses_the_figures_of_every_other_report() {
     let trial = trial("read.iops", &["read.p99"]);
     let slots = slots(1, fio(1.0), fio(1.25));
-    let outcomes = pairs(&trial, &slots);
+    let outcomes = judge_pairs(&trial, &slots);
     let (better, guards) = effect(&outcomes[0]);
     assert!((better - 1.25f64.ln()).abs() < 1e-9, "{better}");
     assert!(guards[0].abs() < 1e-9);
@@ -170,7 +170,7 @@ fn a_doubt_about_fio_does_not_touch_other_load_generators() {
             .options
             .insert("ioengine".to_owned(), "null".to_owned());
     }
-    let void = pairs(&trial, &slots(1, fio(1.0), page_cache.clone()));
+    let void = judge_pairs(&trial, &slots(1, fio(1.0), page_cache.clone()));
     let PairOutcome::Void { reason } = &void[0] else {
         panic!("{void:?}")
     };
@@ -180,7 +180,7 @@ fn a_doubt_about_fio_does_not_touch_other_load_generators() {
             workers: own(kind, 1000, 500).workers,
             ..page_cache.clone()
         };
-        let outcomes = pairs(&trial, &slots(1, sample.clone(), sample));
+        let outcomes = judge_pairs(&trial, &slots(1, sample.clone(), sample));
         assert_eq!(effect(&outcomes[0]).0, 0.0);
     }
 }
@@ -198,11 +198,11 @@ fn a_doubt_of_the_trial_voids_the_pair_even_when_the_load_failed() {
         evidence: "the machine slept for 1 h".to_owned(),
         remedy: String::new(),
     });
-    let outcomes = pairs(&trial, &both);
+    let outcomes = judge_pairs(&trial, &both);
     assert!(matches!(&outcomes[0], PairOutcome::Void { reason } if reason.contains("slept")));
     both[1].doubts[0].severity = Severity::Suspect;
     assert!(
-        matches!(&pairs(&trial, &both)[0], PairOutcome::FailedChanged { error } if error == "killed")
+        matches!(&judge_pairs(&trial, &both)[0], PairOutcome::FailedChanged { error } if error == "killed")
     );
 }
 
@@ -223,7 +223,7 @@ fn failures_are_told_apart_by_their_side() {
     broken.workers[0].fio.error = 5;
     let nothing = own(Operation::Login, 0, 0);
     let of = |now: &Sample, changed: &Sample| {
-        pairs(&trial, &slots(1, now.clone(), changed.clone())).remove(0)
+        judge_pairs(&trial, &slots(1, now.clone(), changed.clone())).remove(0)
     };
     for bad in [&failed, &late, &broken, &nothing] {
         assert!(matches!(
@@ -243,7 +243,7 @@ fn failures_are_told_apart_by_their_side() {
 #[test]
 fn what_was_not_measured_makes_no_pair() {
     let trial = trial("iops", &["flush.p99"]);
-    let outcomes = pairs(&trial, &slots(1, fio(1.0), fio(1.0)));
+    let outcomes = judge_pairs(&trial, &slots(1, fio(1.0), fio(1.0)));
     assert!(
         matches!(&outcomes[0], PairOutcome::Void { reason } if reason == "flush.p99 was not measured")
     );
@@ -253,17 +253,17 @@ fn what_was_not_measured_makes_no_pair() {
 fn a_forecast_is_in_pairs_and_in_time() {
     let plan = trial("iops", &[]).plan;
     // Slots of 5 s after 1 s, so 12 s a pair.
-    let one = forecast::forecast(&plan, 0.2, 0.3);
+    let one = forecast::forecast_trial(&plan, 0.2, 0.3);
     assert_eq!((one.pairs, one.time), (11, Nanos(132_000_000_000)));
     // No effect is expected, and the noise hides the margin: all pairs there are.
-    assert_eq!(forecast::forecast(&plan, 0.2, 0.0).pairs, 60);
-    assert_eq!(forecast::forecast(&plan, 0.01, 0.0).pairs, 6);
-    assert_eq!(forecast::forecast(&plan, f64::NAN, 0.1).pairs, 60);
+    assert_eq!(forecast::forecast_trial(&plan, 0.2, 0.0).pairs, 60);
+    assert_eq!(forecast::forecast_trial(&plan, 0.01, 0.0).pairs, 6);
+    assert_eq!(forecast::forecast_trial(&plan, f64::NAN, 0.1).pairs, 60);
     assert_eq!(
-        forecast::pairs_within(&plan, Nanos(20 * 60_000_000_000)),
+        forecast::count_pairs_within(&plan, Nanos(20 * 60_000_000_000)),
         100
     );
-    let seen = forecast::noise(&[0.1, -0.1, 0.12, -0.08, 0.0, 9.0]);
+    let seen = forecast::estimate_noise(&[0.1, -0.1, 0.12, -0.08, 0.0, 9.0]);
     assert!((0.1..0.2).contains(&seen), "{seen}");
 }
 
@@ -277,11 +277,11 @@ fn pairs_keep_their_place() {
     all.extend(slots(3, fio(1.0), fio(5.0)));
     all.extend(slots(3, fio(1.0), fio(1.2)));
     all.extend(slots(4, fio(1.0), fio(1.1)).into_iter().take(1));
-    let outcomes = pairs(&trial, &all);
+    let outcomes = judge_pairs(&trial, &all);
     assert_eq!(outcomes.len(), 3);
     assert!(matches!(&outcomes[1], PairOutcome::Void { .. }));
     assert!((effect(&outcomes[2]).0 - 1.2f64.ln()).abs() < 1e-9);
-    assert!(pairs(&trial, &[]).is_empty());
+    assert!(judge_pairs(&trial, &[]).is_empty());
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn a_trial_is_judged_with_its_proofs() {
     assert_eq!((judgement.verdict, judgement.done), (Verdict::Unsafe, true));
     insta::assert_snapshot!(judgement.reason, @"7 of 100 writes acknowledged as durable were lost with the change (power cut in QEMU)");
     trial.plan.aa = true;
-    assert!(Rule::of(&trial.plan, &[]).unproved.is_none());
+    assert!(TrialRule::from_plan(&trial.plan, &[]).unproved.is_none());
 }
 
 #[test]
@@ -335,8 +335,8 @@ fn reports_see_the_same_measurements_as_the_judge() {
             ..http(9000, 1)
         },
     ));
-    let pairs = pairs(&trial, &all);
-    let shown = shown(&trial, &all, &pairs);
+    let pairs = judge_pairs(&trial, &all);
+    let shown = judge_slots_for_display(&trial, &all, &pairs);
     let counts = shown.latency.each_ref().map(Histogram::count);
     assert_eq!(counts, [2000, 3100]);
     assert_eq!(shown.samples.len(), all.len());

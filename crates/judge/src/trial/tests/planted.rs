@@ -4,7 +4,7 @@
 use crate::noise;
 
 use super::{measured, rule};
-use crate::trial::{Rule, decide, evidence, forecast, judge};
+use crate::trial::{TrialRule, decide_verdict, e_process, forecast, judge_trial_pairs};
 use assay_model::trial::Verdict;
 use noise::{Noise, normal};
 use rand::SeedableRng as _;
@@ -18,7 +18,7 @@ fn ends(noise: &Noise, gain: f64) -> (Vec<Verdict>, f64) {
         .map(|seed| {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
             let effects = noise.pairs(&mut random, 60, f64::ln_1p(gain));
-            decide(&Rule { seed, ..rule() }, &measured(&effects))
+            decide_verdict(&TrialRule { seed, ..rule() }, &measured(&effects))
         })
         .collect();
     let pairs: usize = ends.iter().map(|end| end.1).sum();
@@ -82,7 +82,7 @@ fn intervals_hold_the_truth() {
     for seed in 0..TRIALS {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let effects = noise::direct().pairs(&mut random, 30, f64::ln(truth));
-        let judgement = judge(&Rule { seed, ..rule() }, &measured(&effects));
+        let judgement = judge_trial_pairs(&TrialRule { seed, ..rule() }, &measured(&effects));
         let interval = judgement.interval.unwrap();
         assert!((interval.confidence - 0.9).abs() < 1e-9);
         held += u64::from(interval.low <= truth && truth <= interval.high);
@@ -97,13 +97,13 @@ fn evidence_rarely_grows_from_nothing() {
     for seed in 0..200 {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let x = noise::fsync().pairs(&mut random, 400, 0.0);
-        false_alarms += u32::from(evidence::fortunes(&x).iter().any(|e| *e >= 20.0));
+        false_alarms += u32::from(e_process::compute_wealth(&x).iter().any(|e| *e >= 20.0));
     }
     // 5 % and two standard errors of 200 trials, each looked at 400 times.
     assert!(false_alarms <= 16, "{false_alarms}");
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let x: Vec<f64> = (0..20).map(|_| 0.3 + 0.1 * normal(&mut random)).collect();
-    assert!(*evidence::fortunes(&x).last().unwrap() > 1000.0);
+    assert!(*e_process::compute_wealth(&x).last().unwrap() > 1000.0);
 }
 
 #[test]
@@ -111,24 +111,24 @@ fn the_forecast_is_right_within_a_factor_of_two() {
     for (variation, gain) in [(0.03f64, 0.05f64), (0.03, 0.1), (0.1, 0.1)] {
         let (_, pairs) = ends(&Noise::Even(variation), gain);
         let noise = variation * 2f64.sqrt();
-        let said = f64::from(forecast::pairs_for_difference(
+        let expected = f64::from(forecast::forecast_pairs_for_difference(
             noise,
             gain.ln_1p(),
             0.03f64.ln_1p(),
         ));
         assert!(
-            said < 2.0 * pairs && pairs < 2.0 * said,
-            "{said} for {pairs}"
+            expected < 2.0 * pairs && pairs < 2.0 * expected,
+            "{expected} for {pairs}"
         );
     }
     let (_, pairs) = ends(&Noise::Even(0.03), 0.0);
-    let said = f64::from(forecast::pairs_for_equality(
+    let expected = f64::from(forecast::forecast_pairs_for_equality(
         0.03 * 2f64.sqrt(),
         0.0,
         0.03f64.ln_1p(),
     ));
     assert!(
-        said < 2.0 * pairs && pairs < 2.0 * said,
-        "{said} for {pairs}"
+        expected < 2.0 * pairs && pairs < 2.0 * expected,
+        "{expected} for {pairs}"
     );
 }

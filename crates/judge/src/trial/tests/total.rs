@@ -1,7 +1,7 @@
 //! Total work and time beside the typical pair.
 
 use super::{measured, rule};
-use crate::trial::{Rule, decide, judge};
+use crate::trial::{TrialRule, decide_verdict, judge_trial_pairs};
 use assay_model::trial::{PairOutcome, Verdict};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -27,14 +27,14 @@ fn stalling(gain: f64, slow: usize, n: usize) -> Vec<PairOutcome> {
 fn a_gain_with_rare_slow_slots_is_never_better() {
     let pairs = stalling(0.05, 10, 60);
     for tried in 1..=60 {
-        let judgement = judge(&rule(), &pairs[..tried]);
+        let judgement = judge_trial_pairs(&rule(), &pairs[..tried]);
         assert!(
             matches!(judgement.verdict, Verdict::Undecided | Verdict::Worse),
             "{tried}: {}",
             judgement.reason
         );
     }
-    let total = judge(&rule(), &pairs).total.unwrap();
+    let total = judge_trial_pairs(&rule(), &pairs).total.unwrap();
     assert!((total.work - 0.98).abs() < 0.01, "{total:?}");
     assert!((total.time - 1.143).abs() < 0.01, "{total:?}");
     assert_eq!((total.slow, total.within), ([0, 6], false));
@@ -42,7 +42,7 @@ fn a_gain_with_rare_slow_slots_is_never_better() {
 
 #[test]
 fn many_slow_slots_on_one_side_are_worse_in_total() {
-    let judgement = judge(&rule(), &stalling(0.05, 6, 60));
+    let judgement = judge_trial_pairs(&rule(), &stalling(0.05, 6, 60));
     assert_eq!(judgement.verdict, Verdict::Worse, "{}", judgement.reason);
     // The typical pair is better all the same: only the total convicts.
     assert!(judgement.ratio.unwrap() > 1.0 && judgement.total.unwrap().worse);
@@ -50,7 +50,7 @@ fn many_slow_slots_on_one_side_are_worse_in_total() {
 
 #[test]
 fn no_gain_with_rare_slow_slots_is_no_equality() {
-    let judgement = judge(&rule(), &stalling(0.0, 20, 60));
+    let judgement = judge_trial_pairs(&rule(), &stalling(0.0, 20, 60));
     assert_eq!(
         judgement.verdict,
         Verdict::Undecided,
@@ -63,14 +63,17 @@ fn no_gain_with_rare_slow_slots_is_no_equality() {
 #[test]
 fn a_small_gain_needs_pairs_in_which_nothing_was_slow() {
     assert_eq!(
-        decide(&rule(), &measured(&[0.05; 60])),
+        decide_verdict(&rule(), &measured(&[0.05; 60])),
         (Verdict::Better, 30)
     );
     assert_eq!(
-        decide(&rule(), &measured(&[0.1; 60])),
+        decide_verdict(&rule(), &measured(&[0.1; 60])),
         (Verdict::Better, 15)
     );
-    assert_eq!(decide(&rule(), &measured(&[0.3; 60])), (Verdict::Better, 6));
+    assert_eq!(
+        decide_verdict(&rule(), &measured(&[0.3; 60])),
+        (Verdict::Better, 6)
+    );
 }
 
 /// Slow slots on both sides by the same chance convict nobody, whatever drifts meanwhile.
@@ -99,7 +102,8 @@ fn slow_slots_on_both_sides_are_noise() {
                 }
             })
             .collect();
-        worse += u64::from(decide(&Rule { seed, ..rule() }, &pairs).0 == Verdict::Worse);
+        worse +=
+            u64::from(decide_verdict(&TrialRule { seed, ..rule() }, &pairs).0 == Verdict::Worse);
     }
     // 5 % and two standard errors of 300 trials, the typical pair and the total together.
     assert!(worse <= 22, "{worse} of {TRIALS}");
@@ -111,7 +115,7 @@ fn what_is_no_work_is_left_out() {
     if let PairOutcome::Measured { work, .. } = &mut pairs[2] {
         work[1] = 0.0;
     }
-    let judgement = judge(&rule(), &pairs);
+    let judgement = judge_trial_pairs(&rule(), &pairs);
     assert_eq!((judgement.pairs, judgement.left_out), (6, 1));
 }
 
@@ -131,8 +135,8 @@ fn percentile_with_stalls(gain: f64, rare: usize, left: f64, n: usize) -> Vec<Pa
         .collect()
 }
 
-fn by_latency() -> Rule {
-    Rule {
+fn by_latency() -> TrialRule {
+    TrialRule {
         by_latency: true,
         ..rule()
     }
@@ -144,7 +148,7 @@ fn a_percentile_is_not_better_when_less_is_done() {
     for (rare, left) in [(2, 0.7), (3, 0.4), (4, 0.25), (3, 0.5), (2, 0.55)] {
         let pairs = percentile_with_stalls(0.07, rare, left, 60);
         for tried in 1..=60 {
-            let judgement = judge(&by_latency(), &pairs[..tried]);
+            let judgement = judge_trial_pairs(&by_latency(), &pairs[..tried]);
             assert_ne!(
                 judgement.verdict,
                 Verdict::Better,
@@ -152,7 +156,7 @@ fn a_percentile_is_not_better_when_less_is_done() {
                 judgement.reason
             );
         }
-        let total = judge(&by_latency(), &pairs).total.unwrap();
+        let total = judge_trial_pairs(&by_latency(), &pairs).total.unwrap();
         assert!(total.work < 0.96 && total.worse, "{total:?}");
     }
 }
@@ -160,11 +164,11 @@ fn a_percentile_is_not_better_when_less_is_done() {
 /// Stalls that cost little keep no gain away, and the sentence shows them.
 #[test]
 fn stalls_on_one_side_are_in_the_sentence() {
-    let judgement = judge(&by_latency(), &percentile_with_stalls(0.3, 20, 0.6, 60));
+    let judgement = judge_trial_pairs(&by_latency(), &percentile_with_stalls(0.3, 20, 0.6, 60));
     assert_eq!(judgement.verdict, Verdict::Better, "{}", judgement.reason);
     let shown = judgement.reason.contains("stalls in") && judgement.reason.contains("in total");
     assert!(shown, "{}", judgement.reason);
-    let quiet = judge(&by_latency(), &percentile_with_stalls(0.3, 2, 0.99, 60));
+    let quiet = judge_trial_pairs(&by_latency(), &percentile_with_stalls(0.3, 2, 0.99, 60));
     assert!(!quiet.reason.contains("stalls"), "{}", quiet.reason);
 }
 
@@ -178,5 +182,5 @@ fn a_percentile_needs_no_gain_of_work() {
             work: [1.0, 1.0],
         })
         .collect();
-    assert_eq!(decide(&by_latency(), &pairs), (Verdict::Better, 6));
+    assert_eq!(decide_verdict(&by_latency(), &pairs), (Verdict::Better, 6));
 }

@@ -4,44 +4,48 @@ use super::Measured;
 use assay_login::many::Crowd;
 use assay_model::Nanos;
 use assay_render::Style;
-use assay_render::table::table;
-use assay_render::text::clean;
-use assay_render::units::{latency, plural};
+use assay_render::table::render_table;
+use assay_render::text::escape_line;
+use assay_render::units::{format_latency, format_plural};
 use std::fmt::Write as _;
 
 fn nanos(time: Nanos) -> String {
-    latency(time.0 as f64)
+    format_latency(time.0 as f64)
 }
 
 /// Everything, in the order in which a reader asks.
 pub fn of(measured: &Measured, style: Style) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "{}", style.bold(&clean(&measured.target)));
+    let _ = writeln!(out, "{}", style.bold(&escape_line(&measured.target)));
     if measured.logins.is_empty() && measured.failed.is_none() {
         out.push_str("Interrupted before a login had ended.\n");
         return out;
     }
     if measured.healthy && measured.crowds.is_empty() {
-        style.paragraph(&mut out, "", 0, &healthy(measured));
+        style.write_paragraph(&mut out, "", 0, &healthy(measured));
         return out;
     }
     out.push_str(&parts(measured));
     out.push('\n');
     if let Some(failed) = &measured.failed {
-        style.paragraph(&mut out, "", 0, &format!("Failed: {}", clean(failed)));
+        style.write_paragraph(&mut out, "", 0, &format!("Failed: {}", escape_line(failed)));
     }
     if let Some(failure) = &measured.failure
         && !failure.then.is_empty()
     {
-        let text = format!("In {}: {}.", failure.part.name(), clean(&failure.then));
-        style.paragraph(&mut out, "", 0, &text);
+        let text = format!(
+            "In {}: {}.",
+            failure.part.name(),
+            escape_line(&failure.then)
+        );
+        style.write_paragraph(&mut out, "", 0, &text);
     }
     if measured.failed.is_none() {
         let text = match measured.healthy {
             true => healthy(measured),
             false => format!("{}, {} each.", logins(measured), nanos(whole(measured))),
         };
-        style.paragraph(&mut out, "", 0, &text);
+        style.write_paragraph(&mut out, "", 0, &text);
     }
     causes(&mut out, measured, style);
     if let Some(middle) = middle(&measured.control) {
@@ -51,7 +55,7 @@ pub fn of(measured: &Measured, style: Style) -> String {
             nanos(Nanos(command(measured)))
         );
         out.push('\n');
-        style.paragraph(&mut out, "", 0, text.trim());
+        style.write_paragraph(&mut out, "", 0, text.trim());
     }
     crowds(&mut out, measured, style);
     out
@@ -72,7 +76,7 @@ fn healthy(measured: &Measured) -> String {
 }
 
 fn logins(measured: &Measured) -> String {
-    plural(measured.logins.len() as u64, "login", "logins")
+    format_plural(measured.logins.len() as u64, "login", "logins")
 }
 
 /// Time of a login, from the medians of its parts.
@@ -95,7 +99,7 @@ fn parts(measured: &Measured) -> String {
             ]
         })
         .collect();
-    table(2, "lrrr", &["part", "median", "longest", "share"], &rows)
+    render_table(2, "lrrr", &["part", "median", "longest", "share"], &rows)
 }
 
 /// Each cause with its seconds and its evidence, then the time without evidence.
@@ -118,15 +122,15 @@ fn causes(out: &mut String, measured: &Measured, style: Style) {
         let mut text = format!(
             "{took} of {}{count}: {}",
             parts.join(" and "),
-            clean(&cause.what)
+            escape_line(&cause.what)
         );
         if let Some(seen) = &cause.seen {
-            let _ = write!(text, " (seen: {})", clean(seen));
+            let _ = write!(text, " (seen: {})", escape_line(seen));
         }
         if !cause.then.is_empty() {
-            let _ = write!(text, ". {}", capital(&clean(&cause.then)));
+            let _ = write!(text, ". {}", capital(&escape_line(&cause.then)));
         }
-        style.paragraph(out, "- ", 2, &text);
+        style.write_paragraph(out, "- ", 2, &text);
     }
     for open in &measured.unexplained {
         let mut text = format!(
@@ -135,10 +139,10 @@ fn causes(out: &mut String, measured: &Measured, style: Style) {
             open.part.name()
         );
         if let Some(within) = &open.within {
-            let _ = write!(text, " ({})", clean(within));
+            let _ = write!(text, " ({})", escape_line(within));
         }
-        let _ = write!(text, ". {}", capital(&clean(&open.then)));
-        style.paragraph(out, "- ", 2, &text);
+        let _ = write!(text, ". {}", capital(&escape_line(&open.then)));
+        style.write_paragraph(out, "- ", 2, &text);
     }
 }
 
@@ -180,7 +184,7 @@ fn crowds(out: &mut String, measured: &Measured, style: Style) {
         })
         .collect();
     out.push('\n');
-    out.push_str(&table(
+    out.push_str(&render_table(
         2,
         "rrrr",
         &["at once", "got in", "median", "longest"],
@@ -188,8 +192,12 @@ fn crowds(out: &mut String, measured: &Measured, style: Style) {
     ));
     for crowd in crowds {
         for (why, count) in &crowd.refused {
-            let text = format!("{} at once: {count} failed: {}", crowd.size, clean(why));
-            style.paragraph(out, "", 2, &text);
+            let text = format!(
+                "{} at once: {count} failed: {}",
+                crowd.size,
+                escape_line(why)
+            );
+            style.write_paragraph(out, "", 2, &text);
         }
     }
     let turned_away = crowds.iter().flat_map(|crowd| &crowd.refused);
@@ -209,6 +217,6 @@ fn crowds(out: &mut String, measured: &Measured, style: Style) {
             None => "its log shows why: MaxStartups, PerSourceMaxStartups and programs such as fail2ban do this".to_owned(),
         };
         let text = format!("The server closes connections before their login; {limit}.");
-        style.paragraph(out, "", 0, &text);
+        style.write_paragraph(out, "", 0, &text);
     }
 }

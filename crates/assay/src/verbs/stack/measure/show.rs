@@ -8,7 +8,7 @@ use crate::status::Status;
 use anyhow::{Context as _, bail};
 use assay_model::Sample;
 use assay_model::run::Run;
-use assay_report::waterfall::{self, View};
+use assay_report::waterfall::{self, WaterfallView};
 
 /// `--show`.
 pub(super) fn show(asked: &str, shape: &Shape, global: &Global) -> anyhow::Result<Status> {
@@ -46,9 +46,9 @@ pub(super) fn report(
             run.id
         )
     })?;
-    let judged = assay_judge::judge(run, samples);
-    let falls = assay_judge::waterfalls(ladder, &run.plan.workloads, &judged.samples);
-    let view = View {
+    let judged = assay_judge::judge_run(run, samples);
+    let falls = assay_judge::build_waterfalls(ladder, &run.plan.workloads, &judged.samples);
+    let view = WaterfallView {
         run,
         ladder,
         judged: &judged,
@@ -57,8 +57,8 @@ pub(super) fn report(
     };
     shape.report(|| pages::html(run, &judged, samples, None))?;
     shape.print(
-        || format!("{:#}\n", waterfall::json(&view)),
-        || waterfall::markdown(&view),
-        || waterfall::terminal(&view, context::style(global)),
+        || format!("{:#}\n", waterfall::waterfall_to_json(&view)),
+        || waterfall::render_waterfall_markdown(&view),
+        || waterfall::render_waterfall_text(&view, context::style(global)),
     )
 }

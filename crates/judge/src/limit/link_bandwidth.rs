@@ -1,0 +1,76 @@
+//! Checks the link between the machine and the disk: SATA or PCI Express. Limits set by software
+//! are in `rate_limit`.
+
+use super::LimitEvidence;
+use assay_model::Facts;
+use assay_model::result::{Limit, LimitKind};
+use assay_model::units::mb_per_s;
+
+/// Fraction of the link's payload rate that counts as the full rate. Frames and packet headers take
+/// about 8 % of SATA and, with the usual payload of 128 bytes, about 16 % of PCI Express.
+const SATA: f64 = 0.85;
+const PCIE: f64 = 0.78;
+
+struct DiskLink {
+    /// Payload bytes per second each way.
+    rate: f64,
+    /// Fraction of the rate that data can reach.
+    usable: f64,
+    name: String,
+}
+
+pub(super) fn check_link(e: &LimitEvidence) -> Option<Limit> {
+    let facts = e.facts?;
+    // Data may be on any of several disks, so their links do not limit the sum.
+    let [disk] = &e.disks[..] else { return None };
+    // SATA is half duplex: one direction at a time.
+    let both = e.read_per_s + e.write_per_s;
+    let larger = e.read_per_s.max(e.write_per_s);
+    let links = [
+        (parse_sata_link(facts, disk), both),
+        (parse_pcie_link(facts, disk), larger),
+    ];
+    links.into_iter().find_map(|(link, rate)| {
+        let link = link?;
+        (rate >= link.rate * link.usable).then(|| Limit {
+            what: LimitKind::Link,
+            evidence: format!(
+                "{} MB/s is {:.0} % of what the link can carry ({disk}: {}, {} MB/s before headers)",
+                mb_per_s(rate),
+                rate / link.rate * 100.0,
+                link.name,
+                mb_per_s(link.rate)
+            ),
+        })
+    })
+}
+
+/// Parses `6.0 Gbps`, the line rate; 8b/10b coding leaves 80 % (Serial ATA revision 3).
+fn parse_sata_link(facts: &Facts, disk: &str) -> Option<DiskLink> {
+    let speed = facts.str(&format!("disk.{disk}.sata_speed"))?;
+    let gigabits: f64 = speed.strip_suffix("Gbps")?.trim().parse().ok()?;
+    Some(DiskLink {
+        rate: gigabits * 1e9 / 10.0,
+        usable: SATA,
+        name: format!("SATA {speed}"),
+    })
+}
+
+/// Parses `8.0 GT/s PCIe` and lanes: 8b/10b coding up to 5 GT/s, 128b/130b from 8 GT/s (PCI Express
+/// Base Specification 3.0); from 64 GT/s flits, 242 of 256 bytes (6.0).
+fn parse_pcie_link(facts: &Facts, disk: &str) -> Option<DiskLink> {
+    let speed = facts.str(&format!("disk.{disk}.pcie_speed"))?;
+    let lanes = facts.get(&format!("disk.{disk}.pcie_width"))?;
+    let lanes = lanes.as_f64().or_else(|| lanes.as_str()?.parse().ok())?;
+    let transfers: f64 = speed.split_once(" GT/s")?.0.trim().parse().ok()?;
+    let coding = match transfers {
+        ..6.0 => 0.8,
+        ..60.0 => 128.0 / 130.0,
+        _ => 242.0 / 256.0,
+    };
+    (transfers > 0.0 && lanes > 0.0).then(|| DiskLink {
+        rate: transfers * 1e9 / 8.0 * coding * lanes,
+        usable: PCIE,
+        name: format!("PCIe {transfers} GT/s × {lanes}"),
+    })
+}

@@ -1,0 +1,53 @@
+//! The details that a report shows beside the pairs: every slot as judged, and the latency of both
+//! sides. The pairs are judged in `pair_outcomes`.
+
+use super::pair_outcomes::{judge_slot, build_sample_context};
+use crate::estimate;
+use crate::sample_figures::FiguresByDirection;
+use crate::workload_groups;
+use assay_model::result::JudgedSample;
+use assay_model::trial::{PairOutcome, Side, Slot};
+use assay_model::{Histogram, Trial};
+use std::collections::BTreeMap;
+
+/// The judged slots of a trial.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JudgedSlots {
+    /// The sample of each slot, in the order of the slots.
+    pub samples: Vec<JudgedSample>,
+    /// Latencies of all operations of A and of B, over the pairs that count.
+    pub latency: [Histogram; 2],
+}
+
+/// Judges each slot by itself, by the same rules that made `pairs` of the slots.
+#[must_use]
+pub fn judge_slots_for_display(
+    trial: &Trial,
+    slots: &[Slot],
+    pairs: &[PairOutcome],
+) -> JudgedSlots {
+    let all: Vec<workload_groups::SampleWithFigures> = slots
+        .iter()
+        .map(|slot| judge_slot(build_sample_context(trial), &slot.sample, trial.plan.cached))
+        .collect();
+    let counts = |pair: u32| {
+        let outcome = pairs.get((pair as usize).wrapping_sub(1));
+        matches!(outcome, Some(PairOutcome::Measured { .. }))
+    };
+    // A slot that was measured again after an interruption replaces the interrupted one.
+    let mut last: BTreeMap<(u32, Side), &FiguresByDirection> = BTreeMap::new();
+    for (slot, judged) in slots.iter().zip(&all).filter(|(slot, _)| counts(slot.pair)) {
+        last.insert((slot.pair, slot.side), &judged.sides);
+    }
+    let latency = |side: Side| {
+        let mine = last.iter().filter(|((_, of), _)| *of == side);
+        estimate::merge_latencies(&mine.map(|(_, sides)| *sides).collect::<Vec<_>>()).histogram
+    };
+    JudgedSlots {
+        latency: [latency(Side::Now), latency(Side::Changed)],
+        samples: all
+            .iter()
+            .map(workload_groups::SampleWithFigures::to_judged_sample)
+            .collect(),
+    }
+}

@@ -1,0 +1,142 @@
+//! Tables with one row for each workload, and with one row for each sample. Grids are in
+//! `grid_table`.
+
+use super::{tint_validity, validity_mark};
+use assay_model::criterion::{Metric, Quantity};
+use assay_model::doubt::Validity;
+use assay_model::result::{Figures, Judged, WorkloadResult};
+use assay_render::Style;
+use assay_render::text::{measure_width, escape_line, pad_left, pad_right};
+use assay_render::units::{NONE, format_plus_minus, format_value};
+
+const QUANTITIES: [Quantity; 5] = [
+    Quantity::Iops,
+    Quantity::Throughput,
+    Quantity::P50,
+    Quantity::P99,
+    Quantity::P999,
+];
+
+struct TextRow {
+    name: String,
+    validity: Validity,
+    cells: Vec<String>,
+}
+
+/// Writes right-aligned columns, each as wide as needed; a name that leaves no room for them gets a
+/// line of its own.
+fn write_rows(headings: &[&str], rows: &[TextRow], out: &mut String, style: Style) {
+    let columns: Vec<usize> = headings
+        .iter()
+        .enumerate()
+        .map(|(i, heading)| {
+            let cells = rows
+                .iter()
+                .filter_map(|row| row.cells.get(i))
+                .map(|cell| measure_width(cell));
+            cells.chain([measure_width(heading)]).max().unwrap_or(0)
+        })
+        .collect();
+    let figures: usize = columns.iter().map(|column| column + 2).sum();
+    let longest = rows
+        .iter()
+        .map(|row| measure_width(&row.name))
+        .max()
+        .unwrap_or(0);
+    let room = style.columns().saturating_sub(figures + 4);
+    let names = longest.min(room);
+    let line = |cells: &mut dyn Iterator<Item = String>| -> String {
+        cells
+            .zip(&columns)
+            .map(|(cell, &column)| format!("  {}", pad_left(&cell, column)))
+            .collect()
+    };
+    let head = line(&mut headings.iter().map(|heading| (*heading).to_owned()));
+    out.push_str(&format!(
+        "\n{}\n",
+        style.dim(&format!("    {}{head}", pad_right("", names)))
+    ));
+    for row in rows {
+        let lead = format!("  {} ", pad_right(validity_mark(row.validity), 1));
+        let cells = line(&mut row.cells.iter().cloned());
+        let text = match measure_width(&row.name) > names {
+            true => format!("{lead}{}\n    {}{cells}", row.name, pad_right("", names)),
+            false => format!("{lead}{}{cells}", pad_right(&row.name, names)),
+        };
+        let text: Vec<String> = text
+            .lines()
+            .map(|line| tint_validity(style, row.validity, line))
+            .collect();
+        out.push_str(&text.join("\n"));
+        out.push('\n');
+    }
+}
+
+/// Writes a table of a few results; `rates` is the heading of operations per second.
+pub(super) fn write_results_table(
+    results: &[&WorkloadResult],
+    rates: &str,
+    out: &mut String,
+    style: Style,
+) {
+    let rows: Vec<TextRow> = results
+        .iter()
+        .map(|result| {
+            let estimate = |quantity| result.estimates.get(&Metric::all(quantity));
+            let mut cells: Vec<String> = QUANTITIES
+                .into_iter()
+                .map(|q| estimate(q).map_or(NONE.to_owned(), |found| format_value(q, found.value)))
+                .collect();
+            cells.insert(
+                1,
+                estimate(Quantity::Iops)
+                    .map(format_plus_minus)
+                    .unwrap_or_default(),
+            );
+            TextRow {
+                name: escape_line(&result.workload),
+                validity: result.validity,
+                cells,
+            }
+        })
+        .collect();
+    write_rows(
+        &[rates, "±", "MB/s", "p50", "p99", "p99.9"],
+        &rows,
+        out,
+        style,
+    );
+}
+
+/// Writes a table of samples in the order in which they were taken.
+pub(super) fn write_samples_table(
+    judged: &Judged,
+    target: &str,
+    rates: &str,
+    out: &mut String,
+    style: Style,
+) {
+    let cell = |figures: &Figures, quantity| {
+        let figure = figures.get(&Metric::all(quantity));
+        figure.map_or(NONE.to_owned(), |figure| format_value(quantity, *figure))
+    };
+    let rows: Vec<TextRow> = judged
+        .samples
+        .iter()
+        .filter(|sample| sample.target == target)
+        .map(|sample| TextRow {
+            name: format!("{} {}", escape_line(&sample.workload), sample.round),
+            validity: sample.validity,
+            cells: QUANTITIES
+                .into_iter()
+                .map(|q| cell(&sample.figures, q))
+                .collect(),
+        })
+        .collect();
+    super::write_section_heading(
+        "Samples (workload and round, as they were taken)",
+        out,
+        style,
+    );
+    write_rows(&[rates, "MB/s", "p50", "p99", "p99.9"], &rows, out, style);
+}
