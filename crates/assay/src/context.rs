@@ -1,6 +1,7 @@
 //! What verbs take from the process: paths, clock, random numbers, the terminal.
 
 use crate::global::{Color, Global};
+use crate::shared_options::Destination;
 use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_changes::Journal;
@@ -18,7 +19,7 @@ use std::io::{IsTerminal, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -175,9 +176,11 @@ pub fn random_seed() -> anyhow::Result<u64> {
     Ok(u64::from(u32::from_le_bytes([a, b, c, d])))
 }
 
-/// Colours and width of standard output.
+/// Colours and width of standard output, or of the file that takes its place.
 pub fn style(global: &Global) -> Style {
-    style_of(global, &std::io::stdout())
+    let mut style = style_of(global, &std::io::stdout());
+    style.color &= output().destination.file.is_none() || global.color == Color::Always;
+    style
 }
 
 /// Colours and width of standard error.
@@ -256,9 +259,71 @@ pub fn tell(words: std::fmt::Arguments<'_>) {
     let _ = std::io::stderr().lock().write_all(shown(&text).as_bytes());
 }
 
-/// Writes to standard output; a reader that went away is an error that `main` forgives.
+/// What is printed, and where it goes.
+struct Output {
+    destination: Destination,
+    /// What the file will contain.
+    kept: String,
+}
+
+static OUTPUT: Mutex<Output> = Mutex::new(Output {
+    destination: Destination {
+        page_only: false,
+        file: None,
+        form: None,
+    },
+    kept: String::new(),
+});
+
+fn output() -> MutexGuard<'static, Output> {
+    OUTPUT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sends what is printed from now on to where the command line wants it.
+pub fn send_output_to(destination: Destination) {
+    output().destination = destination;
+}
+
+/// The form of the report that `--format`, or the name of the file of `--output`, asks for.
+pub fn asked_form() -> Option<&'static str> {
+    output().destination.form
+}
+
+/// Writes the file of `--output`, whole or not at all.
+pub fn publish_output() -> anyhow::Result<()> {
+    let (file, text) = {
+        let mut output = output();
+        (
+            output.destination.file.take(),
+            std::mem::take(&mut output.kept),
+        )
+    };
+    match file {
+        Some(path) => write_report(&path, &text),
+        None => Ok(()),
+    }
+}
+
+/// Prints a report; where only the page is wanted, everything else is left out.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    let page_only = output().destination.page_only;
+    match page_only {
+        true => Ok(()),
+        false => emit(text),
+    }
+}
+
+/// Writes to standard output, or keeps what `--output` will write. A reader that went away is an error that `main`
+/// forgives.
+fn emit(text: &str) -> anyhow::Result<()> {
     let text = shown(text);
+    {
+        let mut output = output();
+        if output.destination.file.is_some() {
+            output.kept.push_str(&text);
+            return Ok(());
+        }
+    }
     let mut stdout = std::io::stdout().lock();
     stdout
         .write_all(text.as_bytes())
@@ -266,8 +331,20 @@ pub fn print(text: &str) -> anyhow::Result<()> {
         .context("standard output")
 }
 
-/// Writes a file that the user named, whole or not at all. No link is followed.
+/// Writes a report to a file that the user named, and names the file on standard error.
+pub fn write_report(path: &Path, text: &str) -> anyhow::Result<()> {
+    write_file(path, text)?;
+    if path != Path::new("-") {
+        eprintln!("report written to {}", path.display());
+    }
+    Ok(())
+}
+
+/// Writes a file that the user named, whole or not at all; `-` is standard output. No link is followed.
 pub fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return emit(text);
+    }
     check_named_once(path)?;
     let text = escape(text, false);
     let mut output = OutputFile::create(path).map_err(unwritten)?;

@@ -43,7 +43,7 @@ pub struct Going {
 }
 
 /// Options that are for this side, and whether they have a value.
-const OURS: [(&str, Value); 11] = [
+const OURS: [(&str, Value); 13] = [
     ("--host", Value::One),
     ("--from", Value::One),
     ("--inventory", Value::One),
@@ -55,6 +55,8 @@ const OURS: [(&str, Value); 11] = [
     ("--remote-assay", Value::One),
     ("--silence", Value::One),
     ("--store", Value::One),
+    ("--output", Value::One),
+    ("--format", Value::One),
 ];
 
 /// What follows an option.
@@ -295,6 +297,14 @@ impl Way<'_> {
             }
         }
         words.extend(asked.more.iter().cloned());
+        // `--format json` and `--output r.json` are for this side; the report there has the same form.
+        if let Some(form @ ("json" | "markdown")) = context::asked_form() {
+            let option = format!("--{form}");
+            if !cut.iter().any(|(name, _)| *name == option) {
+                let end = words.iter().position(|word| word == "--");
+                words.insert(end.unwrap_or(words.len()), option.into());
+            }
+        }
         Ok(words)
     }
 

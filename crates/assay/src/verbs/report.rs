@@ -118,8 +118,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     };
     match file {
         Some(path) => {
-            context::write_file(path, &text)?;
-            eprintln!("report written to {}", path.display());
+            context::write_report(path, &text)?;
         }
         None => print(&text)?,
     }

@@ -1,10 +1,7 @@
 //! `assay run`: measure.
 
-mod login;
 mod workload;
 
-#[cfg(feature = "schemas")]
-pub(super) use login::Document as Login;
 pub use workload::OneWorkload;
 
 use crate::context::{self, print};
@@ -15,6 +12,7 @@ use crate::pages;
 use crate::progress::Meter;
 use crate::remote::{Asked, Named, Remote, SentFile, Value};
 use crate::status::Status;
+use crate::verbs::login;
 use anyhow::{Context as _, bail};
 use assay_measure::runner::{Begin, Permission};
 use assay_model::criterion::Criterion;
@@ -39,7 +37,6 @@ Examples:
   assay run device /dev/sdX --destroy-data  overwrite an empty disk (refused when in use)
   assay run http://127.0.0.1/ --want 'c8.p99 <= 20ms'
                                             a web server (`assay web` finds its capacity)
-  assay run login ssh me@server             where the time of a login goes, and why
   assay run quick /srv --host root@box      on another machine, over ssh
   assay run quick . --print-plan > my.toml  start a plan of your own
   assay run --plan-file my.toml /srv
@@ -126,9 +123,10 @@ pub struct Args {
     quiet: bool,
 }
 
-/// What else can be measured.
+/// The former place of `assay login`.
 #[derive(clap::Subcommand)]
 enum Action {
+    #[command(hide = true)]
     Login(login::Args),
 }
 
@@ -251,8 +249,7 @@ fn there(args: &Args, global: &Global) -> anyhow::Result<Status> {
 fn show(run: &Run, samples: &[Sample], args: &Args, global: &Global) -> anyhow::Result<bool> {
     let judged = assay_judge::judge(run, samples);
     if let Some(path) = &args.html {
-        context::write_file(path, &pages::html(run, &judged, samples, None))?;
-        eprintln!("report written to {}", path.display());
+        context::write_report(path, &pages::html(run, &judged, samples, None))?;
     }
     if args.json {
         print(&format!(

@@ -3,7 +3,7 @@
 use super::form::{Form, form};
 use crate::context::write_file;
 use crate::verbs::{
-    advice, changed, check, compare, disks, dups, facts, fleet, lab, pins, plan, probe, run, runs,
+    advice, changed, check, compare, disks, dups, facts, fleet, lab, login, pins, plan, probe, runs,
     store, trial, version, watch,
 };
 use std::fmt::Write as _;
@@ -14,8 +14,8 @@ fn all() -> Vec<Form> {
         ("runs", "assay runs --json", form::<runs::Document<'_>>()),
         (
             "run-login",
-            "assay run login --json",
-            form::<run::Login<'_>>(),
+            "assay login --json",
+            form::<login::Document<'_>>(),
         ),
         (
             "stack",

@@ -1,4 +1,4 @@
-//! `assay run login`: where the time of a login goes, and why.
+//! `assay login`: where the time of a login goes, and why.
 
 mod known;
 mod text;
@@ -23,13 +23,13 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay run login ssh me@server                   each part of a login, and which one waits
-  assay run login ssh server -o Port=2222 --many 1,5,20
-                                                  and how many get in at once
-  assay run login imap localhost --user ann --password-file pw
-  assay run login imap mail.example.org:993 --tls --user ann --password-file pw
-  assay run login smtp localhost:587              as far as a stranger gets
-  assay run login http https://intra/ -H 'Cookie: session=…'
+  assay login ssh me@server                   each part of a login, and which one waits
+  assay login ssh server -o Port=2222 --many 1,5,20
+                                              and how many get in at once
+  assay login imap localhost --user ann --password-file pw
+  assay login imap mail.example.org:993 --tls --user ann --password-file pw
+  assay login smtp localhost:587              as far as a stranger gets
+  assay login http https://intra/ -H 'Cookie: session=…'
 
 ssh is the system's own, with your configuration, keys and agent; it asks nobody for a password.
 With ssh, a login shell is started as for a person, and a control socket is compared. Where the
