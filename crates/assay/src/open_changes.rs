@@ -9,7 +9,7 @@ use assay_changes::Journal;
 /// Whether to measure beside an open change.
 #[derive(clap::Args, Clone, Copy)]
 pub struct Despite {
-    /// Measure although an assay that was killed has left settings changed
+    /// Measure although a killed assay left settings changed
     #[arg(long)]
     pub despite_open_change: bool,
 }

@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Which machine is measured or changed.
 #[derive(clap::Args)]
 pub struct Remote {
-    /// Do it on another machine, over ssh: this program goes there for as long as it takes
+    /// Run on another machine over ssh; assay is uploaded for that time
     #[arg(long, value_name = "[USER@]HOST")]
     pub host: Option<String>,
     #[command(flatten)]
@@ -34,10 +34,10 @@ pub struct Remote {
 /// How the program goes there.
 #[derive(clap::Args)]
 pub struct Going {
-    /// The assay that goes there, static and of this version [default: this program]
+    /// Upload this static assay of the same version [default: this program]
     #[arg(long, value_name = "PROGRAM")]
     remote_assay: Option<PathBuf>,
-    /// Seconds without a word after which the machine takes everything back [default: 60]
+    /// Roll back there after so many seconds without contact [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(10..=3600))]
     silence: Option<u64>,
 }

@@ -37,17 +37,17 @@ for as long as it is run. Nothing is printed when nothing changed.
 
 Exit status: 0 nothing changed, 1 something did, 2 error, 3 what was kept cannot be read.";
 
-/// What changed on machines since they were asked before, and why
+/// Show what changed on machines since an earlier check, and why
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Machines, as `assay fleet` calls them, or by their host names [default: all]
+    /// Machines by their fleet name or host name [default: all]
     #[arg(value_name = "MACHINE")]
     machines: Vec<String>,
-    /// Compare with what was true at this time: a date, a time, or so long ago
+    /// Compare with this date or time, or this long ago
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Since when facts and findings whose names begin so are as they are
+    /// Show the history of facts and findings whose names begin so
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     /// Write a page with what changed and the curves of the figures

@@ -61,7 +61,7 @@ pub struct Args {
     elsewhere: Elsewhere,
     #[command(flatten)]
     forms: Forms,
-    /// Show the page behind a rule, and check nothing
+    /// Show the page behind a rule and check nothing
     #[arg(long, value_name = "ID")]
     explain: Option<String>,
     #[command(flatten)]
@@ -73,19 +73,19 @@ pub struct Args {
 /// What is asked of a check, and how it is told.
 #[derive(clap::Args)]
 struct Forms {
-    /// Only these domains or rules
+    /// Check only these domains or rules
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<String>,
     /// Print one JSON object
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// How to print: text, json, sarif, junit, markdown, html, nagios or prometheus
+    /// Print text, json, sarif, junit, markdown, html, nagios or prometheus
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORM", hide_possible_values = true)]
     format: Format,
-    /// From which severity on the check fails: info, low, medium, high or critical
+    /// Fail from this severity on: info, low, medium, high or critical
     #[arg(long, value_enum, default_value_t = Threshold::Low, value_name = "SEVERITY", hide_possible_values = true)]
     fail_on: Threshold,
-    /// What is accepted, each with a reason [default: $XDG_CONFIG_HOME/assay/accept.toml]
+    /// Read accepted findings [default: $XDG_CONFIG_HOME/assay/accept.toml]
     #[arg(long, value_name = "FILE")]
     accept: Option<PathBuf>,
 }
@@ -103,13 +103,13 @@ Exit status: 0 no new finding, 1 new findings, 2 error.";
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// What changed between two checks, and why
+    /// Compare two checks and explain what changed
     #[command(after_help = DIFF)]
     Diff {
-        /// What `assay check --json` wrote before
+        /// File that `assay check --json` wrote before
         #[arg(value_name = "OLD")]
         old: PathBuf,
-        /// What it wrote later, or with another catalogue
+        /// File that it wrote later, or with another catalogue
         #[arg(value_name = "NEW")]
         new: PathBuf,
         /// Print one JSON object

@@ -24,17 +24,17 @@ difference.
 
 Exit status: 0 done, 2 error.";
 
-/// Compare two runs: environment first, then each figure as a ratio with its interval
+/// Compare two runs: environment, then each figure as a ratio
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The run that is compared with
+    /// Baseline run
     #[arg(value_name = "A")]
     a: String,
-    /// The run that is compared
+    /// Run to compare with the baseline
     #[arg(value_name = "B")]
     b: String,
-    /// Only this figure, such as p99 or read.iops (may be repeated)
+    /// Compare only this figure, such as p99 or read.iops (repeatable)
     #[arg(long, value_name = "METRIC")]
     metric: Vec<Metric>,
     /// Print one JSON object

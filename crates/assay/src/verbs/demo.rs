@@ -26,14 +26,14 @@ Exit status: 0 done, 2 error, 130 interrupted.";
 /// How often a step is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A tour of about three minutes: facts, a bad benchmark, a plan, a run, a trial with a verdict
+/// Take a tour of three minutes: facts, lint, plan, run, trial
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A directory on the storage to be tried
+    /// Directory on the storage to measure
     #[arg(value_name = "DIR", default_value = ".", hide_default_value = true)]
     dir: PathBuf,
-    /// Only say what would be done
+    /// Only list the steps
     #[arg(long)]
     list: bool,
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 const EXAMPLES: &str = "\
 Examples:
   assay disks                     a minute of what is going on anyway
-  assay disks tank --for 10m      only groups whose name begins so
+  assay disks tank --budget 10m   only groups whose name begins so
   assay disks --list              which disks are siblings here
   assay disks --json
   assay disks --host root@box     on another machine, over ssh
@@ -31,20 +31,20 @@ shown to take less than twice as long; where neither is shown, it cannot be told
 Exit status: 0 none is slow, 1 one is, 2 error, 3 it cannot be told or the disks cannot be found
 out, 130 interrupted.";
 
-/// Find a disk that is slower than its siblings in a pool, array or btrfs
+/// Find a disk that is slower than its siblings in a ZFS pool or array
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Pools, arrays or file systems whose name begins so [default: all]
+    /// ZFS pools, arrays or btrfs whose name begins so [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// How long to watch; Ctrl-C ends it and keeps what was seen
-    #[arg(long = "for", value_name = "TIME", default_value = "60s")]
+    /// Watch for this long; Ctrl-C ends early and keeps the result
+    #[arg(long = "budget", alias = "for", value_name = "TIME", default_value = "60s")]
     time: Nanos,
-    /// Length of a window
+    /// Set the length of a window
     #[arg(long, value_name = "TIME", default_value = "1s")]
     window: Nanos,
-    /// Only say which disks are siblings
+    /// Only list which disks are siblings
     #[arg(long)]
     list: bool,
     /// Print one JSON object
@@ -218,7 +218,7 @@ fn table(found: &[Comparison]) -> String {
             SlowDisk::CannotTell { at } => cannot_tell(&one.disks[at]),
             SlowDisk::TooLittle { needed } => format!(
                 "too little to say: {needed} windows with work for two of them are needed; watch \
-                 longer (--for) or under more load"
+                 longer (--budget) or under more load"
             ),
         };
         let _ = writeln!(text, "  {said}");
@@ -256,7 +256,7 @@ fn cannot_tell(disk: &DiskLatency) -> String {
         ),
         (_, None) => format!("what was seen of {} allows any slowness", disk.disk),
     };
-    format!("cannot tell: {why}; watch ten times as long (--for) or under more load")
+    format!("cannot tell: {why}; watch ten times as long (--budget) or under more load")
 }
 
 /// The power of ten that a chance lies below: `10⁻⁶` is said as `1 in 1000000`.

@@ -26,17 +26,17 @@ started, in a folder for each advice.
 
 Exit status: 0 done, 2 error.";
 
-/// Write a run as JSON (complete) or CSV (figures), or the whole store as Parquet
+/// Export a run as JSON or CSV, or the whole store as Parquet
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Number, `last`, `last~N`, or the first characters of the uid
+    /// Number, `last`, `last~N` or the beginning of the uid
     #[arg(value_name = "RUN", required_unless_present = "format")]
     run: Option<String>,
-    /// json, csv or parquet
+    /// Write this form
     #[arg(long, value_enum, default_value_t = Format::Json, value_name = "FORMAT")]
     format: Format,
-    /// Write to this file instead of standard output; for Parquet a folder that is not there yet
+    /// Write to FILE; Parquet needs a new folder
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }

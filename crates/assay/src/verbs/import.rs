@@ -26,17 +26,17 @@ Reads what fio 2.x to 3.4x print with --output-format=json or json+, also with t
 with several documents (--status-interval: the last one counts).
 Exit status: 0 nothing to doubt, 1 doubts, 2 not a result of fio, 3 cannot be read.";
 
-/// Explain what a result of fio really measured, and keep it as a run
+/// Explain a fio result and store it as a run
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Results of fio (JSON or JSON+), or runs that assay exported
+    /// fio results (JSON or JSON+), or runs that assay exported
     #[arg(value_name = "RESULT", required = true)]
     files: Vec<PathBuf>,
     /// Print one JSON object with the list `doubts`
     #[arg(long)]
     json: bool,
-    /// Only explain, keep nothing
+    /// Explain only, store nothing
     #[arg(long)]
     no_store: bool,
 }

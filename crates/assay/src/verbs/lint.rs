@@ -28,17 +28,17 @@ Examples:
 Nothing runs. A command that measures what it says passes without a word.
 Exit status: 0 nothing to doubt, 1 doubts, 2 cannot be understood, 3 cannot be read.";
 
-/// Say what a fio command or job file would not measure
+/// Explain what a fio command or job file would really measure
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Print one JSON object with the list `doubts`
     #[arg(long)]
     json: bool,
-    /// Value of a variable in a job file or script; job files also see the environment
+    /// Set a variable of a job file or script (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
-    /// A command of fio in quotes or as it is, a job file, or - for standard input
+    /// fio command (quoted or not), a job file, or - for standard input
     #[arg(
         value_name = "COMMAND|FILE|-",
         required = true,

@@ -41,43 +41,46 @@ Exit status: 0 measured, 1 a login failed, 2 error, 130 interrupted.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What to log in to
+    /// Service to log in to
     #[arg(value_enum, value_name = "SERVICE")]
     service: Service,
-    /// [USER@]HOST[:PORT] for ssh, HOST[:PORT] for mail, a URL for http
+    /// [USER@]HOST[:PORT] for ssh, HOST[:PORT] for mail, URL for http
     #[arg(value_name = "TARGET")]
     target: String,
-    /// How many logins, one after the other
+    /// Log in N times, one login after the other
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// A login that takes longer has failed
+    /// Start no further round after this time
+    #[arg(long, value_name = "TIME")]
+    budget: Option<Nanos>,
+    /// Count a login that takes longer as failed
     #[arg(long, value_name = "TIME", default_value = "90s")]
     limit: Nanos,
-    /// Then so many at once, such as 1,5,20
+    /// Then try so many logins at once, such as 1,5,20
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=200))]
     many: Vec<u32>,
-    /// An option of ssh, such as Port=2222 (may be repeated)
+    /// Pass an option to ssh, such as Port=2222 (repeatable)
     #[arg(short = 'o', long = "ssh-option", value_name = "OPTION")]
     options: Vec<String>,
-    /// Only a command over ssh: no login shell, no control socket
+    /// Only run a command over ssh: no login shell, no control socket
     #[arg(long)]
     command_only: bool,
-    /// Who logs in to mail; without, it goes as far as a stranger gets
+    /// Log in to mail as this user [default: stop before authentication]
     #[arg(long, value_name = "NAME", requires = "password_file")]
     user: Option<String>,
-    /// File whose first line is the password
+    /// Read the password from the first line of this file
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<PathBuf>,
-    /// Mail over TLS from the first byte on
+    /// Use TLS for mail from the first byte
     #[arg(long)]
     tls: bool,
-    /// Believe any certificate
+    /// Accept any certificate
     #[arg(long)]
     insecure: bool,
-    /// A header for http, also a cookie; again for more
+    /// Send an HTTP header, such as a cookie (repeatable)
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
-    /// Status of a good answer of http
+    /// Expect this HTTP status
     #[arg(long, value_name = "STATUS", default_value_t = 200, value_parser = clap::value_parser!(u16).range(200..=599))]
     status: u16,
     /// Print one JSON object
@@ -256,7 +259,12 @@ fn measure(
         _ => false,
     };
     let server = &way.watched;
+    let started = crate::progress::now();
+    let is_over = |budget: Nanos| started.elapsed() >= Duration::from(budget);
     for round in 1..=args.rounds {
+        if round > 1 && args.budget.is_some_and(is_over) {
+            break;
+        }
         meter.say(format!("login {round} of {}", args.rounds));
         let mut login = way.login(server, limit, stop)?;
         if let (true, How::Ssh(target)) = (person, &way.how) {

@@ -6,7 +6,7 @@ use crate::status::{Status, Unreadable};
 use crate::verbs::probe::{at, seed, unreadable};
 use anyhow::Context as _;
 use assay_host::{Host as _, Live};
-use assay_model::SCHEMA_VERSION;
+use assay_model::{Nanos, SCHEMA_VERSION};
 use assay_probe::pins::{HPKP, Pin, Pinned, of_file};
 use assay_probe::tls::{Question, Roots, certificates};
 use assay_probe::{Patience, Starttls, Target, Visit};
@@ -14,6 +14,7 @@ use assay_render::Style;
 use assay_render::text::clean;
 use clap::builder::PossibleValuesParser;
 use std::path::Path;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,20 +30,26 @@ name that is there; everything else is HOST:PORT.
 
 Exit status: 0 done, 2 nothing to pin in it, 3 it cannot be read, or the server does not answer.";
 
-/// Pins of certificates, requests, keys and servers: DANE, curl, Android, iOS
+/// Print pins of certificates, requests, keys and servers
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A file (PEM or DER), `-` for standard input, or HOST:PORT
+    /// PEM or DER file, - for standard input, or HOST:PORT
     #[arg(value_name = "FILE|HOST:PORT", required = true)]
     of: Vec<String>,
-    /// The host for the DNS record of a file
+    /// Set the host for the DNS record of a file
     #[arg(long)]
     host: Option<String>,
-    /// The protocol that TLS begins in
+    /// Start TLS within this protocol
     #[arg(long, value_name = "PROTOCOL",
         value_parser = PossibleValuesParser::new(Starttls::ALL.map(Starttls::name)))]
     starttls: Option<String>,
+    /// Wait this long for one answer
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    timeout: Nanos,
+    /// Stop after this time
+    #[arg(long = "budget", alias = "deadline", value_name = "TIME", default_value = "60s")]
+    deadline: Nanos,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -102,8 +109,11 @@ fn server(of: &str, args: &Args) -> anyhow::Result<Vec<Found>> {
     let named = args.starttls.as_deref();
     let starttls = named.and_then(|name| Starttls::ALL.into_iter().find(|one| one.name() == name));
     let target = Target::parse(of, 443)?;
-    let visit =
-        Visit::begin(&target, Patience::default(), seed()?).map_err(|error| unreadable(&error))?;
+    let patience = Patience {
+        answer: Duration::from(args.timeout),
+        total: Duration::from(args.deadline),
+    };
+    let visit = Visit::begin(&target, patience, seed()?).map_err(|error| unreadable(&error))?;
     let question = Question {
         starttls,
         name: None,

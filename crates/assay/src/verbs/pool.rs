@@ -30,7 +30,7 @@ addresses or serial numbers. The key that signs your bundles is made at the firs
 state directory; whoever has it speaks for you. Copy it to your other machines, so that all of them
 count as yours. What is added lies beside the store, in FILE.pool.";
 
-/// Trials of many machines: give yours, take those of others, see what they say together
+/// Share trials between machines and judge them together
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -40,13 +40,13 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Show, and write to a file, what your trials would tell others
+    /// Show what your trials would disclose, and write it to a file
     Export(export::Args),
-    /// Take in bundles that others, or you, exported
+    /// Add bundles that others, or you, exported
     Add(Add),
-    /// What the pool says of a piece of advice, or of all
+    /// Show the verdict of shared trials for one advice or all
     Show(Show),
-    /// Forget everything that an owner gave
+    /// Remove the shared trials of an owner
     Remove(Remove),
 }
 
@@ -61,7 +61,7 @@ struct Add {
 /// `show`.
 #[derive(clap::Args)]
 struct Show {
-    /// Which advice [default: all that the pool knows of]
+    /// Advice to show [default: all shared trials]
     #[arg(value_name = "ADVICE")]
     advice: Option<String>,
     /// Print one JSON object
@@ -72,7 +72,7 @@ struct Show {
 /// `remove`.
 #[derive(clap::Args)]
 struct Remove {
-    /// The owner's public key, or its first eight digits or more
+    /// Public key of the owner, or its first eight digits
     #[arg(value_name = "OWNER")]
     owner: String,
 }

@@ -24,26 +24,26 @@ Examples:
 RUN is a number from `assay runs`, `last`, `last~1`, or the start of a run's uid.
 Exit status: 0 done, 2 error (no such run, file not written).";
 
-/// Write a run as an HTML page, Markdown, JSON or text
+/// Report past runs: list, show, compare, export, import
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The run
+    /// Run to report
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
-    /// An earlier run to compare with (HTML and text)
+    /// Compare with this earlier run (HTML and text)
     #[arg(long, value_name = "RUN")]
     against: Option<String>,
     /// Write an HTML page to this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "format", "json"])]
     html: Option<PathBuf>,
-    /// Leave out the facts whose key begins so, such as kernel.cmdline (may be repeated)
+    /// Omit facts whose key begins so, such as kernel.cmdline (repeatable)
     #[arg(long, value_name = "KEY")]
     omit: Vec<String>,
-    /// Write to this file instead of standard output
+    /// Write the report to FILE instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What to write [default: by the ending of the file, else text]
+    /// Print in this form [default: by the ending of FILE, or text]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
     /// The same as --format json

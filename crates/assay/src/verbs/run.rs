@@ -56,53 +56,55 @@ Exit status: 0 done, 1 a criterion was missed, 2 error, 130 interrupted (what wa
 /// next start: a target that does not answer keeps nobody waiting.
 const LONGEST_END: Duration = Duration::from_secs(30);
 
-/// Measure a directory, a file or a block device with fio, or a web server
+/// Measure a directory, file, block device or web server
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
-    /// A built-in plan (quick, or http for a URL, when left out), then the directories, files, devices or
-    /// URLs to measure
+    /// Plan (quick if omitted), then directories, files, devices or URLs
     #[arg(value_name = "PLAN|TARGET", num_args = 0..)]
     words: Vec<String>,
 
     /// Read the plan from a TOML file
     #[arg(long, value_name = "FILE", conflicts_with = "rw")]
     plan_file: Option<PathBuf>,
-    /// Print the plan with everything settled, and stop
+    /// Print the complete plan and stop
     #[arg(long)]
     print_plan: bool,
-    /// Go on with an interrupted run: the newest, or the one named
+    /// Continue an interrupted run: the newest, or the named one
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
     resume: Option<String>,
 
-    /// A criterion, such as 'randread-4k-qd1.p99 <= 2ms' (may be repeated)
+    /// Require a figure, such as 'randread-4k-qd1.p99 <= 2ms' (repeatable)
     #[arg(long, value_name = "CRITERION")]
     want: Vec<Criterion>,
-    /// How often each workload is run
+    /// Run each workload N times
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// Measured time of each sample
+    /// Reduce the rounds until the run fits into this time
+    #[arg(long, value_name = "TIME", conflicts_with = "resume")]
+    budget: Option<Nanos>,
+    /// Measure each sample for this long
     #[arg(long, value_name = "TIME")]
     runtime: Option<Nanos>,
-    /// Time before measuring starts, in each sample
+    /// Run each sample this long before measuring starts
     #[arg(long, value_name = "TIME")]
     ramp: Option<Nanos>,
-    /// Size of the test file: 1G and 1GiB are 2³⁰ bytes, 1GB is 10⁹
+    /// Set the size of the test file: 1G is 2³⁰ bytes, 1GB is 10⁹
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
-    /// Seed of the order, the offsets and the data
+    /// Set the seed of order, offsets and data
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
     #[command(flatten)]
     one: OneWorkload,
 
-    /// Overwrite the files and devices named as targets
+    /// Allow overwriting the files and devices named as targets
     #[arg(long)]
     destroy_data: bool,
-    /// With --destroy-data: also what is not all zeroes and may be somebody's data
+    /// With --destroy-data: also overwrite data that is not all zeroes
     #[arg(long, requires = "destroy_data")]
     destroy_unknown_data: bool,
     /// Print one JSON document on standard output
@@ -156,8 +158,18 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     };
     let prepared = match &args.resume {
         None => {
-            let (spec, targets) = spec_and_targets(args)?;
-            assay_measure::runner::prepare(&spec, targets, &begin, &env)?
+            let (mut spec, targets) = spec_and_targets(args)?;
+            let mut prepared =
+                assay_measure::runner::prepare(&spec, targets.clone(), &begin, &env)?;
+            if let Some(budget) = args.budget {
+                let planned = prepared.run.plan.rounds;
+                let rounds = rounds_within(budget, prepared.estimate, planned)?;
+                if rounds < planned {
+                    spec.rounds = Some(rounds);
+                    prepared = assay_measure::runner::prepare(&spec, targets, &begin, &env)?;
+                }
+            }
+            prepared
         }
         Some(name) => {
             let id = resumable(&store, name)?;
@@ -264,6 +276,24 @@ fn show(run: &Run, samples: &[Sample], args: &Args, global: &Global) -> anyhow::
         ))?;
     }
     Ok(judged.criteria.iter().all(|criterion| criterion.met))
+}
+
+/// The most rounds that fit into a budget.
+///
+/// # Errors
+/// The budget is too short for one round.
+pub(super) fn rounds_within(budget: Nanos, estimate: Nanos, planned: u32) -> anyhow::Result<u32> {
+    let one = estimate.0 / u64::from(planned.max(1));
+    let fit = budget.0.checked_div(one).map_or(planned, |fit| {
+        u32::try_from(fit).unwrap_or(planned).min(planned)
+    });
+    anyhow::ensure!(
+        fit > 0,
+        "cannot measure within --budget {budget}: one round takes about {}. Allow more time, or measure less with \
+         --runtime or a smaller plan.",
+        Nanos(one)
+    );
+    Ok(fit)
 }
 
 /// Says what will be done.

@@ -25,19 +25,19 @@ characters of its uid, in every command.
 
 Exit status: 0 done, 2 error.";
 
-/// List what was measured
+/// List past runs
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Only runs of this plan
+    /// List only runs of this plan
     #[arg(long, value_name = "PLAN")]
     plan: Option<String>,
-    /// Only runs on this target
+    /// List only runs on this target
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// Only the newest so many
+    /// List only the newest N runs
     #[arg(long, short = 'n', value_name = "N")]
     newest: Option<usize>,
     /// Print one JSON object
@@ -47,12 +47,12 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Remove runs and their samples for good
+    /// Delete runs and their samples permanently
     Delete {
-        /// Runs to remove
+        /// Runs to delete
         #[arg(value_name = "RUN", required = true)]
         runs: Vec<String>,
-        /// Do it: without this, only say what would be removed
+        /// Delete them; without this, only list what would be deleted
         #[arg(long)]
         yes: bool,
     },

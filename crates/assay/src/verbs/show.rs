@@ -26,20 +26,20 @@ judged by the rules of this one.
 
 Exit status: 0 done, 1 a criterion of the run was missed, 2 error.";
 
-/// Show one run: figures, intervals, doubts, what limited it
+/// Show one run: figures, intervals, doubts and what limited it
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Number, `last`, `last~N`, or the first characters of the uid
+    /// Number, `last`, `last~N` or the beginning of the uid
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// Every sample by itself
+    /// Show every sample
     #[arg(long, conflicts_with = "json")]
     samples: bool,
-    /// All that is known of each workload
+    /// Show all details of each workload
     #[arg(long, short, conflicts_with_all = ["json", "samples"])]
     verbose: bool,
 }

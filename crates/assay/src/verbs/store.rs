@@ -31,7 +31,7 @@ of processes. The connection is not encrypted: use a socket, or a tunnel such as
 
 Exit status: 0 done, 2 error, 3 the first store cannot be read, 130 interrupted (what was copied stays).";
 
-/// Copy one store into another; how long it keeps what was true of machines
+/// Copy stores, and set how long old facts are kept
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -41,24 +41,24 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Say how long it is kept what was true of machines and is over, or how long that is
+    /// Show or set how many days outdated facts are kept
     Keep {
-        /// Days from now on
+        /// Days to keep outdated facts
         #[arg(value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
         days: Option<u32>,
     },
-    /// Forget what was true of a machine, and when
+    /// Delete the recorded facts of a machine
     Forget {
-        /// What the machine is called
+        /// Name of the machine
         #[arg(value_name = "MACHINE")]
         machine: String,
     },
     /// Copy all records of one store into another
     Move {
-        /// The store to read: a file or a URL
+        /// Store to read: a file or a URL
         #[arg(value_name = "FROM")]
         from: PathBuf,
-        /// The store to fill, which is made when it is not there
+        /// Store to fill; created if missing
         #[arg(value_name = "TO")]
         to: PathBuf,
         /// Print one JSON object

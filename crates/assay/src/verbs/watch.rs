@@ -48,7 +48,7 @@ tried again the next time.
 
 Exit status of `now` and `list`: 0 no alarm stands, 1 one does, 2 error, 3 a machine was not reached.";
 
-/// Check machines again and again: an alarm when something new is wrong, and when it is over
+/// Check machines regularly, and raise an alarm for new findings
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -58,21 +58,21 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Check once, and tell what is new
+    /// Check once and report what is new
     Now(Box<Now>),
-    /// Check from now on: writes a service and a timer of systemd
+    /// Check regularly: write a systemd service and timer
     Install(Box<install::Install>),
-    /// Take away what `install` wrote
+    /// Remove what `install` wrote
     Remove(install::Remove),
-    /// Which alarms stand
+    /// List the alarms in effect
     List {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Forget the alarms of a machine that is watched no longer
+    /// Delete the alarms of a machine that is no longer watched
     Forget {
-        /// What the machine is called
+        /// Name of the machine
         #[arg(value_name = "MACHINE")]
         machine: String,
     },
@@ -93,7 +93,7 @@ struct Now {
 /// What is watched, and who is told.
 #[derive(clap::Args)]
 struct What {
-    /// Groups, machines and patterns of names, as in `assay fleet` [default: this machine]
+    /// Groups, machines and patterns of names [default: this machine]
     #[arg(value_name = "GROUP|MACHINE")]
     names: Vec<String>,
     #[command(flatten)]
@@ -102,13 +102,13 @@ struct What {
     how: How,
     #[command(flatten)]
     own: Own,
-    /// From which severity on a finding is an alarm: info, low, medium, high or critical
+    /// Raise alarms from: info, low, medium, high or critical
     #[arg(long, value_enum, default_value_t = Threshold::Medium, value_name = "SEVERITY", hide_possible_values = true)]
     at_least: Threshold,
-    /// Send news to this address, with the system's sendmail
+    /// Send news to this address with the system's sendmail
     #[arg(long, value_name = "ADDRESS", value_parser = tell::address)]
     mail: Option<String>,
-    /// A command that gets news as JSON on standard input
+    /// Command that reads news as JSON on standard input
     #[arg(value_name = "COMMAND", last = true)]
     command: Vec<OsString>,
 }

@@ -68,6 +68,43 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
     out
 }
 
+/// Lines of a search at most, the note included.
+const SEARCH_LINES: usize = 20;
+
+/// The matches of a search in the order given, one on a line.
+pub(super) fn matches(entries: &[Entry<'_>], style: Style) -> String {
+    if entries.is_empty() {
+        return "no advice contains these words: `assay advice` lists all\n".to_owned();
+    }
+    let columns = style.width.max(30);
+    let note_lines = 2;
+    let shown = &entries[..entries.len().min(SEARCH_LINES - note_lines)];
+    let ids = shown.iter().map(|entry| width(&entry.advice.id));
+    let id_width = ids.max().unwrap_or(0).min(columns / 2) + 2;
+    let mut out = String::new();
+    for entry in shown {
+        let said = standing(entry.advice);
+        let id = left(&clean(&entry.advice.id), id_width);
+        let lead = width(&id) + 12;
+        let room = columns.saturating_sub(lead);
+        let title = wrap(&clean(&entry.advice.title), room.max(LEAST_TITLE));
+        let title = match title.as_slice() {
+            _ if room < LEAST_TITLE => String::new(),
+            [] => String::new(),
+            [line] => line.clone(),
+            [line, ..] => format!("{}…", line.chars().take(room - 1).collect::<String>()),
+        };
+        let line = format!("{id}{}{title}", style.paint(colour(said), &left(said, 12)));
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    let note = match entries.len() - shown.len() {
+        0 => "One page: assay advice ID".to_owned(),
+        more => format!("{more} more: add a word. One page: assay advice ID"),
+    };
+    let _ = writeln!(out, "\n{}", style.paint("2", &note));
+    out
+}
+
 /// In a narrow terminal: what it is called, what is held of it, and under both what it says.
 fn narrow(entry: &Entry<'_>, said: &str, here: &str, columns: usize, style: Style) -> String {
     let advice = entry.advice;

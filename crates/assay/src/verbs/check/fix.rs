@@ -26,22 +26,22 @@ const TO_CONFIRM: Duration = Duration::from_secs(120);
 /// What is to be mended, or taken back.
 #[derive(clap::Args)]
 pub(super) struct Mend {
-    /// Mend what a rule found: shows each line first, asks, checks, reads back
+    /// Fix a finding: show the lines, ask, write, check and read back
     #[arg(long, value_name = "ID", conflicts_with_all = ["explain", "only", "format", "accept", "undo", "confirm"])]
     fix: Option<String>,
-    /// With --fix or --undo: show what would be done, and stop
+    /// With --fix or --undo: show what would be done and stop
     #[arg(long)]
     dry_run: bool,
     /// With --fix or --undo: do not ask
     #[arg(long, short)]
     yes: bool,
-    /// With --fix: take back what may lock you out unless you confirm it within this time [default: 2m]
+    /// With --fix: roll back unless confirmed in time [default: 2m]
     #[arg(long, value_name = "TIME", requires = "fix")]
     confirm_within: Option<Nanos>,
-    /// Confirm a fix that waits for it, best from a new login
+    /// Confirm a fix that waits, best from a new login
     #[arg(long, conflicts_with_all = ["explain", "only", "format", "accept", "undo"])]
     confirm: bool,
-    /// Take a kept fix back: the newest, or the one with this number or rule
+    /// Undo a kept fix: the newest, or one by its number or rule
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["explain", "only", "format", "accept"])]
     undo: Option<String>,
 }

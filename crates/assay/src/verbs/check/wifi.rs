@@ -37,16 +37,16 @@ Exit status: 0 nothing at or above --fail-on, 1 findings, 2 error, 3 something c
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Scans, exports and lists; what they are, their content tells
+    /// Scans, exports and lists; the format is detected
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The name of a network of yours; may be given several times
+    /// Name a network of yours (repeatable)
     #[arg(long, value_name = "NAME")]
     ssid: Vec<String>,
     /// Count vehicles by make instead
     #[arg(long, conflicts_with_all = ["ssid", "only", "accept"])]
     census: bool,
-    /// Where oui.csv of the IEEE lies [default: /usr/share/ieee-data]
+    /// Read the IEEE's oui.csv in DIR [default: /usr/share/ieee-data]
     #[arg(long, value_name = "DIR", requires = "census")]
     registry: Option<PathBuf>,
     #[command(flatten)]

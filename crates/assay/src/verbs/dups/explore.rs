@@ -38,10 +38,10 @@ pub struct Report {
     /// Only groups with a file at or below these [default: all]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// How to print the groups [default: text]
+    /// Print the groups in this form [default: text]
     #[arg(long, short, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Only the groups with most to gain
+    /// Show only the N groups with most to gain
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 }
@@ -52,7 +52,7 @@ pub struct Report {
 Example:
   assay dups file ~/photo.jpg            exit status 1 when it has no copy")]
 pub struct OneFile {
-    /// The file
+    /// File to look up
     path: PathBuf,
 }
 
@@ -62,7 +62,7 @@ pub struct OneFile {
 Example:
   assay dups ls /srv/photos/2019")]
 pub struct Ls {
-    /// The folder
+    /// Folder to list
     #[arg(default_value = ".")]
     path: PathBuf,
 }

@@ -39,10 +39,10 @@ longer than that.
 
 Exit status: 0 done, 2 error, 3 some files could not be read or have changed since they were scanned.")]
 pub struct Offer {
-    /// The file to write; `-` for standard output
+    /// File to write; - is standard output
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// How this machine is called [default: its host name]
+    /// Name this machine [default: its host name]
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
 }
@@ -56,10 +56,10 @@ Example:
 An offer that is given twice collides with no other of the same machine. Interrupted or killed, it is
 run again: what lies in DIR under its name is whole.")]
 pub struct Collide {
-    /// The offers of the machines
+    /// Offers of the machines
     #[arg(required = true, value_name = "OFFER")]
     offers: Vec<PathBuf>,
-    /// The folder to write to, a file for each machine
+    /// Write a file for each machine to this folder
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
 }

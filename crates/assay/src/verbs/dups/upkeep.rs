@@ -37,7 +37,7 @@ Example:
   assay dups merge --index both.db nas=nas.db laptop=laptop.db
   assay dups report --index both.db")]
 pub struct Merge {
-    /// The indexes, each under a name for its machine
+    /// Indexes, each with a name for its machine
     #[arg(required = true, value_name = "NAME=FILE")]
     indexes: Vec<String>,
 }
@@ -48,7 +48,7 @@ pub struct Merge {
 Example:
   assay dups forget /mnt/gone")]
 pub struct Forget {
-    /// The folders
+    /// Folders to remove from the index
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 }

@@ -20,13 +20,13 @@ A path in a guest has a colon before it, and before the colon the guest's name w
 --guest says it as everywhere else.
 Permission bits come along; a file appears whole or not at all, and replaces what is there.")]
 pub(super) struct Copy {
-    /// The file that is copied
+    /// File to copy
     #[arg(value_name = "[[GUEST]:]FILE")]
     from: OsString,
-    /// Where to; the file keeps its name when this ends in a slash, or is a directory here
+    /// Destination file, or a directory if it ends in a slash
     #[arg(value_name = "[[GUEST]:]FILE")]
     to: OsString,
-    /// The guest; not needed when just one is up
+    /// Use this guest; not needed if exactly one is running
     #[arg(long, value_name = "NAME")]
     guest: Option<String>,
 }

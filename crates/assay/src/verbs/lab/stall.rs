@@ -24,16 +24,16 @@ pub(super) struct Stall {
     /// Names of disks, as `assay lab list` shows them
     #[arg(required = true, value_name = "DISK")]
     disks: Vec<String>,
-    /// From the beginning of a stall to the beginning of the next
+    /// Start a stall this often
     #[arg(long, value_name = "TIME", default_value = "5s")]
     every: Nanos,
-    /// How long one is
+    /// Stall for this long
     #[arg(long, value_name = "TIME", default_value = "300ms")]
     length: Nanos,
-    /// The guest; not needed when just one is up
+    /// Use this guest; not needed if exactly one is running
     #[arg(long, value_name = "NAME")]
     guest: Option<String>,
-    /// A command in the guest during which there are stalls; its exit status is ours
+    /// Command to run in the guest during the stalls
     #[arg(last = true)]
     command: Vec<OsString>,
 }

@@ -18,23 +18,24 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  assay pool export                      print what would be told, and write nothing
-  assay pool export --to mine.pool       print it, ask, and write it
-  assay pool export --to mine.pool --yes for scripts, once you have seen it
+  assay fleet pool export                      print what would be disclosed, and write nothing
+  assay fleet pool export --output mine.pool   print it, ask, and write it
+  assay fleet pool export --output mine.pool --yes
+                                               for scripts, once you have seen it
 
-What is printed is the bundle to the last byte. Of a trial it tells: the page of the catalogue, its
-parameters where the page names them, the coins and the plan, the gain of each pair, how it ended, the
+What is printed is the bundle to the last byte. Of a trial it contains: the page of the catalogue, its
+parameters where the page names them, the randomised order and the plan, the gain of each pair, how it ended, the
 verdict, kernel and fio to their second number, and what the page declares to matter (`moderators`).
 Trials are not chosen: all that were started are in it, and a later export adds the new ones.
 
-Exit status: 0 done, 2 nothing to tell, not agreed, or it cannot be written.";
+Exit status: 0 done, 2 nothing to disclose, not agreed, or it cannot be written.";
 
-/// Show, and write to a file, what your trials would tell others
+/// Show what your trials would disclose, and write it to a file
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Write the bundle to this file, after it was shown
-    #[arg(long, value_name = "FILE")]
+    /// Write the bundle to FILE after showing it
+    #[arg(long = "output", alias = "to", value_name = "FILE")]
     to: Option<PathBuf>,
     /// Do not ask
     #[arg(long, requires = "to")]

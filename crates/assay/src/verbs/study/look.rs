@@ -11,7 +11,7 @@ use assay_studies::catalogue;
 /// Arguments of `assay study show`.
 #[derive(clap::Args)]
 pub(super) struct Show {
-    /// Which: `last`, `last~1`, a number, or a study's name for its newest run
+    /// Study run: `last`, `last~1`, a number or a study's name
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
     #[command(flatten)]
