@@ -83,6 +83,7 @@ fn template(command: &Command) -> StyledStr {
         groups.push('\n');
     }
     StyledStr::from(format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{header}Options:{header:#}\n{{options}}{{after-help}}"
+        "{{about-with-newline}}\n{{usage-heading}} \
+         {{usage}}\n\n{groups}{header}Options:{header:#}\n{{options}}{{after-help}}"
     ))
 }

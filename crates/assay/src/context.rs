@@ -33,7 +33,7 @@ fn xdg(variable: &str, below_home: &str) -> anyhow::Result<PathBuf> {
     absolute(variable)
         .or_else(|| Some(absolute("HOME")?.join(below_home)))
         .map(|base| base.join("assay"))
-        .with_context(|| format!("neither {variable} nor HOME is set: say where to keep data with --store and ASSAY_STATE"))
+        .with_context(|| format!("cannot choose a directory for records: neither {variable} nor HOME is set. Set HOME, or give --store FILE and ASSAY_STATE."))
 }
 
 /// Where scratch files and changes are entered: `$ASSAY_STATE`, else `$XDG_STATE_HOME/assay`. Nobody
@@ -48,7 +48,8 @@ pub fn state_dir() -> anyhow::Result<PathBuf> {
         std::path::absolute(&path).with_context(|| format!("{}: not a path", path.display()))?;
     assay_host::ours::check(&path).map_err(|error| {
         anyhow::anyhow!(
-            "the state directory {} is not safe: {error}; set ASSAY_STATE to a directory that is yours alone, such as {}",
+            "cannot use the state directory {}: {error}. Set ASSAY_STATE to a directory that only you can write to, \
+             such as {}.",
             path.display(),
             match rustix::process::geteuid().is_root() {
                 true => "/var/lib/assay/state",
@@ -141,7 +142,8 @@ pub fn begun_here(what: &str, on: Option<&Machine>) -> anyhow::Result<()> {
     let here = assay_facts::machine(&Live);
     match (on, &here) {
         (Some(on), Some(here)) if on.id != here.id => anyhow::bail!(
-            "{what} was begun on another machine, {}: go on with it there, or begin a new one here",
+            "cannot continue {what}: it was started on another machine, {}. Continue it there, or start a new one \
+             here.",
             assay_render::text::clean(&on.shown_among([here].into_iter()))
         ),
         _ => Ok(()),
@@ -161,7 +163,7 @@ pub fn now() -> jiff::Timestamp {
 pub fn random() -> anyhow::Result<[u8; 16]> {
     let mut bytes = [0u8; 16];
     let flags = rustix::rand::GetRandomFlags::empty();
-    rustix::rand::getrandom(&mut bytes, flags).context("no random numbers from the kernel")?;
+    rustix::rand::getrandom(&mut bytes, flags).context("cannot read random numbers from the kernel")?;
     Ok(bytes)
 }
 
@@ -239,7 +241,7 @@ pub fn read_bounded(most: usize) -> anyhow::Result<Vec<u8>> {
     input.read_to_end(&mut bytes).context("standard input")?;
     anyhow::ensure!(
         bytes.len() <= most,
-        "standard input: more than {} MiB",
+        "cannot read standard input: it is longer than {} MiB",
         most >> 20
     );
     Ok(bytes)
@@ -381,7 +383,7 @@ pub fn check_named_once(path: &Path) -> anyhow::Result<()> {
     };
     anyhow::ensure!(
         !store.is_some_and(|store| is_same_file(&store, path)),
-        "{} is the store of runs; write to another file",
+        "cannot write to {}: it is the store of runs. Write to another file.",
         path.display()
     );
     let named = std::env::args_os()
@@ -389,7 +391,7 @@ pub fn check_named_once(path: &Path) -> anyhow::Result<()> {
         .filter(|word| names_file(word, path));
     anyhow::ensure!(
         named.count() < 2,
-        "{} is named twice, and would be replaced by what is made from it; write to another file",
+        "cannot write to {}: the command also reads this file. Write to another file.",
         path.display()
     );
     Ok(())

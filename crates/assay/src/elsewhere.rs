@@ -83,7 +83,7 @@ impl Elsewhere {
             (None, None) => {
                 if self.how.sudo || self.how.deadline.is_some() || self.how.ssh_config.is_some() {
                     anyhow::bail!(
-                        "--sudo, --deadline and --ssh-config are about another machine: say which with --host"
+                        "--sudo, --deadline and --ssh-config need another machine: name it with --host"
                     );
                 }
                 return Ok(None);

@@ -129,7 +129,7 @@ impl Done {
     pub fn pass_on(&self, json: bool) -> anyhow::Result<()> {
         if json && !self.stdout.is_empty() {
             let document: serde_json::Value = serde_json::from_slice(&self.stdout)
-                .context("what it printed there is not JSON")?;
+                .context("the report of the other machine is not JSON")?;
             return context::print(&format!("{document:#}\n"));
         }
         let text = String::from_utf8_lossy(&self.stdout);
@@ -153,7 +153,8 @@ impl Remote {
     pub fn is_meant(&self) -> anyhow::Result<bool> {
         if self.host.is_none() && (self.how.is_said() || self.going.is_said()) {
             anyhow::bail!(
-                "--sudo, --deadline, --ssh-config, --remote-assay and --silence are about another machine: say which with --host"
+                "--sudo, --deadline, --ssh-config, --remote-assay and --silence need another machine: name it with \
+                 --host"
             );
         }
         Ok(self.host.is_some())
@@ -163,7 +164,7 @@ impl Remote {
     pub fn session(&self, host: &str) -> anyhow::Result<Session> {
         anyhow::ensure!(
             !self.going.is_said(),
-            "--remote-assay and --silence are about a program that goes to another machine: say which with --host"
+            "--remote-assay and --silence need another machine that assay is uploaded to: name it with --host"
         );
         Ok(self.how.session(host))
     }
@@ -196,7 +197,7 @@ impl Going {
             None => Path::new("/proc/self/exe"),
         };
         Program::open(path)
-            .with_context(|| format!("{}: cannot be sent as a program", path.display()))
+            .with_context(|| format!("cannot upload {} as a program", path.display()))
     }
 }
 
@@ -404,7 +405,7 @@ impl How {
 fn same_machine(begun: Option<&Machine>, there: Option<&Machine>) -> anyhow::Result<()> {
     match (begun, there) {
         (Some(begun), Some(there)) if begun.id != there.id => anyhow::bail!(
-            "it was begun on another machine, {}: go on with it there",
+            "cannot continue it here: it was started on another machine, {}. Continue it there.",
             clean(begun.shown())
         ),
         _ => Ok(()),

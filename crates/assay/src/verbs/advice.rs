@@ -144,7 +144,7 @@ fn choose<'a>(catalogue: &'a Catalogue, args: &Args) -> anyhow::Result<Vec<&'a A
         domains.dedup();
         anyhow::ensure!(
             domains.contains(&domain.as_str()),
-            "there is no domain `{domain}`: there are {}",
+            "unknown domain `{domain}`; use one of {}",
             domains.join(", ")
         );
         chosen.retain(|advice| advice.domain == *domain);

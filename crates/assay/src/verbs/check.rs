@@ -298,7 +298,7 @@ fn document(path: &Path) -> anyhow::Result<report::Document> {
         Err(error) => anyhow::bail!("{name}: {}", error.reason()),
     };
     serde_json::from_str(&text).with_context(|| {
-        format!("{name} is not what `assay check --json` writes; write it once more with it")
+        format!("cannot read {name}: it is not the output of `assay check --json`. Write it again with that command.")
     })
 }
 
@@ -309,7 +309,8 @@ pub fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
         let of_files = |page: &&&Advice| page.id == *name && assay_wifi::judges(page);
         if all.iter().any(|page| of_files(&page)) {
             anyhow::bail!(
-                "--only {name}: this rule judges files about wireless networks: assay check wifi FILE --only {name}"
+                "--only {name}: this rule judges files about wireless networks. Use `assay check wifi FILE --only \
+                 {name}`."
             );
         }
         let checks = || all.iter().filter(|page| page.check.is_some());
@@ -317,7 +318,7 @@ pub fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
             let mut domains: Vec<&str> = checks().map(|page| page.domain.as_str()).collect();
             domains.dedup();
             anyhow::bail!(
-                "--only {name}: no rule and no domain is called so; the domains are {}",
+                "--only {name}: unknown rule or domain; the domains are {}",
                 domains.join(", ")
             );
         }

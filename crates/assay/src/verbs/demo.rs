@@ -110,7 +110,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         .tempdir_in(&args.dir)
         .with_context(|| {
             format!(
-                "no directory can be made in {}: name another one behind `assay demo`",
+                "cannot create a directory in {}. Name another directory: assay demo DIR",
                 args.dir.display()
             )
         })?;
@@ -119,7 +119,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         context::print(&heading(step, global))?;
         let done = carry_out(step, dir.path(), &cancel)?;
         if cancel.is_cancelled() {
-            dir.close().context("the directory of the tour stays")?;
+            dir.close().context("cannot remove the directory of the tour")?;
             return Ok(Status::Interrupted);
         }
         if !done {
@@ -127,12 +127,12 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         }
         context::print("\n")?;
     }
-    dir.close().context("the directory of the tour stays")?;
+    dir.close().context("cannot remove the directory of the tour")?;
     match failed.as_slice() {
         [] => context::print(
             "Everything is removed. Next: assay run quick . or assay trial --help\n",
         )?,
-        verbs => anyhow::bail!("these steps failed, see above: {}", verbs.join(", ")),
+        verbs => anyhow::bail!("the tour failed in these steps (their errors are above): {}", verbs.join(", ")),
     }
     Ok(Status::Ok)
 }
@@ -149,7 +149,7 @@ fn carry_out(step: &Step, dir: &Path, cancel: &Cancel) -> anyhow::Result<bool> {
         "DIR" => dir.as_os_str().to_owned(),
         word => OsString::from(word),
     };
-    let program = std::env::current_exe().context("the program file of assay cannot be found")?;
+    let program = std::env::current_exe().context("cannot find the program file of assay")?;
     #[allow(
         clippy::disallowed_methods,
         reason = "assay itself, whose output goes to the user as it comes"
@@ -157,7 +157,7 @@ fn carry_out(step: &Step, dir: &Path, cancel: &Cancel) -> anyhow::Result<bool> {
     let mut command = Command::new(program);
     command.args(step.words.iter().map(place));
     command.env("ASSAY_STORE", dir.join("demo.db"));
-    let mut running = Running::start(command, Dies::Asked).context("assay cannot be started")?;
+    let mut running = Running::start(command, Dies::Asked).context("cannot start assay")?;
     let mut told = false;
     while !running.wait(LOOK)? {
         // The step has a process group of its own: a signal to us is passed on, and it cleans up.

@@ -209,7 +209,7 @@ fn completions(shell: &str) -> anyhow::Result<()> {
     let Some(writer) = shells.completer(shell) else {
         let known: Vec<_> = shells.names().collect();
         anyhow::bail!(
-            "no completions for {shell:?}: there are {}",
+            "no completions for the shell {shell:?}; use one of {}",
             known.join(", ")
         );
     };

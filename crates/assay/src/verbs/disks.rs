@@ -109,7 +109,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         return Ok(Status::Ok);
     }
     if args.window.0 < 100_000_000 || args.window > args.time {
-        bail!("--window is at least 100 ms and at most the whole time");
+        bail!("--window must be at least 100 ms and at most --budget");
     }
     let windows = u32::try_from(args.time.0 / args.window.0).unwrap_or(u32::MAX);
     let cancel = on_signals()?;

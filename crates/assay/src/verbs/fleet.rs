@@ -251,7 +251,8 @@ fn list(args: &List) -> anyhow::Result<Status> {
     }
     if chosen.is_empty() {
         eprintln!(
-            "no machine is known: write an inventory (assay fleet --help shows one), or name one: assay fleet check root@box1"
+            "no machine is known: write an inventory (assay fleet --help shows one), or name one: assay fleet check \
+             root@box1"
         );
         return Ok(Status::Ok);
     }

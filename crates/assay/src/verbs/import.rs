@@ -87,7 +87,7 @@ fn is_export(bytes: &[u8]) -> bool {
 fn own(bytes: Vec<u8>, shown: String) -> anyhow::Result<Own> {
     let text = String::from_utf8(bytes)
         .ok()
-        .with_context(|| format!("{shown}: not UTF-8"))?;
+        .with_context(|| format!("cannot read {shown}: it is not UTF-8"))?;
     let export = assay_store::from_json(&text).context(shown.clone())?;
     let machine = export.machine();
     let (mut run, samples) = clean::clean(export.run, export.samples).context(shown.clone())?;
@@ -108,7 +108,7 @@ fn read(path: &Path) -> anyhow::Result<Source> {
     // PowerShell's `>` writes UTF-16; the same result in UTF-8 is the same run.
     let bytes = match raw.starts_with(&[0xff, 0xfe]) || raw.starts_with(&[0xfe, 0xff]) {
         true => assay_fio::options::decode(raw)
-            .with_context(|| format!("{shown}: begins as UTF-16 and is none"))?
+            .with_context(|| format!("cannot read {shown}: it begins like UTF-16 but is not"))?
             .into_bytes(),
         false => raw,
     };
@@ -122,10 +122,10 @@ fn read(path: &Path) -> anyhow::Result<Source> {
     let count = documents.len();
     let document = documents
         .pop()
-        .with_context(|| format!("{shown}: no document in it"))?;
+        .with_context(|| format!("cannot import {shown}: it contains no JSON document"))?;
     anyhow::ensure!(
         !document.jobs.is_empty(),
-        "{shown}: no job in it: fio was stopped before one had begun; run it again"
+        "cannot import {shown}: it contains no job, as fio was stopped before the first one. Run fio again."
     );
     let name = path.file_name().unwrap_or(path.as_os_str());
     let about = import::Context {

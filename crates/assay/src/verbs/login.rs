@@ -166,7 +166,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
     let stop = || cancel.is_cancelled();
     let limit = Duration::from(args.limit);
-    ensure!(args.limit.0 >= 1_000_000, "--limit is at least 1ms");
+    ensure!(args.limit.0 >= 1_000_000, "--limit must be at least 1ms");
     let way = Way::new(args.service, args.how()?);
     let mut meter = Meter::new(args.quiet, Nanos(0));
     let mut out = Measured {
@@ -460,7 +460,7 @@ impl Args {
         };
         ensure!(
             user.is_none() || self.tls || here(),
-            "{}: a password goes to another machine over TLS alone: say --tls and its port (993, 465)",
+            "{}: refusing to send a password to another machine without TLS. Use --tls and its port (993, 465).",
             self.target
         );
         let target = mail::Target {
@@ -480,7 +480,7 @@ fn password(file: &Path) -> anyhow::Result<String> {
     let line = text.lines().next().unwrap_or_default();
     ensure!(
         !line.is_empty(),
-        "{}: its first line is empty",
+        "cannot read a password from {}: its first line is empty",
         file.display()
     );
     Ok(line.to_owned())

@@ -103,7 +103,7 @@ fn look(of: &str, args: &Args, host: Option<&Target>) -> anyhow::Result<Vec<Foun
 fn server(of: &str, args: &Args) -> anyhow::Result<Vec<Found>> {
     anyhow::ensure!(
         of.contains(':'),
-        "{}: there is no such file; a server is named as HOST:PORT",
+        "{}: no such file. Write a server as HOST:PORT.",
         clean(of)
     );
     let named = args.starttls.as_deref();

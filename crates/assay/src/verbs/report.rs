@@ -75,7 +75,7 @@ struct Loaded {
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let (file, format) = destination(args)?;
     if args.against.is_some() && matches!(format, Format::Md | Format::Json) {
-        bail!("--against fits HTML and text; `assay compare A B --json` has the figures");
+        bail!("--against works with HTML and text only: `assay report compare A B --json` prints the figures");
     }
     let store = super::runs::store_with_runs(global)?;
     let mut this = load(&store, store.resolve(&args.run)?)?;
@@ -133,7 +133,7 @@ fn omit(run: &mut Run, keys: &[String]) -> anyhow::Result<()> {
             .map
             .retain(|name, _| !name.starts_with(key.as_str()));
         if run.facts.map.len() == before {
-            bail!("--omit {key}: this run has no fact whose key begins so");
+            bail!("--omit {key}: no fact of this run begins so");
         }
     }
     if !keys.is_empty() {
@@ -170,7 +170,7 @@ fn destination(args: &Args) -> anyhow::Result<(Option<&Path>, Format)> {
         Some("json") => Format::Json,
         Some("txt") => Format::Text,
         _ => bail!(
-            "{}: the name does not say what to write: let it end in .html, .md, .json or .txt, or use --format",
+            "cannot choose a form for {}: use a name that ends in .html, .md, .json or .txt, or --format",
             path.display()
         ),
     };

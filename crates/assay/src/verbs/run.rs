@@ -196,7 +196,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let met = show(&run, &samples, args, global)?;
     if let Some(error) = finished.stopped {
         return Err(
-            anyhow::Error::new(error).context(format!("run {} is kept as far as it got", run.id))
+            anyhow::Error::new(error).context(format!("the samples measured so far are stored as run {}", run.id))
         );
     }
     if run.state == RunState::Interrupted {
@@ -235,7 +235,7 @@ fn there(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if let Some(name) = &args.resume {
         anyhow::ensure!(
             !name.is_empty(),
-            "say which run is to be gone on with there: --resume RUN; `assay runs` lists all"
+            "name the run to continue there: --resume RUN; `assay report runs` lists all"
         );
         let store = context::open_store(global)?;
         let id = store.resolve(name)?;
@@ -332,7 +332,7 @@ fn resumable(store: &Store, name: &str) -> anyhow::Result<RunId> {
             return Ok(row.id);
         }
     }
-    bail!("there is no interrupted run; `assay runs` lists all")
+    bail!("nothing to resume: no run was interrupted; `assay report runs` lists all")
 }
 
 /// Which plan, and what to measure.
@@ -341,7 +341,8 @@ fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
     let another = args.plan_file.is_some() || args.one.plan().is_some();
     if let Some(word) = targets.first().filter(|word| another && is_plan(word)) {
         bail!(
-            "`{word}` is a plan, and --plan-file or a workload of your own is another: leave one of them out (a directory of that name is `./{word}`)"
+            "two plans are given: `{word}`, and --plan-file or a workload of your own. Leave one out (a directory \
+             of that name is `./{word}`)."
         );
     }
     let mut spec = if let Some(path) = &args.plan_file {

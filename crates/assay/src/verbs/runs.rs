@@ -189,7 +189,7 @@ fn delete(names: &[String], yes: bool, global: &Global) -> anyhow::Result<Status
         }
     }
     if !yes {
-        bail!("nothing was removed: say --yes to remove for good");
+        bail!("nothing was deleted: use --yes to delete these runs permanently");
     }
     Ok(Status::Ok)
 }

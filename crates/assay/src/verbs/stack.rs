@@ -37,7 +37,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         match (&args.elsewhere.host, &args.elsewhere.root) {
             (Some(host), _) => return there(host, args, global),
             (None, Some(_)) => {
-                anyhow::bail!("a captured machine cannot be measured: leave out --root")
+                anyhow::bail!("cannot measure a captured machine: leave out --root")
             }
             (None, None) => {}
         }

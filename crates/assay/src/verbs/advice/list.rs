@@ -58,7 +58,8 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
         }
     }
     let note = format!(
-        "The third column says whether it applies to {}: yes, no, ? (a fact is missing), or – (it is checked or explained, not tried: `assay check`). `assay advice ID` says why and how it is tested.",
+        "The third column says whether it applies to {}: yes, no, ? (a fact is missing), or – (it is checked or \
+         explained, not tried: `assay check`). `assay advice ID` says why and how it is tested.",
         clean(target)
     );
     let _ = writeln!(out);

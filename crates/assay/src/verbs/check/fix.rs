@@ -57,14 +57,15 @@ pub(super) fn asked(
     if !changes {
         if args.fix.dry_run || args.fix.yes {
             anyhow::bail!(
-                "--dry-run and --yes belong to --fix ID or --undo: a check changes nothing"
+                "--dry-run and --yes need --fix ID or --undo: a check alone changes nothing"
             );
         }
         return Ok(None);
     }
     if args.elsewhere.is_meant() {
         anyhow::bail!(
-            "--fix, --undo and --confirm work on this machine only: the journal that takes a change back is here, and so is what validates it. Run assay there"
+            "--fix, --undo and --confirm work on this machine only: the journal and the validating programs are \
+             here. Run assay on the other machine."
         );
     }
     let done = match (fix, undo) {
@@ -208,7 +209,8 @@ fn wait(
         false => "",
     };
     eprintln!(
-        "\nMade, and read back. Now log in anew. If that works, say there within {} s: assay check --confirm{here}. Otherwise everything is taken back{}.",
+        "\nMade, and read back. Now log in anew. If that works, say there within {} s: assay check --confirm{here}. \
+         Otherwise everything is taken back{}.",
         within.as_secs(),
         outside.map_or_else(String::new, |outside| format!(
             ", also when assay is killed or the machine starts again: {} looks after it",
@@ -257,7 +259,7 @@ fn typed() -> Option<Receiver<String>> {
 fn agreed(question: &str, json: bool) -> anyhow::Result<bool> {
     let stdin = std::io::stdin();
     if json || !stdin.is_terminal() {
-        anyhow::bail!("there is no terminal to ask on: look with --dry-run, then say --yes");
+        anyhow::bail!("cannot ask: there is no terminal. Look at the change with --dry-run, then use --yes.");
     }
     eprint!("\n{question} [y/N] ");
     std::io::stderr().flush()?;
@@ -319,7 +321,7 @@ fn take_back(which: &str, args: &super::Args) -> anyhow::Result<Status> {
     if found.len() > 1 {
         let all: Vec<String> = found.into_iter().map(line).collect();
         anyhow::bail!(
-            "{} is the beginning of several numbers; say more of the one that is meant:\n{}",
+            "{} matches several fixes; give more digits of one:\n{}",
             which.escape_debug(),
             all.join("\n")
         );
@@ -327,9 +329,9 @@ fn take_back(which: &str, args: &super::Args) -> anyhow::Result<Status> {
     let Some(one) = found.first() else {
         let all: Vec<String> = kept.iter().map(line).collect();
         match (kept.is_empty(), which) {
-            (true, _) => anyhow::bail!("no fix is kept, so there is nothing to take back"),
+            (true, _) => anyhow::bail!("nothing to undo: no fix is kept"),
             _ => anyhow::bail!(
-                "no kept fix has the number or rule {}; there are:\n{}",
+                "no kept fix has the number or rule {}; kept fixes:\n{}",
                 which.escape_debug(),
                 all.join("\n")
             ),

@@ -114,7 +114,7 @@ fn pages<'a>(catalogue: &'a Catalogue, only: &[String]) -> anyhow::Result<Vec<&'
         if !all.iter().any(|page| asked(page, name)) {
             let ids: Vec<&str> = all.iter().map(|page| page.id.as_str()).collect();
             anyhow::bail!(
-                "--only {name}: no rule about wireless networks is called so; there are {}",
+                "--only {name}: unknown rule about wireless networks; use one of {}",
                 ids.join(", ")
             );
         }
@@ -151,7 +151,7 @@ fn few(sources: &[Source], own: &[Ssid]) -> anyhow::Result<()> {
     let names: BTreeSet<&Ssid> = heard.map(|bss| &bss.ssid).collect();
     if names.len() > MOST_JUDGED {
         anyhow::bail!(
-            "{} networks are too many to be yours: say with --ssid NAME which are",
+            "{} networks are too many to be yours: name yours with --ssid NAME",
             names.len()
         );
     }
@@ -228,7 +228,7 @@ fn census(args: &Args, sources: &[Source], global: &Global) -> anyhow::Result<St
         Format::Markdown => report::markdown(&census),
         Format::Html => report::html(&census),
         Format::Sarif | Format::Junit | Format::Nagios | Format::Prometheus => {
-            anyhow::bail!("--census is told as text, json, markdown or html: it has no findings")
+            anyhow::bail!("--census has no findings: use --format text, json, markdown or html")
         }
     })?;
     let mut status = Status::Ok;

@@ -182,7 +182,8 @@ fn all() -> Vec<Form> {
         ),
         (
             "probe",
-            "assay probe tls --json, assay probe dtls --json, assay probe ssh --json, assay probe smb --json, assay probe http --json",
+            "assay probe tls --json, assay probe dtls --json, assay probe ssh --json, assay probe smb --json, assay \
+             probe http --json",
             form::<probe::Document<'_>>(),
         ),
         (

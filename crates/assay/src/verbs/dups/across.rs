@@ -66,7 +66,7 @@ pub(super) fn teller(named: Option<&String>) -> anyhow::Result<Teller> {
     let here = assay_facts::machine(&assay_host::Live);
     let (id, name) = here.map_or((None, None), |here| (Some(here.id), here.name));
     let machine = named.cloned().or(name).ok_or_else(|| {
-        anyhow::anyhow!("this machine's name is not known; give it one with --machine NAME")
+        anyhow::anyhow!("the name of this machine is unknown: give one with --machine NAME")
     })?;
     anyhow::ensure!(
         (1..=64).contains(&machine.len()) && !machine.chars().any(char::is_control),
@@ -87,7 +87,7 @@ pub fn export(args: &Export, place: &Place) -> anyhow::Result<Status> {
     let done = export::export(&index, &args.dir, args.digits, &teller)?;
     anyhow::ensure!(
         !done.is_empty(),
-        "nothing was scanned yet; `assay dups scan PATH` does"
+        "nothing was scanned yet: run `assay dups scan PATH` first"
     );
     if place.json {
         let one = |(machine, done): (&String, &export::Exported)| MachineExport {

@@ -70,7 +70,7 @@ pub fn offer(args: &Offer, place: &Place) -> anyhow::Result<Status> {
     let to_output = args.file == Path::new("-");
     anyhow::ensure!(
         !(to_output && place.json),
-        "the offer itself goes to standard output; name a FILE, or leave out --json"
+        "cannot print both the offer and JSON on standard output: name a FILE, or leave out --json"
     );
     let done = if to_output {
         let out = BufWriter::new(std::io::stdout());
@@ -154,9 +154,9 @@ pub(super) fn wanted(file: Option<&Path>) -> anyhow::Result<Option<Arc<Wanted>>>
         return Ok(Some(Arc::new(Wanted::read(path, id.as_deref())?)));
     }
     // A table is read from its end, which a pipe does not let.
-    let mut file = tempfile::tempfile().context("no temporary file")?;
+    let mut file = tempfile::tempfile().context("cannot create a temporary file")?;
     let mut input = std::io::stdin().lock().take(LONGEST);
-    std::io::copy(&mut input, &mut file).context("cannot keep what comes from standard input")?;
+    std::io::copy(&mut input, &mut file).context("cannot store standard input in a temporary file")?;
     let source = Source::file(file)?;
     let wanted = Wanted::of(source, Path::new("standard input"), id.as_deref())?;
     Ok(Some(Arc::new(wanted)))

@@ -98,7 +98,7 @@ pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
         let is_known = |path: &&PathBuf| known.iter().any(|root| root.path == **path);
         if let Some(strange) = wanted.iter().find(|path| !is_known(path)) {
             anyhow::bail!(
-                "{} was not scanned before; `assay dups scan` it",
+                "{} was not scanned before: run `assay dups scan` on it",
                 shown(strange)
             );
         }
@@ -106,13 +106,13 @@ pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
     }
     anyhow::ensure!(
         !known.is_empty(),
-        "nothing was scanned yet; `assay dups scan PATH` does"
+        "nothing was scanned yet: run `assay dups scan PATH` first"
     );
     let all = known.len();
     let known = present(&index, known)?;
     anyhow::ensure!(
         !known.is_empty(),
-        "nothing of what was scanned before is there to be scanned again"
+        "cannot refresh: none of the folders scanned before exists any more"
     );
     let whole = known.len() == all;
     let format = if place.json {

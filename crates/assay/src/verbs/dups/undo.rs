@@ -101,7 +101,7 @@ pub fn run(args: &Undo, place: &Place) -> anyhow::Result<Status> {
     let journal = journals
         .iter()
         .find(|journal| journal.file_stem().is_some_and(|stem| stem == run.as_str()))
-        .ok_or_else(|| anyhow::anyhow!("no run {run}; `assay dups undo` lists them"))?;
+        .ok_or_else(|| anyhow::anyhow!("unknown run {run}: `assay dups undo` lists the runs"))?;
     let _held = Index::open(&path)?;
     if !args.dry_run {
         finish_crashed(&path)?;

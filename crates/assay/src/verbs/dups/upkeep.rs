@@ -110,7 +110,7 @@ pub fn validate(args: &Validate, place: &Place) -> anyhow::Result<Status> {
 pub fn merge(args: &Merge, place: &Place) -> anyhow::Result<Status> {
     anyhow::ensure!(
         place.index.is_some(),
-        "name the index to merge into with --index FILE, so that your own stays as it is"
+        "name the index to merge into with --index FILE: your own index is not changed"
     );
     let mut pairs = Vec::new();
     for text in &args.indexes {

@@ -50,7 +50,7 @@ impl End {
         let path = PathBuf::from(OsStr::from_bytes(&bytes[colon + 1..]));
         anyhow::ensure!(
             path.is_absolute(),
-            "{}: a path in a guest begins with /",
+            "{}: a path in a guest must begin with /",
             text.display()
         );
         let name = Some(name.to_owned()).filter(|name| !name.is_empty());
@@ -81,10 +81,10 @@ impl Lab {
                 (guest, format!("{} from guest", to.display()))
             }
             (End::Here(_), End::Here(_)) => {
-                anyhow::bail!("neither is in a guest: a path there has a colon before it")
+                anyhow::bail!("neither path is in a guest: write a guest's path as :/PATH")
             }
             (End::Guest(..), End::Guest(..)) => {
-                anyhow::bail!("both are in a guest: `assay lab run -- cp` copies there")
+                anyhow::bail!("both paths are in a guest: copy there with `assay lab run -- cp`")
             }
         };
         print(&format!("{to} {}\n", guest.entry().name))?;
@@ -97,7 +97,7 @@ fn place(from: &Path, to: PathBuf, here: bool) -> anyhow::Result<PathBuf> {
     let slash = to.as_os_str().as_bytes().ends_with(b"/");
     if slash || (here && to.is_dir()) {
         let name = from.file_name();
-        let name = name.with_context(|| format!("{}: no name of a file", from.display()))?;
+        let name = name.with_context(|| format!("{}: this path has no file name", from.display()))?;
         return Ok(to.join(name));
     }
     Ok(to)

@@ -86,7 +86,7 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
     let mut options = lab.options(&args.machine, &name, usual)?;
     anyhow::ensure!(
         args.room.0 >= 64 << 10,
-        "--room {}: too little, 64 KiB at least",
+        "--room {} is too little: use at least 64 KiB",
         args.room
     );
     let seed = crate::context::random_seed()?;
@@ -138,7 +138,7 @@ impl Full {
         for disk in &options.disks {
             anyhow::ensure!(
                 disk.dir.is_none(),
-                "disk {}: dir= is not taken here: the disks lie on a small file system of their own",
+                "disk {}: leave out dir=, as these disks are on a small file system of their own",
                 disk.name
             );
         }

@@ -84,7 +84,7 @@ impl Machine {
         options.destroy_data = self.destroy_data;
         options.destroy_unknown_data = self.destroy_unknown_data;
         options.memory_mib = u32::try_from(self.memory.0 >> 20)
-            .with_context(|| format!("{} of memory is too much", self.memory))?;
+            .with_context(|| format!("cannot start a guest with {} of memory: it is too much", self.memory))?;
         anyhow::ensure!(
             options.memory_mib >= LEAST_MEMORY,
             "--memory {}: a guest needs {LEAST_MEMORY} MiB to boot",

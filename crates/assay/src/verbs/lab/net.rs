@@ -108,7 +108,7 @@ const LONGEST: u64 = 64 << 20;
 fn recording(path: &Path) -> anyhow::Result<Rate> {
     let bytes = crate::input::bytes(path, LONGEST, "a recording of a link")?;
     let trace = Trace::read(&bytes)
-        .with_context(|| format!("{} is no recording of a link", path.display()))?;
+        .with_context(|| format!("cannot read {} as a mahimahi trace", path.display()))?;
     Ok(Rate::Recorded(Arc::new(trace)))
 }
 
@@ -209,8 +209,8 @@ fn carry_out(
         .server()
         .inside(|| Server::bind((host, 7443).into(), &[]))??;
     let (clients, controllers) = (server.for_clients(host), server.for_controllers(host));
-    let clients = clients.context("no address for clients")?;
-    let controllers = controllers.context("no address for controllers")?;
+    let clients = clients.context("the server printed no address for clients")?;
+    let controllers = controllers.context("the server printed no address for controllers")?;
     let over = AtomicBool::new(false);
     let ended = || over.load(Ordering::SeqCst);
     thread::scope(|scope| {

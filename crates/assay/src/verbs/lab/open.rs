@@ -49,7 +49,7 @@ impl Lab {
         options.detached = detached;
         if !machine.no_assay {
             let us =
-                std::env::current_exe().context("the program file of assay cannot be found")?;
+                std::env::current_exe().context("cannot find the program file of assay")?;
             options.assay = Some(us);
         }
         let image = self.image(machine.zfs)?;
@@ -68,7 +68,7 @@ impl Lab {
             (Some(name), _) => name,
             (None, []) => return Ok(None),
             (None, [only]) => only,
-            (None, many) => anyhow::bail!("which guest? {} are up", many.join(", ")),
+            (None, many) => anyhow::bail!("several guests are running: {}. Name one with --guest.", many.join(", ")),
         };
         Ok(Some(Guest::attach(&self.state, name, &self.cancel)?))
     }

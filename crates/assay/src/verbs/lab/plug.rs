@@ -45,7 +45,7 @@ impl Lab {
     /// The guest that was named, or the only one.
     pub(super) fn running(&self, name: Option<&str>) -> anyhow::Result<Guest> {
         let guest = self.chosen(name)?;
-        guest.context("no guest is up: `assay lab up` boots one")
+        guest.context("no guest is running: boot one with `assay lab up`")
     }
 
     pub(super) fn plug(&self, plug: &Plug) -> anyhow::Result<Status> {

@@ -43,7 +43,7 @@ impl Lab {
         let (every, length) = (Duration::from(args.every), Duration::from(args.length));
         anyhow::ensure!(
             Duration::from_millis(10) <= length && length < every,
-            "--length is 10 ms at least, and shorter than --every"
+            "--length must be at least 10 ms and shorter than --every"
         );
         let stalls = Stalls { every, length };
         let guest = self.running(args.guest.as_deref())?;
@@ -63,7 +63,7 @@ impl Lab {
             over.cancel();
             (status, stalling.join())
         });
-        let seen = seen.map_err(|_| anyhow::anyhow!("the thread that stalls disks ended"))?;
+        let seen = seen.map_err(|_| anyhow::anyhow!("the thread that stalls disks ended unexpectedly"))?;
         match seen {
             Ok(seen) => eprint!("{}", told(seen)),
             // The guest's own end says more.

@@ -62,7 +62,8 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     said += &format!("for whoever begins runs:\n  assay net run four --server '{controllers}'\n\n");
     if host == IpAddr::from(Ipv4Addr::LOCALHOST) {
         said += &paragraph(
-            "Only this machine can reach it: --listen ADDRESS:7443 with an address of this machine opens it to a network.",
+            "Only this machine can reach it: --listen ADDRESS:7443 with an address of this machine opens it to a \
+             network.",
             0,
         );
     }

@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         ));
     }
     if bundle.machines.is_empty() {
-        bail!("there is no trial of the catalogue to tell of: `assay trial ADVICE` makes one");
+        bail!("nothing to export: no trial of the catalogue was made yet. `assay trial ADVICE` makes one.");
     }
     let bytes = key.write(&bundle)?;
     let text = String::from_utf8(bytes).context("a bundle is text")?;
@@ -88,7 +88,7 @@ fn agreed(args: &Args, to: &Path, bytes: usize) -> anyhow::Result<bool> {
         return Ok(true);
     }
     if !std::io::stdin().is_terminal() {
-        bail!("nothing was written: say --yes once you have seen what is above");
+        bail!("nothing was written: use --yes once you have read the bundle above");
     }
     let to = clean(&to.to_string_lossy());
     eprint!("Write these {bytes} bytes to {to}? [y/N] ");

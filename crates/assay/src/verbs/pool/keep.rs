@@ -108,13 +108,13 @@ impl Kept {
             .all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
         if owner.len() < LEAST_DIGITS || !digits {
             bail!(
-                "`{}` names no owner: give the first {LEAST_DIGITS} hexadecimal digits or more of their key",
+                "`{}` is not an owner: give the first {LEAST_DIGITS} or more hexadecimal digits of the key",
                 clean(owner)
             );
         }
         if Live.stat(&self.dir).is_err() {
             bail!(
-                "there is no pool in {}: `assay pool add` makes one",
+                "there are no shared trials in {}: add some with `assay fleet pool add FILE`",
                 self.shown()
             );
         }

@@ -40,13 +40,13 @@ pub(super) fn run(
                     Target::Guest(name.to_owned())
                 }
                 (false, _) => {
-                    anyhow::bail!("{}: say the whole path on that machine", target.display())
+                    anyhow::bail!("{}: give the absolute path on that machine", target.display())
                 }
                 (true, _) => Target::Path(target.to_owned()),
             };
             (captured, target)
         }
-        (true, None) => anyhow::bail!("which path on that machine? assay stack --host HOST /srv"),
+        (true, None) => anyhow::bail!("name a path on that machine: assay stack --host HOST /srv"),
     };
     let host: &dyn Host = captured.as_deref().unwrap_or(&Live);
     let stack = discover(host, &target).map_err(|error| match error {

@@ -139,7 +139,7 @@ impl Measure {
     pub(super) fn there(&self, asked: &mut Asked) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.show.is_none(),
-            "what was measured elsewhere is in the store here: leave out --host"
+            "--show reads the store of this machine, which contains remote runs too: leave out --host"
         );
         if let Some(path) = &self.plan_file {
             asked.files.push(SentFile {
@@ -200,7 +200,7 @@ fn measure(
     // Without an image that can be used, the rungs in a guest are left out, and it is said why.
     let image = match Cache::of_user() {
         Ok(cache) => cache.find().ok_or_else(|| {
-            "there is no guest image; `assay lab build` makes one in some minutes".to_owned()
+            "there is no guest image: build one with `assay lab build` (some minutes)".to_owned()
         }),
         Err(error) => Err(error.to_string()),
     };
@@ -247,7 +247,7 @@ fn measure(
         report(&run, &samples, shape, global)?;
     }
     if let Some(error) = finished.stopped {
-        let kept = format!("run {} is kept as far as it got", run.id);
+        let kept = format!("the samples measured so far are stored as run {}", run.id);
         return Err(anyhow::Error::new(error).context(kept));
     }
     if run.state == RunState::Interrupted {

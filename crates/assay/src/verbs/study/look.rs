@@ -42,7 +42,7 @@ pub(super) fn shown(
 /// `assay study show`.
 pub(super) fn show(show: &Show, global: &Global) -> anyhow::Result<Status> {
     let Some(store) = context::existing_store(global)? else {
-        anyhow::bail!("no study was carried out yet: `assay study` lists what there is");
+        anyhow::bail!("no study was run yet: `assay study` lists the studies");
     };
     let id = store.resolve_study(&show.run)?;
     let mut run = store.study(id)?;

@@ -109,7 +109,8 @@ impl Install {
                 );
             }
             false => eprintln!(
-                "systemd does not run here, or does not read this directory: `systemctl enable --now {}.timer` where it does",
+                "systemd does not run here, or does not read this directory: `systemctl enable --now {}.timer` \
+                 where it does",
                 units::NAME
             ),
         }

@@ -234,7 +234,8 @@ impl Args {
     pub fn there(&self) -> anyhow::Result<AskedThere> {
         ensure!(
             self.html.is_none(),
-            "the page of a measurement from elsewhere is made of what is stored: leave out --html, then `assay report last --html FILE`"
+            "the page of a measurement from elsewhere is made of what is stored: leave out --html, then `assay \
+             report last --html FILE`"
         );
         self.files_there()
     }
