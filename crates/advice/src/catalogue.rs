@@ -263,7 +263,11 @@ mod tests {
             ("sparse", "zfs-thin-promised"),
             ("thin", "zfs-thin-promised"),
         ] {
-            assert!(ids(words)[..3.min(ids(words).len())].contains(&id), "{words}: {:?}", ids(words));
+            assert!(
+                ids(words)[..3.min(ids(words).len())].contains(&id),
+                "{words}: {:?}",
+                ids(words)
+            );
         }
     }
 }

@@ -9,11 +9,11 @@ use std::ffi::OsString;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay                      what assay sees here, and what to do next
-  assay run quick .          what does this storage do, in about a minute?
+  assay                             what assay sees here, and what to do next
+  assay run quick .                 what does this storage do, in about a minute?
   assay lint 'fio --name=t --rw=randread --iodepth=32 --bs=4k'
-                             what would this command really measure?
-  assay compare last~1 last  before and after
+                                    what would this command really measure?
+  assay report compare last~1 last  before and after
   assay report --html r.html the newest run as a page
 
 Each command has examples of its own: assay run --help.

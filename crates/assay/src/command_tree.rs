@@ -20,7 +20,10 @@ pub const GROUPS: [(&str, &[&str]); 6] = [
 pub const BELOW: [(&str, &[&str]); 5] = [
     ("stack", &["disks"]),
     ("probe", &["pins"]),
-    ("report", &["runs", "show", "compare", "export", "import", "store"]),
+    (
+        "report",
+        &["runs", "show", "compare", "export", "import", "store"],
+    ),
     ("fleet", &["changed", "watch", "pool"]),
     ("lab", &["demo"]),
 ];

@@ -18,7 +18,9 @@ pub const ASKED_BY: &str = "COMPLETE";
 
 /// Answers a shell that asks for words, and ends; else does nothing.
 pub fn at_start() {
-    CompleteEnv::with_factory(completed_command).var(ASKED_BY).complete();
+    CompleteEnv::with_factory(completed_command)
+        .var(ASKED_BY)
+        .complete();
 }
 
 /// The command line with the names that can be completed.

@@ -19,8 +19,8 @@ use std::io::{IsTerminal, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// `$XDG_…_HOME/assay`, or below the home directory.
@@ -163,7 +163,8 @@ pub fn now() -> jiff::Timestamp {
 pub fn random() -> anyhow::Result<[u8; 16]> {
     let mut bytes = [0u8; 16];
     let flags = rustix::rand::GetRandomFlags::empty();
-    rustix::rand::getrandom(&mut bytes, flags).context("cannot read random numbers from the kernel")?;
+    rustix::rand::getrandom(&mut bytes, flags)
+        .context("cannot read random numbers from the kernel")?;
     Ok(bytes)
 }
 

@@ -27,11 +27,21 @@ impl Layout {
 const HEADINGS: [(&str, &[&str]); 4] = [
     (
         "Output",
-        &["format", "output", "json", "markdown", "html", "quiet", "color"],
+        &[
+            "format", "output", "json", "markdown", "html", "quiet", "color",
+        ],
     ),
     (
         "Another machine",
-        &["host", "sudo", "deadline", "ssh_config", "remote_assay", "silence", "root"],
+        &[
+            "host",
+            "sudo",
+            "deadline",
+            "ssh_config",
+            "remote_assay",
+            "silence",
+            "root",
+        ],
     ),
     ("Machines", &["inventory", "ansible", "proxmox", "from"]),
     ("Records", &["store", "advice_dir"]),
@@ -66,16 +76,89 @@ const RARE: [&str; 20] = [
 
 /// What `-h` shows of commands that have many options; without an entry it shows all but [`RARE`].
 const COMMON: [(&str, &[&str]); 10] = [
-    ("run", &["plan_file", "resume", "want", "rounds", "runtime", "size", "rw", "bs", "iodepth", "destroy_data"]),
-    ("web", &["concurrency", "at", "rate", "rounds", "seconds", "limit", "headers", "http2", "insecure", "log"]),
-    ("trial", &["set", "dry_run", "yes", "keep", "budget", "resume", "recover", "list", "show"]),
-    ("stack", &["measure", "show_run", "layers", "budget", "dry_run", "yes"]),
-    ("check", &["only", "fail_on", "accept", "explain", "fix", "dry_run", "yes", "undo", "confirm"]),
+    (
+        "run",
+        &[
+            "plan_file",
+            "resume",
+            "want",
+            "rounds",
+            "runtime",
+            "size",
+            "rw",
+            "bs",
+            "iodepth",
+            "destroy_data",
+        ],
+    ),
+    (
+        "web",
+        &[
+            "concurrency",
+            "at",
+            "rate",
+            "rounds",
+            "seconds",
+            "limit",
+            "headers",
+            "http2",
+            "insecure",
+            "log",
+        ],
+    ),
+    (
+        "trial",
+        &[
+            "set", "dry_run", "yes", "keep", "budget", "resume", "recover", "list", "show",
+        ],
+    ),
+    (
+        "stack",
+        &["measure", "show_run", "layers", "budget", "dry_run", "yes"],
+    ),
+    (
+        "check",
+        &[
+            "only", "fail_on", "accept", "explain", "fix", "dry_run", "yes", "undo", "confirm",
+        ],
+    ),
     ("study", &["on", "full", "dry_run", "resume", "list"]),
-    ("layout", &["here", "only", "want", "survive", "io", "limit", "best", "years"]),
-    ("scan", &["hash_all", "min_size", "glob", "gitignore", "newer_than", "older_than", "index"]),
-    ("refresh", &["hash_all", "min_size", "glob", "gitignore", "newer_than", "older_than", "index"]),
-    ("act", &["hardlink", "reflink", "delete", "move", "apply", "keep_in", "protect"]),
+    (
+        "layout",
+        &[
+            "here", "only", "want", "survive", "io", "limit", "best", "years",
+        ],
+    ),
+    (
+        "scan",
+        &[
+            "hash_all",
+            "min_size",
+            "glob",
+            "gitignore",
+            "newer_than",
+            "older_than",
+            "index",
+        ],
+    ),
+    (
+        "refresh",
+        &[
+            "hash_all",
+            "min_size",
+            "glob",
+            "gitignore",
+            "newer_than",
+            "older_than",
+            "index",
+        ],
+    ),
+    (
+        "act",
+        &[
+            "hardlink", "reflink", "delete", "move", "apply", "keep_in", "protect",
+        ],
+    ),
 ];
 
 /// Lines of notes and examples that `-h` shows.
@@ -95,7 +178,9 @@ pub fn arrange(command: Command, layout: Layout) -> Command {
         .iter()
         .find(|(name, _)| *name == command.get_name())
         .map(|(_, ids)| *ids);
-    let has_ssh = command.get_arguments().any(|arg| arg.get_id() == "ssh_config");
+    let has_ssh = command
+        .get_arguments()
+        .any(|arg| arg.get_id() == "ssh_config");
     command = command.mut_args(|arg| arrange_option(arg, common, has_ssh, layout));
     match layout {
         Layout::Short => shorten_notes(command),
@@ -107,12 +192,19 @@ fn arrange_option(arg: Arg, common: Option<&[&str]>, has_ssh: bool, layout: Layo
     if arg.is_positional() {
         return arg;
     }
-    let id = arg.get_id().as_str().trim_start_matches("short-").to_owned();
+    let id = arg
+        .get_id()
+        .as_str()
+        .trim_start_matches("short-")
+        .to_owned();
     let heading = HEADINGS
         .into_iter()
         .find(|(title, ids)| ids.contains(&id.as_str()) && (has_ssh || *title != "Another machine"))
         .map(|(title, _)| title);
-    let is_shared = matches!(id.as_str(), "format" | "output" | "json" | "html" | "quiet" | "host");
+    let is_shared = matches!(
+        id.as_str(),
+        "format" | "output" | "json" | "html" | "quiet" | "host"
+    );
     let is_short = match common {
         Some(ids) => is_shared || ids.contains(&id.as_str()),
         None => !RARE.contains(&id.as_str()),

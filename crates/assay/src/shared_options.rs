@@ -62,11 +62,10 @@ fn add_forms(mut command: Command, form: Option<&str>, global: bool) -> Command 
         }
         forms.push(id);
         if form == Some(id) {
-            let value = match id {
-                "html" => "-",
-                _ => "true",
-            };
-            command = command.mut_arg(id, |arg| arg.default_value(value).hide_default_value(true));
+            command = command.mut_arg(id, |arg| match id {
+                "html" => arg.default_value("-").hide_default_value(true),
+                _ => arg.default_value("true"),
+            });
         }
     }
     let others: Vec<&str> = forms[1..].to_vec();

@@ -1,4 +1,4 @@
-//! `assay compare`: two runs side by side.
+//! `assay report compare`: two runs side by side.
 
 use super::runs::store_with_runs;
 use crate::context::{self, print};
@@ -11,11 +11,11 @@ use assay_store::Store;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay compare 3 4                       run 4 against run 3
-  assay compare last~1 last               the newest against the one before
-  assay compare 3 4 --metric p99 --metric read.iops
-                                          only these figures
-  assay compare 3 4 --json | jq '.rows[] | select(.verdict == \"worse\")'
+  assay report compare 3 4                       run 4 against run 3
+  assay report compare last~1 last               the newest against the one before
+  assay report compare 3 4 --metric p99 --metric read.iops
+                                                 only these figures
+  assay report compare 3 4 --json | jq '.rows[] | select(.verdict == \"worse\")'
 
 What differs in the environment comes first: it may be the reason. Each ratio has a 95 %
 interval from the rounds of both runs; with a single round there is none, and no verdict.

@@ -1,4 +1,4 @@
-//! `assay demo`: the tour for somebody who has just installed it.
+//! `assay lab demo`: the tour for somebody who has just installed it.
 
 use crate::context;
 use crate::global::Global;
@@ -14,9 +14,9 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay demo          in the current directory
-  assay demo /srv     on the storage below /srv
-  assay demo --list   only say what would be done
+  assay lab demo          in the current directory
+  assay lab demo /srv     on the storage below /srv
+  assay lab demo --list   only say what would be done
 
 It makes one directory of its own, a file of 256 MiB in it for a while, and removes both at the
 end, also after Ctrl-C. Nothing of yours is read or changed; what is measured is not kept.
@@ -110,7 +110,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         .tempdir_in(&args.dir)
         .with_context(|| {
             format!(
-                "cannot create a directory in {}. Name another directory: assay demo DIR",
+                "cannot create a directory in {}. Name another directory: assay lab demo DIR",
                 args.dir.display()
             )
         })?;
@@ -119,7 +119,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         context::print(&heading(step, global))?;
         let done = carry_out(step, dir.path(), &cancel)?;
         if cancel.is_cancelled() {
-            dir.close().context("cannot remove the directory of the tour")?;
+            dir.close()
+                .context("cannot remove the directory of the tour")?;
             return Ok(Status::Interrupted);
         }
         if !done {
@@ -127,12 +128,16 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         }
         context::print("\n")?;
     }
-    dir.close().context("cannot remove the directory of the tour")?;
+    dir.close()
+        .context("cannot remove the directory of the tour")?;
     match failed.as_slice() {
         [] => context::print(
             "Everything is removed. Next: assay run quick . or assay trial --help\n",
         )?,
-        verbs => anyhow::bail!("the tour failed in these steps (their errors are above): {}", verbs.join(", ")),
+        verbs => anyhow::bail!(
+            "the tour failed in these steps (their errors are above): {}",
+            verbs.join(", ")
+        ),
     }
     Ok(Status::Ok)
 }

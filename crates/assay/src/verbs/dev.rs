@@ -174,7 +174,11 @@ fn help_strings() -> String {
         let path = path.join(" ");
         let mut line = |name: &str, help: Option<&StyledStr>| {
             let help = help.map(ToString::to_string).unwrap_or_default();
-            let _ = writeln!(text, "{path}\t{name}\t{}", help.lines().next().unwrap_or_default());
+            let _ = writeln!(
+                text,
+                "{path}\t{name}\t{}",
+                help.lines().next().unwrap_or_default()
+            );
         };
         line("", command.get_about());
         for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {

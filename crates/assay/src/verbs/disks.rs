@@ -1,4 +1,4 @@
-//! `assay disks`: which disk is slower than its siblings.
+//! `assay stack disks`: which disk is slower than its siblings.
 
 use crate::context::{on_signals, print};
 use crate::global::Global;
@@ -16,11 +16,11 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay disks                     a minute of what is going on anyway
-  assay disks tank --budget 10m   only groups whose name begins so
-  assay disks --list              which disks are siblings here
-  assay disks --json
-  assay disks --host root@box     on another machine, over ssh
+  assay stack disks                     a minute of what is going on anyway
+  assay stack disks tank --budget 10m   only groups whose name begins so
+  assay stack disks --list              which disks are siblings here
+  assay stack disks --json
+  assay stack disks --host root@box     on another machine, over ssh
 
 Disks of one vdev of a ZFS pool, one md array or one btrfs share the same work, so each is the
 others' control. Nothing is written and no load is made: watch while there is some. A disk is called
@@ -39,7 +39,12 @@ pub struct Args {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Watch for this long; Ctrl-C ends early and keeps the result
-    #[arg(long = "budget", alias = "for", value_name = "TIME", default_value = "60s")]
+    #[arg(
+        long = "budget",
+        alias = "for",
+        value_name = "TIME",
+        default_value = "60s"
+    )]
     time: Nanos,
     /// Set the length of a window
     #[arg(long, value_name = "TIME", default_value = "1s")]

@@ -19,17 +19,17 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay fleet list                       which machines there are, and in which groups
-  assay fleet check web db1              check a group and a machine, by finding
-  assay fleet check 'web-*' --sudo       names in your ~/.ssh/config, read as root
-  assay fleet facts all --key package.   which machine has which version
-  assay fleet run db -- sync /srv        measure on each, one after the other
+  assay fleet list                             which machines there are, and in which groups
+  assay fleet check web db1                    check a group and a machine, by finding
+  assay fleet check 'web-*' --sudo             names in your ~/.ssh/config, read as root
+  assay fleet facts all --key package.         which machine has which version
+  assay fleet run db -- sync /srv              measure on each, one after the other
   assay fleet trial db -- noatime /srv --yes
-                                         test advice on each; `assay pool` takes all together
-  assay changed                          what changed on them since they were last asked
+                                               test advice on each; `assay fleet pool` takes all together
+  assay fleet changed                          what changed on them since they were last asked
   ansible-inventory --list | assay fleet check all --ansible -
   assay fleet check nodes --proxmox root@pve1
-                                         the nodes of its cluster; `guests` and pools are groups too
+                                               the nodes of its cluster; `guests` and pools are groups too
 
 Nothing has to be installed on the machines: the script of `assay facts --script` goes in over
 one ssh session for each, a bundle comes back, and all judging is done here. Bundles are kept, and
@@ -83,7 +83,7 @@ For machines that may not be entered. In ~/.ssh/authorized_keys here, in front o
 and on web1, from a timer, with the script of `assay facts --script`:
   sh /usr/local/sbin/collector | ssh -T assay@here
 
-Whatever the machine asks for, it can only leave a bundle under this name. `assay changed` then
+Whatever the machine asks for, it can only leave a bundle under this name. `assay fleet changed` then
 tells what changed on it.";
 
 /// Which machines.

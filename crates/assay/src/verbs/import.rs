@@ -1,4 +1,4 @@
-//! `assay import`: what a result of fio really measured; kept as a run.
+//! `assay report import`: what a result of fio really measured; kept as a run.
 
 mod clean;
 
@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  assay import result.json                  explain it, and keep it as a run
-  assay import run-7.json                   a run that another assay exported
-  assay import result.json --json --no-store
-  assay import - <result.json               from standard input
-  assay import before.json after.json && assay compare 1 2
+  assay report import result.json                  explain it, and keep it as a run
+  assay report import run-7.json                   a run that another assay exported
+  assay report import result.json --json --no-store
+  assay report import - <result.json               from standard input
+  assay report import before.json after.json && assay report compare 1 2
 
 Reads what fio 2.x to 3.4x print with --output-format=json or json+, also with text around it and
 with several documents (--status-interval: the last one counts).
@@ -78,7 +78,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 /// would fill the memory.
 const LONGEST: u64 = 512 << 20;
 
-/// Whether it begins as what `assay export` writes.
+/// Whether it begins as what `assay report export` writes.
 fn is_export(bytes: &[u8]) -> bool {
     let text = bytes.trim_ascii_start().strip_prefix(b"{");
     text.is_some_and(|text| text.trim_ascii_start().starts_with(b"\"assay\""))

@@ -39,7 +39,10 @@ pub fn run(global: &Global) -> anyhow::Result<Status> {
         Some(store) => Some(store.runs()?),
         None => None,
     };
-    line("Measured", measured(store_rows.as_deref().unwrap_or_default()));
+    line(
+        "Measured",
+        measured(store_rows.as_deref().unwrap_or_default()),
+    );
     let runs = store_rows.as_deref().unwrap_or_default();
     let journal = context::journal_dir().and_then(|dir| Ok(Journal::look_at(&dir)?));
     let proposals = next::propose(&next::Seen {
@@ -100,7 +103,10 @@ fn here(target: Result<&TargetInfo, &String>) -> String {
         return String::new();
     };
     let shown = path.to_string_lossy().escape_debug().to_string();
-    let fs = target.fs_type.as_deref().unwrap_or("an unknown file system");
+    let fs = target
+        .fs_type
+        .as_deref()
+        .unwrap_or("an unknown file system");
     let source = match &target.mount_source {
         Some(source) => format!(" ({source})"),
         None => String::new(),

@@ -1,4 +1,4 @@
-//! `assay pins`: pins of public keys in the forms that are in use.
+//! `assay probe pins`: pins of public keys in the forms that are in use.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -18,11 +18,11 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay pins /etc/letsencrypt/live/example.org/cert.pem
-  assay pins next.csr backup.key           pins of keys that are not in use yet
-  assay pins example.org:443               what a server shows now
-  assay pins mail.example.org:25 --starttls smtp
-  openssl pkey -in key.pem -pubout | assay pins -
+  assay probe pins /etc/letsencrypt/live/example.org/cert.pem
+  assay probe pins next.csr backup.key           pins of keys that are not in use yet
+  assay probe pins example.org:443               what a server shows now
+  assay probe pins mail.example.org:25 --starttls smtp
+  openssl pkey -in key.pem -pubout | assay probe pins -
 
 A pin is the SHA-256 of a public key, the same for the certificate, the request and the key.
 Private keys are read for their public part and never shown. A file is named with a `/` or by a
@@ -48,7 +48,12 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "5s")]
     timeout: Nanos,
     /// Stop after this time
-    #[arg(long = "budget", alias = "deadline", value_name = "TIME", default_value = "60s")]
+    #[arg(
+        long = "budget",
+        alias = "deadline",
+        value_name = "TIME",
+        default_value = "60s"
+    )]
     deadline: Nanos,
     /// Print one JSON object
     #[arg(long)]

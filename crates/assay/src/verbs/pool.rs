@@ -1,4 +1,4 @@
-//! `assay pool`: trials of many machines, given freely and looked at together.
+//! `assay fleet pool`: trials of many machines, given freely and looked at together.
 
 mod export;
 mod keep;
@@ -17,12 +17,12 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay pool export                     see what your trials would tell others: every byte of it
-  assay pool export --to mine.pool      the same, written to a file once you agree
-  assay pool add mine.pool box7.pool    take in what others gave
-  assay pool show noatime               what all of it says of one piece of advice
-  assay pool show --json                everything, for programs
-  assay pool remove 3f9a0c21            forget all that an owner gave
+  assay fleet pool export                     show every byte that your trials would disclose
+  assay fleet pool export --output mine.pool  the same, written to a file once you agree
+  assay fleet pool add mine.pool box7.pool    add the bundles of others
+  assay fleet pool show noatime               the verdict of all trials of one advice
+  assay fleet pool show --json                everything, for programs
+  assay fleet pool remove 3f9a0c21            remove the trials of an owner
 
 Nothing is ever sent: a bundle is a file, and you decide who gets it. It holds every trial of the
 catalogue that was started, also those that were stopped or stayed undecided, and no names, paths,
@@ -53,7 +53,7 @@ enum Action {
 /// `add`.
 #[derive(clap::Args)]
 struct Add {
-    /// Files that `assay pool export` wrote
+    /// Files that `assay fleet pool export` wrote
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }
@@ -133,7 +133,7 @@ fn show(args: &Show, global: &Global) -> anyhow::Result<Status> {
     if args.json {
         print(&format!("{:#}\n", assay_report::pool::json(&all)))?;
     } else if all.is_empty() {
-        print("The pool has no trial of it: `assay pool add FILE` takes in what others gave.\n")?;
+        print("There are no shared trials of it: `assay fleet pool add FILE` adds a bundle.\n")?;
     } else {
         print(&assay_report::pool::terminal(&all, context::style(global)))?;
     }
@@ -162,7 +162,7 @@ pub fn elsewhere(page: &Advice, global: &Global) -> Vec<Pooled> {
     match pool {
         Ok(pool) => of_page(&pool, page),
         Err(error) => {
-            context::tell(format_args!("the pool is left out: {error:#}\n"));
+            context::tell(format_args!("shared trials are left out: {error:#}\n"));
             Vec::new()
         }
     }

@@ -52,7 +52,13 @@ struct How {
     #[arg(long, global = true, value_name = "TIME", default_value = "5s")]
     timeout: Nanos,
     /// Stop after this time
-    #[arg(long = "budget", alias = "deadline", global = true, value_name = "TIME", default_value = "60s")]
+    #[arg(
+        long = "budget",
+        alias = "deadline",
+        global = true,
+        value_name = "TIME",
+        default_value = "60s"
+    )]
     deadline: Nanos,
 }
 

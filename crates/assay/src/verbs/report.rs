@@ -21,7 +21,7 @@ Examples:
                                             without what others need not know
   assay report                              the newest run as text
 
-RUN is a number from `assay runs`, `last`, `last~1`, or the start of a run's uid.
+RUN is a number from `assay report runs`, `last`, `last~1`, or the start of a run's uid.
 Exit status: 0 done, 2 error (no such run, file not written).";
 
 /// Report past runs: list, show, compare, export, import
@@ -75,7 +75,9 @@ struct Loaded {
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let (file, format) = destination(args)?;
     if args.against.is_some() && matches!(format, Format::Md | Format::Json) {
-        bail!("--against works with HTML and text only: `assay report compare A B --json` prints the figures");
+        bail!(
+            "--against works with HTML and text only: `assay report compare A B --json` prints the figures"
+        );
     }
     let store = super::runs::store_with_runs(global)?;
     let mut this = load(&store, store.resolve(&args.run)?)?;

@@ -195,9 +195,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let samples = store.samples(run.id)?;
     let met = show(&run, &samples, args, global)?;
     if let Some(error) = finished.stopped {
-        return Err(
-            anyhow::Error::new(error).context(format!("the samples measured so far are stored as run {}", run.id))
-        );
+        return Err(anyhow::Error::new(error).context(format!(
+            "the samples measured so far are stored as run {}",
+            run.id
+        )));
     }
     if run.state == RunState::Interrupted {
         eprintln!(

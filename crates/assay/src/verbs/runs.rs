@@ -1,4 +1,4 @@
-//! `assay runs`: what was measured.
+//! `assay report runs`: what was measured.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -14,11 +14,11 @@ use std::collections::BTreeSet;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay runs                    all runs, newest first
-  assay runs --plan matrix      only runs of one plan
-  assay runs --target /srv -n 5 the newest five on one target
-  assay runs --json | jq '.runs[0].id'
-  assay runs delete 3 4 --yes   remove two runs and their samples
+  assay report runs                    all runs, newest first
+  assay report runs --plan matrix      only runs of one plan
+  assay report runs --target /srv -n 5 the newest five on one target
+  assay report runs --json | jq '.runs[0].id'
+  assay report runs delete 3 4 --yes   remove two runs and their samples
 
 A run is named by its number, by `last`, `last~1` (the one before), or by the first
 characters of its uid, in every command.
@@ -93,7 +93,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         print(&format!("{document:#}\n"))?;
     } else if rows.is_empty() {
         match any {
-            true => eprintln!("no run fits; `assay runs` lists all"),
+            true => eprintln!("no run fits; `assay report runs` lists all"),
             false => eprintln!("{}", context::nothing_measured(global)?),
         }
     } else {

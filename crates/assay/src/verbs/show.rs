@@ -1,4 +1,4 @@
-//! `assay show`: one run, judged by today's rules.
+//! `assay report show`: one run, judged by today's rules.
 
 use super::runs::store_with_runs;
 use crate::context::{self, print};
@@ -14,12 +14,12 @@ use assay_render::units::{heading, value};
 
 const EXAMPLES: &str = "\
 Examples:
-  assay show              the newest run
-  assay show 12           run 12
-  assay show last~1       the one before the newest
-  assay show 12 --verbose with all that is known of each workload
-  assay show 12 --samples every sample by itself
-  assay show 12 --json    one JSON document with every sample's percentiles and doubts
+  assay report show              the newest run
+  assay report show 12           run 12
+  assay report show last~1       the one before the newest
+  assay report show 12 --verbose with all that is known of each workload
+  assay report show 12 --samples every sample by itself
+  assay report show 12 --json    one JSON document with every sample's percentiles and doubts
 
 The samples are stored raw and judged anew each time, so a run made by an older assay is
 judged by the rules of this one.

@@ -1,4 +1,4 @@
-//! `assay store`: one store into another.
+//! `assay report store`: one store into another.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  assay store move ~/.local/share/assay/assay.db postgresql://assay@/assay
-                                        what was measured so far into a shared store
-  assay store move postgresql://assay@/assay copy.db
-                                        and back into a file
-  ASSAY_STORE=postgresql://assay@/assay assay runs
-                                        from then on, every verb uses it
-  assay store keep 400                  how long what was true of machines is kept once it is over
+  assay report store move ~/.local/share/assay/assay.db postgresql://assay@/assay
+                                               what was measured so far into a shared store
+  assay report store move postgresql://assay@/assay copy.db
+                                               and back into a file
+  ASSAY_STORE=postgresql://assay@/assay assay report runs
+                                               from then on, every verb uses it
+  assay report store keep 400                  how long what was true of machines is kept once it is over
 
 Runs, trials and studies are known by names that are the same in every store: what is there already is not
 stored twice, what has grown since grows there, and several machines may fill one store. The first

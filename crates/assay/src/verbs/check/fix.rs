@@ -259,7 +259,9 @@ fn typed() -> Option<Receiver<String>> {
 fn agreed(question: &str, json: bool) -> anyhow::Result<bool> {
     let stdin = std::io::stdin();
     if json || !stdin.is_terminal() {
-        anyhow::bail!("cannot ask: there is no terminal. Look at the change with --dry-run, then use --yes.");
+        anyhow::bail!(
+            "cannot ask: there is no terminal. Look at the change with --dry-run, then use --yes."
+        );
     }
     eprint!("\n{question} [y/N] ");
     std::io::stderr().flush()?;

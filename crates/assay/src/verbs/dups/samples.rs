@@ -156,7 +156,8 @@ pub(super) fn wanted(file: Option<&Path>) -> anyhow::Result<Option<Arc<Wanted>>>
     // A table is read from its end, which a pipe does not let.
     let mut file = tempfile::tempfile().context("cannot create a temporary file")?;
     let mut input = std::io::stdin().lock().take(LONGEST);
-    std::io::copy(&mut input, &mut file).context("cannot store standard input in a temporary file")?;
+    std::io::copy(&mut input, &mut file)
+        .context("cannot store standard input in a temporary file")?;
     let source = Source::file(file)?;
     let wanted = Wanted::of(source, Path::new("standard input"), id.as_deref())?;
     Ok(Some(Arc::new(wanted)))

@@ -97,7 +97,8 @@ fn place(from: &Path, to: PathBuf, here: bool) -> anyhow::Result<PathBuf> {
     let slash = to.as_os_str().as_bytes().ends_with(b"/");
     if slash || (here && to.is_dir()) {
         let name = from.file_name();
-        let name = name.with_context(|| format!("{}: this path has no file name", from.display()))?;
+        let name =
+            name.with_context(|| format!("{}: this path has no file name", from.display()))?;
         return Ok(to.join(name));
     }
     Ok(to)

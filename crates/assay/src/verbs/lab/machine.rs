@@ -83,8 +83,12 @@ impl Machine {
         options.cpu_model.clone_from(&self.cpu);
         options.destroy_data = self.destroy_data;
         options.destroy_unknown_data = self.destroy_unknown_data;
-        options.memory_mib = u32::try_from(self.memory.0 >> 20)
-            .with_context(|| format!("cannot start a guest with {} of memory: it is too much", self.memory))?;
+        options.memory_mib = u32::try_from(self.memory.0 >> 20).with_context(|| {
+            format!(
+                "cannot start a guest with {} of memory: it is too much",
+                self.memory
+            )
+        })?;
         anyhow::ensure!(
             options.memory_mib >= LEAST_MEMORY,
             "--memory {}: a guest needs {LEAST_MEMORY} MiB to boot",

@@ -63,7 +63,8 @@ impl Lab {
             over.cancel();
             (status, stalling.join())
         });
-        let seen = seen.map_err(|_| anyhow::anyhow!("the thread that stalls disks ended unexpectedly"))?;
+        let seen =
+            seen.map_err(|_| anyhow::anyhow!("the thread that stalls disks ended unexpectedly"))?;
         match seen {
             Ok(seen) => eprint!("{}", told(seen)),
             // The guest's own end says more.

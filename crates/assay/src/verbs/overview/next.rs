@@ -1,10 +1,10 @@
 //! The commands that bare `assay` proposes: each rule looks at the machine and gives one reason.
 
 use assay_changes::Journal;
-use assay_model::target::TargetInfo;
 use assay_host::{Host, Live};
 use assay_model::Facts;
 use assay_model::run::RunState;
+use assay_model::target::TargetInfo;
 use assay_store::RunRow;
 use std::path::Path;
 
@@ -93,10 +93,14 @@ fn check() -> Proposal {
         .collect();
     let reason = match found.as_slice() {
         [] => "the settings of this kernel and its packages have rules".to_owned(),
-        _ => format!("{} {} configured here", found.join(", "), match found.len() {
-            1 => "is",
-            _ => "are",
-        }),
+        _ => format!(
+            "{} {} configured here",
+            found.join(", "),
+            match found.len() {
+                1 => "is",
+                _ => "are",
+            }
+        ),
     };
     proposal(80, "assay check", reason)
 }
@@ -105,15 +109,23 @@ fn stack(seen: &Seen<'_>) -> Proposal {
     let source = seen.target.and_then(|target| target.mount_source.clone());
     let source = source.unwrap_or_default();
     let fs = seen.target.and_then(|target| target.fs_type.clone());
-    let is_guest = seen.facts.str("virtualisation.vm").is_some_and(|kind| kind != "none");
+    let is_guest = seen
+        .facts
+        .str("virtualisation.vm")
+        .is_some_and(|kind| kind != "none");
     let (weight, reason) = match fs.as_deref() {
-        Some(fs @ ("zfs" | "btrfs" | "overlay" | "nfs" | "nfs4" | "cifs" | "9p" | "virtiofs")) => {
-            (70, format!("this directory is on {fs}: see what lies below"))
-        }
-        _ if source.starts_with("/dev/mapper/") || source.starts_with("/dev/md") => {
-            (70, format!("this directory is on {source}: see what lies below"))
-        }
-        _ if is_guest => (66, "this is a virtual machine: its disks have layers below".to_owned()),
+        Some(fs @ ("zfs" | "btrfs" | "overlay" | "nfs" | "nfs4" | "cifs" | "9p" | "virtiofs")) => (
+            70,
+            format!("this directory is on {fs}: see what lies below"),
+        ),
+        _ if source.starts_with("/dev/mapper/") || source.starts_with("/dev/md") => (
+            70,
+            format!("this directory is on {source}: see what lies below"),
+        ),
+        _ if is_guest => (
+            66,
+            "this is a virtual machine: its disks have layers below".to_owned(),
+        ),
         Some(fs) => (40, format!("this directory is on {fs}")),
         None => (40, "shows what lies below this directory".to_owned()),
     };
@@ -121,7 +133,9 @@ fn stack(seen: &Seen<'_>) -> Proposal {
 }
 
 fn disks() -> Option<Proposal> {
-    let arrays = Live.read_text(Path::new("/proc/mdstat")).unwrap_or_default();
+    let arrays = Live
+        .read_text(Path::new("/proc/mdstat"))
+        .unwrap_or_default();
     let array = arrays
         .lines()
         .find(|line| line.contains(" active raid"))?
@@ -165,7 +179,10 @@ fn compare(seen: &Seen<'_>) -> Option<Proposal> {
         return None;
     };
     (last.plan == before.plan && last.targets == before.targets).then(|| {
-        let reason = format!("the last two runs measured {} on the same target", last.plan);
+        let reason = format!(
+            "the last two runs measured {} on the same target",
+            last.plan
+        );
         proposal(58, "assay report compare last~1 last", reason)
     })
 }
@@ -194,7 +211,8 @@ mod tests {
 
     #[test]
     fn a_listening_socket_is_found_by_its_port() {
-        let line = "   0: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 1 1";
+        let line =
+            "   0: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 1 1";
         assert!(is_listening(line, 22));
         assert!(!is_listening(line, 80));
         assert!(!is_listening(&line.replace(" 0A ", " 01 "), 22));

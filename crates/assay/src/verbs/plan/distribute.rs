@@ -47,10 +47,10 @@ pub struct Args {
     /// Use the vdevs of this ZFS pool of this machine
     #[arg(long, value_name = "POOL", conflicts_with = "vdevs")]
     pool: Option<String>,
-    /// Compare with what the pool writes in so many seconds
+    /// Compare with what the ZFS pool writes in so many seconds
     #[arg(long, value_name = "SECONDS", requires = "pool", value_parser = clap::value_parser!(u32).range(1..=50))]
     watch: Option<u32>,
-    /// Set the speed of each vdev of --pool
+    /// Set the speed of each vdev
     #[arg(long, default_value = "150MB/s", value_parser = read::rate, value_name = "RATE")]
     speed: u64,
     /// Write this much

@@ -169,7 +169,9 @@ fn disks(text: &str, units: &mut Vec<Unit>) -> Result<Vec<Disk>, PlanError> {
                 .parse::<usize>()
                 .ok()
                 .filter(|count| (1..=size::MAX_DISKS).contains(count))
-                .ok_or_else(|| wrong("the count before x or * must be 1 to 1024, as in 6x4T or 6*4T"))?,
+                .ok_or_else(|| {
+                    wrong("the count before x or * must be 1 to 1024, as in 6x4T or 6*4T")
+                })?,
             size,
         ),
     };

@@ -1,4 +1,4 @@
-//! `assay pool export`: every byte that would be told, and only then a file.
+//! `assay fleet pool export`: every byte that would be told, and only then a file.
 
 use super::key;
 use crate::context::{self, print, tell};
@@ -63,7 +63,9 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         ));
     }
     if bundle.machines.is_empty() {
-        bail!("nothing to export: no trial of the catalogue was made yet. `assay trial ADVICE` makes one.");
+        bail!(
+            "nothing to export: no trial of the catalogue was made yet. `assay trial ADVICE` makes one."
+        );
     }
     let bytes = key.write(&bundle)?;
     let text = String::from_utf8(bytes).context("a bundle is text")?;

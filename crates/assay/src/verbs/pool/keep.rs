@@ -76,7 +76,11 @@ impl Kept {
     )]
     pub(super) fn add(&self, file: &Path) -> anyhow::Result<(String, Added)> {
         let said = clean(&file.to_string_lossy());
-        let bytes = input::bytes(file, LONGEST as u64, "a bundle of `assay pool export`")?;
+        let bytes = input::bytes(
+            file,
+            LONGEST as u64,
+            "a bundle of `assay fleet pool export`",
+        )?;
         let cause = |error: &dyn std::fmt::Display| clean(&error.to_string());
         let bundle = read(&bytes).map_err(|error| anyhow::anyhow!("{said}: {}", cause(&error)))?;
         std::fs::create_dir_all(&self.dir)

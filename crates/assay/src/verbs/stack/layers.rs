@@ -40,7 +40,10 @@ pub(super) fn run(
                     Target::Guest(name.to_owned())
                 }
                 (false, _) => {
-                    anyhow::bail!("{}: give the absolute path on that machine", target.display())
+                    anyhow::bail!(
+                        "{}: give the absolute path on that machine",
+                        target.display()
+                    )
                 }
                 (true, _) => Target::Path(target.to_owned()),
             };

@@ -215,7 +215,9 @@ fn own(args: &Args, study: &Study, own: Own) -> anyhow::Result<()> {
         all.any(|one| one.settings.get("on").and_then(|on| on.as_str()) == Some(word))
     };
     match args.dirs.iter().find(|(word, _)| !asked(word)) {
-        Some((word, _)) => bail!("--dir {word}=: no configuration of {name} uses the file system {word:?}"),
+        Some((word, _)) => {
+            bail!("--dir {word}=: no configuration of {name} uses the file system {word:?}")
+        }
         None => Ok(()),
     }
 }
@@ -224,8 +226,7 @@ fn own(args: &Args, study: &Study, own: Own) -> anyhow::Result<()> {
 fn directories(named: &[(String, PathBuf)]) -> anyhow::Result<BTreeMap<String, Directory>> {
     let open = |(word, dir): &(String, PathBuf)| {
         let held = Directory::open(dir);
-        let held =
-            held.with_context(|| format!("--dir {word}=: name an existing directory"))?;
+        let held = held.with_context(|| format!("--dir {word}=: name an existing directory"))?;
         Ok((word.clone(), held))
     };
     named.iter().map(open).collect()

@@ -1,4 +1,4 @@
-//! `assay watch install` and `remove`. What is written is entered before, with its hash, so that what was cut
+//! `assay fleet watch install` and `remove`. What is written is entered before, with its hash, so that what was cut
 //! off is known, and nothing is removed that somebody else wrote or changed.
 
 use super::{What, dir, name, save, units};

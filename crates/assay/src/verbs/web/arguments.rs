@@ -36,7 +36,7 @@ Examples:
   assay web URL --link 1gbit --server-pid 4242    what the link carries; whose CPU time counts
   assay web http://shop/ --server-host root@shop  the CPU time of the server there, over ssh
 
-The run is stored: `assay show`, `assay compare last~1 last`, `assay report --html` know it.
+The run is stored: `assay report show`, `assay report compare last~1 last`, `assay report --html` know it.
 Values of headers, the body and the query of the URL are not stored: they may be secret.
 
 Only servers on this machine are loaded unasked; any other must serve

@@ -43,8 +43,12 @@ pub(super) fn wanted(args: &Measure, target: &Path) -> anyhow::Result<Wanted> {
         disk,
         remarks,
         plan,
-        memory_mib: u32::try_from(args.memory.0 >> 20)
-            .with_context(|| format!("cannot start a guest with {} of memory: it is too much", args.memory))?,
+        memory_mib: u32::try_from(args.memory.0 >> 20).with_context(|| {
+            format!(
+                "cannot start a guest with {} of memory: it is too much",
+                args.memory
+            )
+        })?,
         accel: args.accel.map(Into::into),
         uid: context::random_uid()?,
         seed: context::random_seed()?,
@@ -184,8 +188,9 @@ fn plan(args: &Measure) -> anyhow::Result<PlanSpec> {
         return read_plan(path);
     }
     if let Some(name) = &args.plan {
-        let found =
-            builtin(name).with_context(|| format!("unknown plan `{name}`: `assay run --help` lists the plans"))?;
+        let found = builtin(name).with_context(|| {
+            format!("unknown plan `{name}`: `assay run --help` lists the plans")
+        })?;
         // What is built in says how long its own questions take, not this one.
         return Ok(PlanSpec {
             rounds: None,
