@@ -3,22 +3,22 @@
 use crate::global::Global;
 use crate::help_layout::{self, Layout};
 use crate::shared_options::{self, Destination};
-use crate::{command_tree, verbs};
+use crate::{command_tree, help_notes, verbs};
 use clap::{Args as _, Command, FromArgMatches as _, Subcommand as _};
 use std::ffi::OsString;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay                             what assay sees here, and what to do next
+  assay                             what assay sees here, and the next commands
   assay run quick .                 what does this storage do, in about a minute?
   assay lint 'fio --name=t --rw=randread --iodepth=32 --bs=4k'
                                     what would this command really measure?
   assay report compare last~1 last  before and after
-  assay report --html r.html the newest run as a page
+  assay report --html r.html        the newest run as a page
 
 Each command has examples of its own: assay run --help.
-Exit status: 0 fine, 1 findings or a missed criterion, 2 error, 3 something needed could not be
-read, 130 interrupted.";
+Exit status: 0 fine, 1 findings or a missed criterion, 2 error, 3 something could not be read,
+130 interrupted. A tour of three minutes: assay lab demo.";
 
 const ABOUT: &str = "Test server tuning advice on the server it is meant for";
 
@@ -33,7 +33,7 @@ pub struct Cli {
 }
 
 /// Verbs that write their `--output` themselves.
-const WRITE_OUTPUT: [&str; 2] = ["report", "export"];
+const WRITE_OUTPUT: [&[&str]; 3] = [&["report"], &["export"], &["report", "export"]];
 
 /// The whole command line.
 pub fn command() -> Command {
@@ -64,7 +64,8 @@ impl Cli {
     pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
         let words: Vec<OsString> = words.collect();
         let layout = Layout::asked_for(&words);
-        let mut matches = arrange(verbs(), layout, None).try_get_matches_from(&words)?;
+        let command = help_notes::fit_to_terminal(arrange(verbs(), layout, None));
+        let mut matches = command.try_get_matches_from(&words)?;
         if let Some(form) = shared_options::form(&matches) {
             matches = arrange(verbs(), layout, Some(form)).try_get_matches_from(&words)?;
         }

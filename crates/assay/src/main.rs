@@ -23,6 +23,7 @@ mod context;
 mod elsewhere;
 mod global;
 mod help_layout;
+mod help_notes;
 mod input;
 mod open_changes;
 mod pages;

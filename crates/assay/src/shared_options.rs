@@ -180,14 +180,16 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
     source == Some(ValueSource::CommandLine)
 }
 
-/// Where the report of this command line goes. `own`: verbs that write their `--output` themselves.
-pub fn destination(matches: &ArgMatches, own: &[&str]) -> Destination {
+/// Where the report of this command line goes. `own`: verbs, with the verb that they live below, that write their
+/// `--output` themselves.
+pub fn destination(matches: &ArgMatches, own: &[&[&str]]) -> Destination {
     let mut verb = matches;
-    let mut name = "";
-    while let Some((below, matches)) = verb.subcommand() {
-        (name, verb) = (below, matches);
+    let mut path = Vec::new();
+    while let Some((name, below)) = verb.subcommand() {
+        path.push(name);
+        verb = below;
     }
-    if own.contains(&name) {
+    if own.contains(&path.as_slice()) {
         return Destination::default();
     }
     let dash = |path: &Path| path == Path::new("-");

@@ -25,9 +25,9 @@ Examples:
   assay advice noatime --target /srv    does it apply to the file system there?
   assay advice --json | jq '.advice[] | select(.here.applies == \"yes\") | .id'
 
-Standing is what the literature says today: confirmed, conditional, obsolete, wrong or
-dangerous. Whether it applies is decided by facts of this machine; `unknown` says which one
-is missing. Pages of your own lie in $XDG_CONFIG_HOME/assay/advice/DOMAIN/ID.md.
+Standing is today's state of the literature: confirmed, conditional, obsolete, wrong or
+dangerous. Facts of this machine decide whether the advice applies; `unknown` names the fact
+that is missing. Pages of your own lie in $XDG_CONFIG_HOME/assay/advice/DOMAIN/ID.md.
 
 Exit status: 0 done, 2 error, 3 a page or the target cannot be read.";
 

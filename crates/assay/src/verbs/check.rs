@@ -34,22 +34,22 @@ Examples:
   assay check --accept own.toml      what you have accepted, each with a reason
   assay check --fix nginx-sslv3 --dry-run
                                      which lines would change, and how they are checked
-  assay check --fix nginx-sslv3      change them, after asking; read back, taken back on error
-  assay check --undo                 take the newest kept fix back (--undo NUMBER: another one)
+  assay check --fix nginx-sslv3      change them after asking; read back, and undo on error
+  assay check --undo                 undo the newest kept fix (--undo NUMBER: another one)
   assay check diff old.json new.json what changed its verdict between two --json outputs, and why
   assay check wifi scan.txt          wireless networks: scans, exports of a controller, lists
 
-Without --fix and --undo nothing is changed, and nothing is sent. What could not be read is told as
-not known; it is never taken for fine.
+Without --fix and --undo, check changes nothing and sends nothing. A setting that could not be read
+is reported as unknown, never as fine.
 
---fix changes configuration files through the journal. What may lock you out (sshd, PAM) is taken
-back unless you confirm it: log in anew, and there say `assay check --confirm`. An assay that was
-killed is taken back by `assay trial --recover`; what was kept, by `assay check --undo`.
+--fix changes configuration files through the journal. A change that may lock you out (sshd, PAM) is
+reverted unless you confirm it: log in anew and run `assay check --confirm` there.
+`assay trial --recover` reverts the changes of a killed assay, `assay check --undo` a kept fix.
 
 Exit status: 0 nothing at or above --fail-on, 1 findings, 2 error, 3 nothing found, but
 something could not be read. With --format nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
-With --fix: 0 mended (or nothing to mend), 1 something is left to do by hand, was declined or not
-confirmed, 2 error: everything is as it was.";
+With --fix: 0 fixed (or nothing to fix), 1 something is left to do by hand, was declined or not
+confirmed, 2 error: nothing was changed.";
 
 /// Find what is wrong, obsolete or dangerous on this machine
 #[derive(clap::Args)]
@@ -96,8 +96,8 @@ Examples:
   assay check --json > after.json
   assay check diff before.json after.json
 
-A finding that is gone is not always mended: its rule may be gone from the catalogue, what it asks
-may no longer be readable, or somebody accepted it. Each is told with its reason.
+A finding can disappear without a fix: its rule left the catalogue, the setting can no longer be
+read, or somebody accepted the finding. The reason is printed for each.
 
 Exit status: 0 no new finding, 1 new findings, 2 error.";
 

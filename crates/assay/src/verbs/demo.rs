@@ -16,7 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   assay lab demo          in the current directory
   assay lab demo /srv     on the storage below /srv
-  assay lab demo --list   only say what would be done
+  assay lab demo --list   only list the steps
 
 It makes one directory of its own, a file of 256 MiB in it for a while, and removes both at the
 end, also after Ctrl-C. Nothing of yours is read or changed; what is measured is not kept.

@@ -26,9 +26,9 @@ Disks of one vdev of a ZFS pool, one md array or one btrfs share the same work, 
 others' control. Nothing is written and no load is made: watch while there is some. A disk is called
 slow when its requests take at least twice as long as those of its siblings, beyond what equal disks
 do by chance: one watch of equal disks in a thousand would say so. \"None is slow\" means that each is
-shown to take less than twice as long; where neither is shown, it cannot be told.
+shown to take less than twice as long; without enough load, neither can be shown.
 
-Exit status: 0 none is slow, 1 one is, 2 error, 3 it cannot be told or the disks cannot be found
+Exit status: 0 none is slow, 1 one is, 2 error, 3 too little load, or the disks cannot be found
 out, 130 interrupted.";
 
 /// Find a disk that is slower than its siblings in a ZFS pool or array

@@ -22,8 +22,8 @@ Examples:
   ssh box1 sudo -n sh < collector > box1.bundle && assay check --root box1.bundle
   assay facts --host root@box1      the same in one step
 
-Each fact says where it was read. `unknown` is not the same as absent: it exists, or may,
-but could not be read, and the reason is given. Serial numbers and the host name are left
+Each fact names the file or command it was read from. `unknown` is not the same as absent: the
+fact may exist, but could not be read; the reason is given. Serial numbers and the host name are left
 out without --identity.
 
 Exit status: 0 done, 1 no key begins with any PREFIX, 2 error, 3 what was captured cannot be

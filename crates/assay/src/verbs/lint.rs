@@ -25,7 +25,7 @@ Examples:
                                             and results of CrystalDiskMark: what they
                                             really measure
 
-Nothing runs. A command that measures what it says passes without a word.
+Nothing is run. A command that measures what it claims gives no output.
 Exit status: 0 nothing to doubt, 1 doubts, 2 cannot be understood, 3 cannot be read.";
 
 /// Explain what a fio command or job file would really measure

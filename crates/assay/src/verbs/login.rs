@@ -31,7 +31,7 @@ Examples:
   assay login smtp localhost:587              as far as a stranger gets
   assay login http https://intra/ -H 'Cookie: session=…'
 
-ssh is the system's own, with your configuration, keys and agent; it asks nobody for a password.
+ssh is the system's own, with your configuration, keys and agent; it never prompts for a password.
 With ssh, a login shell is started as for a person, and a control socket is compared. Where the
 server is this machine, its configuration is read and, as root, its processes are watched.
 

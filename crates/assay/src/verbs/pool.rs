@@ -27,7 +27,7 @@ Examples:
 Nothing is ever sent: a bundle is a file, and you decide who gets it. It holds every trial of the
 catalogue that was started, also those that were stopped or stayed undecided, and no names, paths,
 addresses or serial numbers. The key that signs your bundles is made at the first export, in the
-state directory; whoever has it speaks for you. Copy it to your other machines, so that all of them
+state directory; a person who has the key can sign as you. Copy it to your other machines, so that all of them
 count as yours. What is added lies beside the store, in FILE.pool.";
 
 /// Share trials between machines and judge them together

@@ -33,7 +33,7 @@ Examples:
   assay run matrix /tank/vm --html m.html   block size × queue depth, with a report
   assay run /srv --rw randread --bs 8k --iodepth 32
                                             one workload
-  assay run --resume                        go on with the run that was interrupted
+  assay run --resume                        continue the interrupted run
   assay run device /dev/sdX --destroy-data  overwrite an empty disk (refused when in use)
   assay run http://127.0.0.1/ --want 'c8.p99 <= 20ms'
                                             a web server (`assay web` finds its capacity)

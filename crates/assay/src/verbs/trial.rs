@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay trial qcow2-cluster-size /srv       try it in /srv: images made and removed by assay
+  assay trial qcow2-cluster-size /srv       try it in /srv: on images that assay creates and removes
   assay trial read-ahead /dev/sdb --dry-run what would be changed, and how long it takes
   assay trial nginx-sendfile http://localhost/big.bin --yes --keep
                                             keep it if, and only if, it is better
@@ -33,8 +33,8 @@ Examples:
   assay trial ./my-advice.md /srv           a piece of advice of your own
   assay trial read-ahead /srv --set kib=1024 --margin 5% --guard p99:10%
   assay trial --aa noatime /srv             no change at all: the noise of this machine
-  assay trial --confirm 3                   a second session of trial 3: do both agree?
-  assay trial --recover                     set back what a crash left behind
+  assay trial --confirm 3                   repeat trial 3: do both agree?
+  assay trial --recover                     undo what a crash left behind
   assay trial noatime /srv --host root@box  on another machine, over ssh
   assay trial --list; assay trial --show 3 --html trial.html
 

@@ -22,7 +22,7 @@ Examples:
   assay stack vm.qcow2 --json       under an image, and what it is based on
   assay stack --host root@box1 /srv under a path of another machine
 
-Nothing is changed and nothing is written to. As root more can be found out; what cannot is said.";
+Nothing is changed or written. Root sees more; what could not be read is named.";
 
 /// Finds the layers and shows them.
 pub(super) fn run(

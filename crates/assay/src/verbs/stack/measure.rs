@@ -38,9 +38,9 @@ Measure what each layer costs:
                                             in file systems and volumes made below tank/scratch
   assay stack --show last --html stack.html
 
-All that is measured is made for it by assay, in TARGET or where --scratch-… says, and removed
-afterwards, also after Ctrl-C; after a kill -9 by the next start or by `assay trial --recover`.
-Rungs in a guest need the image of `assay lab build`; without it they are left out.
+assay measures only scratch files and volumes that it creates, in TARGET or where --scratch-… points.
+It removes them afterwards, also after Ctrl-C; after a kill -9, the next start does.
+Layers in a guest need the image of `assay lab build`; without it they are left out.
 
 Exit status: 0 done, 2 error or no such target, 3 the machine cannot be read, 130 interrupted (what
 was measured is kept).";
