@@ -77,7 +77,7 @@ const RARE: [&str; 20] = [
 /// What `-h` shows of commands that have many options; without an entry it shows all but [`RARE`].
 const COMMON: [(&str, &[&str]); 10] = [
     (
-        "run",
+        "assay run",
         &[
             "plan_file",
             "resume",
@@ -92,7 +92,7 @@ const COMMON: [(&str, &[&str]); 10] = [
         ],
     ),
     (
-        "web",
+        "assay web",
         &[
             "concurrency",
             "at",
@@ -107,30 +107,30 @@ const COMMON: [(&str, &[&str]); 10] = [
         ],
     ),
     (
-        "trial",
+        "assay trial",
         &[
             "set", "dry_run", "yes", "keep", "budget", "resume", "recover", "list", "show",
         ],
     ),
     (
-        "stack",
-        &["measure", "show_run", "layers", "budget", "dry_run", "yes"],
+        "assay stack",
+        &["measure", "show", "layers", "budget", "dry_run", "yes"],
     ),
     (
-        "check",
+        "assay check",
         &[
             "only", "fail_on", "accept", "explain", "fix", "dry_run", "yes", "undo", "confirm",
         ],
     ),
-    ("study", &["on", "full", "dry_run", "resume", "list"]),
+    ("assay study", &["on", "full", "dry_run", "resume", "list"]),
     (
-        "layout",
+        "assay plan layout",
         &[
             "here", "only", "want", "survive", "io", "limit", "best", "years",
         ],
     ),
     (
-        "scan",
+        "assay dups scan",
         &[
             "hash_all",
             "min_size",
@@ -142,7 +142,7 @@ const COMMON: [(&str, &[&str]); 10] = [
         ],
     ),
     (
-        "refresh",
+        "assay dups refresh",
         &[
             "hash_all",
             "min_size",
@@ -154,7 +154,7 @@ const COMMON: [(&str, &[&str]); 10] = [
         ],
     ),
     (
-        "act",
+        "assay dups act",
         &[
             "hardlink", "reflink", "delete", "move", "apply", "keep_in", "protect",
         ],
@@ -164,19 +164,25 @@ const COMMON: [(&str, &[&str]); 10] = [
 /// Lines of notes and examples that `-h` shows.
 const SHORT_NOTES: usize = 12;
 
-/// Lays out the help of a command and of all below it.
+/// Lays out the help of the whole.
 pub fn arrange(command: Command, layout: Layout) -> Command {
+    arrange_below(command, layout, "")
+}
+
+/// Lays out the help of a command and of all below it. `above`: the words before the name of the command.
+fn arrange_below(command: Command, layout: Layout, above: &str) -> Command {
+    let path = format!("{above} {}", command.get_name()).trim().to_owned();
     let names: Vec<String> = command
         .get_subcommands()
         .map(|below| below.get_name().to_owned())
         .collect();
     let mut command = command;
     for name in names {
-        command = command.mut_subcommand(name, |below| arrange(below, layout));
+        command = command.mut_subcommand(name, |below| arrange_below(below, layout, &path));
     }
     let common = COMMON
         .iter()
-        .find(|(name, _)| *name == command.get_name())
+        .find(|(name, _)| *name == path)
         .map(|(_, ids)| *ids);
     let has_ssh = command
         .get_arguments()
