@@ -134,43 +134,64 @@ impl Catalogue {
         all
     }
 
-    /// Those in which every word occurs, anywhere in the page or its front matter; those with the
-    /// words in their id, title or statement first.
+    /// Finds the pages that contain every word, as a whole word, in the page, its front matter or its synonyms. The
+    /// best match comes first: words of the id and synonyms count most, then those of the title and the statement.
     #[must_use]
     pub fn search(&self, words: &[String]) -> Vec<&Advice> {
-        let words: Vec<String> = words
-            .iter()
-            .flat_map(|word| word.split_whitespace())
-            .map(str::to_lowercase)
-            .collect();
-        let holds_all = |text: &str| {
-            let text = text.to_lowercase();
-            words.iter().all(|word| text.contains(word))
-        };
-        let head = |advice: &Advice| format!("{} {} {}", advice.id, advice.title, advice.statement);
-        let whole = |advice: &Advice| {
-            [
-                &head(advice),
-                &advice.domain,
-                &advice.page,
-                &advice.predicts,
-                &advice.source.who,
-                &advice.source.claimed,
-                &advice.risk.text,
-                &advice.literature.text,
-                &advice.literature.references.join(" "),
-            ]
-            .map(String::as_str)
-            .join(" ")
-        };
-        let (mut first, rest): (Vec<&Advice>, Vec<&Advice>) = self
+        let words: Vec<String> = words.iter().flat_map(|text| split_words(text)).collect();
+        let mut found: Vec<(u32, &Advice)> = self
             .all()
             .into_iter()
-            .filter(|advice| holds_all(&whole(advice)))
-            .partition(|advice| holds_all(&head(advice)));
-        first.extend(rest);
-        first
+            .filter_map(|advice| Some((score(advice, &words)?, advice)))
+            .collect();
+        found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+        found.into_iter().map(|(_, advice)| advice).collect()
     }
+}
+
+/// The words of a text, in lower case.
+fn split_words(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}
+
+/// Whether two words are the same, apart from a plural s.
+fn is_same_word(a: &str, b: &str) -> bool {
+    a == b || a.strip_suffix('s') == Some(b) || b.strip_suffix('s') == Some(a)
+}
+
+/// How well a page fits the words; none where a word is missing.
+fn score(advice: &Advice, words: &[String]) -> Option<u32> {
+    let rest = [
+        advice.domain.as_str(),
+        &advice.page,
+        &advice.predicts,
+        &advice.source.who,
+        &advice.source.claimed,
+        &advice.risk.text,
+        &advice.literature.text,
+        &advice.literature.references.join(" "),
+    ];
+    let fields: [(u32, Vec<String>); 5] = [
+        (8, split_words(&advice.id)),
+        (8, split_words(&advice.synonyms.join(" "))),
+        (5, split_words(&advice.title)),
+        (3, split_words(&advice.statement)),
+        (1, split_words(&rest.join(" "))),
+    ];
+    let mut sum = 0;
+    for word in words {
+        let holds = |all: &[String]| all.iter().any(|other| is_same_word(word, other));
+        let found = fields.iter().filter(|(_, all)| holds(all));
+        let weight: u32 = found.map(|(weight, _)| weight).sum();
+        if weight == 0 {
+            return None;
+        }
+        sum += weight;
+    }
+    Some(sum)
 }
 
 #[cfg(test)]
@@ -234,5 +255,19 @@ mod tests {
         };
         assert_eq!(ids("CLUSTER qcow2")[0], "qcow2-cluster-size");
         assert!(ids("gethostbyaddr-that-is-nowhere").is_empty());
+        // The words of blogs, which a page need not use.
+        for (words, id) in [
+            ("avahi", "ssh-mdns-before-dns"),
+            ("slog", "zfs-log-alone"),
+            ("retry", "postfix-queue-lifetime"),
+            ("sparse", "zfs-thin-promised"),
+            ("thin", "zfs-thin-promised"),
+        ] {
+            assert!(
+                ids(words)[..3.min(ids(words).len())].contains(&id),
+                "{words}: {:?}",
+                ids(words)
+            );
+        }
     }
 }

@@ -33,9 +33,10 @@ pub const SECTIONS: [&str; 6] = [
 const FENCE: &str = "+++";
 
 /// Fields of the front matter, for hints.
-const FIELDS: [&str; 11] = [
+const FIELDS: [&str; 12] = [
     "title",
     "statement",
+    "synonyms",
     "source",
     "when",
     "predicts",
@@ -64,6 +65,8 @@ pub struct PageError {
 struct FrontMatter {
     title: String,
     statement: String,
+    #[serde(default)]
+    synonyms: Vec<String>,
     source: Source,
     #[serde(default)]
     when: Vec<Condition>,
@@ -135,6 +138,7 @@ fn read(path: &str, domain: &str, id: &str, text: &str) -> Result<Advice, PageEr
         trial: matter.trial,
         moderators: matter.moderators,
         check: matter.check,
+        synonyms: matter.synonyms,
         page: page.trim().to_owned(),
     };
     check::check(&advice).map_err(|found| fault(front.line_of(&found.path), found.message))?;

@@ -1,33 +1,83 @@
 //! The command line as a whole.
 
 use crate::global::Global;
-use crate::verbs;
-use clap::Parser;
+use crate::help_layout::{self, Layout};
+use crate::shared_options::{self, Destination};
+use crate::{command_tree, help_notes, verbs};
+use clap::{Args as _, Command, FromArgMatches as _, Subcommand as _};
+use std::ffi::OsString;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay                      what assay sees here, and what to do next
-  assay run quick .          what does this storage do, in about a minute?
+  assay                             what assay sees here, and the next commands
+  assay run quick .                 what does this storage do, in about a minute?
   assay lint 'fio --name=t --rw=randread --iodepth=32 --bs=4k'
-                             what would this command really measure?
-  assay compare last~1 last  before and after
-  assay report --html r.html the newest run as a page
+                                    what would this command really measure?
+  assay report compare last~1 last  before and after
+  assay report --html r.html        the newest run as a page
 
 Each command has examples of its own: assay run --help.
-Exit status: 0 fine, 1 findings or a missed criterion, 2 error, 3 something needed could not be
-read, 130 interrupted.";
+Exit status: 0 fine, 1 findings or a missed criterion, 2 error, 3 something could not be read,
+130 interrupted. A tour of three minutes: assay lab demo.";
 
-/// Test server tuning advice on the server it is meant for.
-#[derive(Parser)]
-#[command(name = "assay", version, after_help = EXAMPLES,
-    max_term_width = 100,
-    arg_required_else_help = false
-)]
+const ABOUT: &str = "Test server tuning advice on the server it is meant for";
+
+/// A command line, parsed.
 pub struct Cli {
-    /// What to do; without it, assay says what it sees and what to do next.
-    #[command(subcommand)]
+    /// The verb; without one, assay prints an overview of this machine.
     pub verb: Option<verbs::Verb>,
     /// Options of every verb.
-    #[command(flatten)]
     pub global: Global,
+    /// Where the report goes.
+    pub destination: Destination,
+}
+
+/// Verbs that write their `--output` themselves.
+const WRITE_OUTPUT: [&[&str]; 3] = [&["report"], &["export"], &["report", "export"]];
+
+/// The whole command line.
+pub fn command() -> Command {
+    arrange(verbs(), Layout::Full, None)
+}
+
+/// All verbs with their own options, each at the top level.
+pub fn verbs() -> Command {
+    let command = Global::augment_args(Command::new("assay").max_term_width(100));
+    verbs::Verb::augment_subcommands(command)
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(ABOUT)
+        .after_help(EXAMPLES)
+}
+
+/// Puts verbs where they belong, and adds what all share. `form`: the form of the report that the command line asks
+/// for.
+pub fn arrange(verbs: Command, layout: Layout, form: Option<&str>) -> Command {
+    let command = shared_options::add(command_tree::arrange(verbs), form);
+    help_layout::arrange(command, layout)
+}
+
+impl Cli {
+    /// Parses a command line.
+    ///
+    /// # Errors
+    /// What clap finds wrong; also the text of `--help` and `--version`.
+    pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let words: Vec<OsString> = words.collect();
+        let layout = Layout::asked_for(&words);
+        let command = help_notes::fit_to_terminal(arrange(verbs(), layout, None));
+        let mut matches = command.try_get_matches_from(&words)?;
+        if let Some(form) = shared_options::form(&matches) {
+            matches = arrange(verbs(), layout, Some(form)).try_get_matches_from(&words)?;
+        }
+        let below = command_tree::verb_matches(&matches);
+        let verb = match below.subcommand_name() {
+            Some(_) => Some(verbs::Verb::from_arg_matches(below)?),
+            None => None,
+        };
+        Ok(Self {
+            verb,
+            global: Global::from_arg_matches(&matches)?,
+            destination: shared_options::destination(&matches, &WRITE_OUTPUT),
+        })
+    }
 }

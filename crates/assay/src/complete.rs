@@ -1,11 +1,12 @@
 //! Words that a shell completes while somebody types: the names of plans, advice and studies, and what
 //! was measured here. The shell's own part is written by `assay dev completions`; it asks assay itself.
 
-use crate::cli::Cli;
+use crate::cli;
 use crate::context;
 use crate::global::{Color, Global};
+use crate::help_layout::Layout;
 use assay_store::Store;
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, Command};
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
@@ -17,13 +18,15 @@ pub const ASKED_BY: &str = "COMPLETE";
 
 /// Answers a shell that asks for words, and ends; else does nothing.
 pub fn at_start() {
-    CompleteEnv::with_factory(command).var(ASKED_BY).complete();
+    CompleteEnv::with_factory(completed_command)
+        .var(ASKED_BY)
+        .complete();
 }
 
-/// The command line with the names that can be completed; the verbs are in another order here.
-fn command() -> Command {
+/// The command line with the names that can be completed.
+fn completed_command() -> Command {
     let run = |arg: Arg| arg.add(names(runs));
-    Cli::command()
+    let verbs = cli::verbs()
         .mut_subcommand("run", |verb| {
             verb.mut_arg("words", |arg| arg.add(names_or_paths(plans)))
                 .mut_arg("resume", run)
@@ -45,7 +48,8 @@ fn command() -> Command {
         .mut_subcommand("report", |verb| {
             verb.mut_arg("run", run).mut_arg("against", run)
         })
-        .mut_subcommand("compare", |verb| verb.mut_arg("a", run).mut_arg("b", run))
+        .mut_subcommand("compare", |verb| verb.mut_arg("a", run).mut_arg("b", run));
+    cli::arrange(verbs, Layout::Full, None)
 }
 
 /// A name and a line about it.

@@ -1,6 +1,7 @@
 //! What verbs take from the process: paths, clock, random numbers, the terminal.
 
 use crate::global::{Color, Global};
+use crate::shared_options::Destination;
 use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_changes::Journal;
@@ -18,8 +19,8 @@ use std::io::{IsTerminal, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// `$XDG_…_HOME/assay`, or below the home directory.
@@ -32,7 +33,7 @@ fn xdg(variable: &str, below_home: &str) -> anyhow::Result<PathBuf> {
     absolute(variable)
         .or_else(|| Some(absolute("HOME")?.join(below_home)))
         .map(|base| base.join("assay"))
-        .with_context(|| format!("neither {variable} nor HOME is set: say where to keep data with --store and ASSAY_STATE"))
+        .with_context(|| format!("cannot choose a directory for records: neither {variable} nor HOME is set. Set HOME, or give --store FILE and ASSAY_STATE."))
 }
 
 /// Where scratch files and changes are entered: `$ASSAY_STATE`, else `$XDG_STATE_HOME/assay`. Nobody
@@ -47,7 +48,8 @@ pub fn state_dir() -> anyhow::Result<PathBuf> {
         std::path::absolute(&path).with_context(|| format!("{}: not a path", path.display()))?;
     assay_host::ours::check(&path).map_err(|error| {
         anyhow::anyhow!(
-            "the state directory {} is not safe: {error}; set ASSAY_STATE to a directory that is yours alone, such as {}",
+            "cannot use the state directory {}: {error}. Set ASSAY_STATE to a directory that only you can write to, \
+             such as {}.",
             path.display(),
             match rustix::process::geteuid().is_root() {
                 true => "/var/lib/assay/state",
@@ -140,7 +142,8 @@ pub fn begun_here(what: &str, on: Option<&Machine>) -> anyhow::Result<()> {
     let here = assay_facts::machine(&Live);
     match (on, &here) {
         (Some(on), Some(here)) if on.id != here.id => anyhow::bail!(
-            "{what} was begun on another machine, {}: go on with it there, or begin a new one here",
+            "cannot continue {what}: it was started on another machine, {}. Continue it there, or start a new one \
+             here.",
             assay_render::text::escape_line(&on.shown_among([here].into_iter()))
         ),
         _ => Ok(()),
@@ -160,7 +163,8 @@ pub fn now() -> jiff::Timestamp {
 pub fn random() -> anyhow::Result<[u8; 16]> {
     let mut bytes = [0u8; 16];
     let flags = rustix::rand::GetRandomFlags::empty();
-    rustix::rand::getrandom(&mut bytes, flags).context("no random numbers from the kernel")?;
+    rustix::rand::getrandom(&mut bytes, flags)
+        .context("cannot read random numbers from the kernel")?;
     Ok(bytes)
 }
 
@@ -175,9 +179,11 @@ pub fn random_seed() -> anyhow::Result<u64> {
     Ok(u64::from(u32::from_le_bytes([a, b, c, d])))
 }
 
-/// Colours and width of standard output.
+/// Colours and width of standard output, or of the file that takes its place.
 pub fn style(global: &Global) -> Style {
-    style_of(global, &std::io::stdout())
+    let mut style = style_of(global, &std::io::stdout());
+    style.color &= output().destination.file.is_none() || global.color == Color::Always;
+    style
 }
 
 /// Colours and width of standard error.
@@ -236,7 +242,7 @@ pub fn read_bounded(most: usize) -> anyhow::Result<Vec<u8>> {
     input.read_to_end(&mut bytes).context("standard input")?;
     anyhow::ensure!(
         bytes.len() <= most,
-        "standard input: more than {} MiB",
+        "cannot read standard input: it is longer than {} MiB",
         most >> 20
     );
     Ok(bytes)
@@ -256,9 +262,71 @@ pub fn tell(words: std::fmt::Arguments<'_>) {
     let _ = std::io::stderr().lock().write_all(shown(&text).as_bytes());
 }
 
-/// Writes to standard output; a reader that went away is an error that `main` forgives.
+/// What is printed, and where it goes.
+struct Output {
+    destination: Destination,
+    /// What the file will contain.
+    kept: String,
+}
+
+static OUTPUT: Mutex<Output> = Mutex::new(Output {
+    destination: Destination {
+        page_only: false,
+        file: None,
+        form: None,
+    },
+    kept: String::new(),
+});
+
+fn output() -> MutexGuard<'static, Output> {
+    OUTPUT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sends what is printed from now on to where the command line wants it.
+pub fn send_output_to(destination: Destination) {
+    output().destination = destination;
+}
+
+/// The form of the report that `--format`, or the name of the file of `--output`, asks for.
+pub fn asked_form() -> Option<&'static str> {
+    output().destination.form
+}
+
+/// Writes the file of `--output`, whole or not at all.
+pub fn publish_output() -> anyhow::Result<()> {
+    let (file, text) = {
+        let mut output = output();
+        (
+            output.destination.file.take(),
+            std::mem::take(&mut output.kept),
+        )
+    };
+    match file {
+        Some(path) => write_report(&path, &text),
+        None => Ok(()),
+    }
+}
+
+/// Prints a report; where only the page is wanted, everything else is left out.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    let page_only = output().destination.page_only;
+    match page_only {
+        true => Ok(()),
+        false => emit(text),
+    }
+}
+
+/// Writes to standard output, or keeps what `--output` will write. A reader that went away is an error that `main`
+/// forgives.
+fn emit(text: &str) -> anyhow::Result<()> {
     let text = shown(text);
+    {
+        let mut output = output();
+        if output.destination.file.is_some() {
+            output.kept.push_str(&text);
+            return Ok(());
+        }
+    }
     let mut stdout = std::io::stdout().lock();
     stdout
         .write_all(text.as_bytes())
@@ -266,8 +334,20 @@ pub fn print(text: &str) -> anyhow::Result<()> {
         .context("standard output")
 }
 
-/// Writes a file that the user named, whole or not at all. No link is followed.
+/// Writes a report to a file that the user named, and names the file on standard error.
+pub fn write_report(path: &Path, text: &str) -> anyhow::Result<()> {
+    write_file(path, text)?;
+    if path != Path::new("-") {
+        eprintln!("report written to {}", path.display());
+    }
+    Ok(())
+}
+
+/// Writes a file that the user named, whole or not at all; `-` is standard output. No link is followed.
 pub fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return emit(text);
+    }
     check_named_once(path)?;
     let text = escape_output(text, false);
     let mut output = OutputFile::create(path).map_err(unwritten)?;
@@ -304,7 +384,7 @@ pub fn check_named_once(path: &Path) -> anyhow::Result<()> {
     };
     anyhow::ensure!(
         !store.is_some_and(|store| is_same_file(&store, path)),
-        "{} is the store of runs; write to another file",
+        "cannot write to {}: it is the store of runs. Write to another file.",
         path.display()
     );
     let named = std::env::args_os()
@@ -312,7 +392,7 @@ pub fn check_named_once(path: &Path) -> anyhow::Result<()> {
         .filter(|word| names_file(word, path));
     anyhow::ensure!(
         named.count() < 2,
-        "{} is named twice, and would be replaced by what is made from it; write to another file",
+        "cannot write to {}: the command also reads this file. Write to another file.",
         path.display()
     );
     Ok(())

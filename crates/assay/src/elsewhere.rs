@@ -13,10 +13,10 @@ use std::time::Duration;
 /// Which machine is meant.
 #[derive(clap::Args)]
 pub struct Elsewhere {
-    /// Look at a captured directory or a bundle instead of this machine; `-` reads a bundle
+    /// Read a captured directory or a bundle; - is standard input
     #[arg(long, value_name = "DIR|BUNDLE")]
     pub root: Option<PathBuf>,
-    /// Look at another machine over ssh; nothing has to be installed there
+    /// Read another machine over ssh; nothing is installed there
     #[arg(long, value_name = "[USER@]HOST", conflicts_with = "root")]
     pub host: Option<String>,
     #[command(flatten)]
@@ -26,13 +26,13 @@ pub struct Elsewhere {
 /// How machines are reached.
 #[derive(clap::Args, Clone)]
 pub struct How {
-    /// As root there, by one `sudo -n`
+    /// Become root there with `sudo -n`
     #[arg(long)]
     pub sudo: bool,
-    /// Seconds after which a machine is given up [default: 60]
+    /// Give up on the machine after this many seconds [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub deadline: Option<u64>,
-    /// Another configuration of ssh than your own
+    /// Use this ssh configuration instead of your own
     #[arg(long, value_name = "FILE")]
     pub ssh_config: Option<PathBuf>,
 }
@@ -83,7 +83,7 @@ impl Elsewhere {
             (None, None) => {
                 if self.how.sudo || self.how.deadline.is_some() || self.how.ssh_config.is_some() {
                     anyhow::bail!(
-                        "--sudo, --deadline and --ssh-config are about another machine: say which with --host"
+                        "--sudo, --deadline and --ssh-config need another machine: name it with --host"
                     );
                 }
                 return Ok(None);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Options of every verb.
 #[derive(clap::Args, Clone)]
 pub struct Global {
-    /// Database of runs: a file, or postgresql://… [default: $XDG_DATA_HOME/assay/assay.db]
+    /// Use this store: FILE or URL [default: $XDG_DATA_HOME/assay/assay.db]
     #[arg(
         long,
         global = true,
@@ -17,7 +17,7 @@ pub struct Global {
         hide_env_values = true
     )]
     pub store: Option<PathBuf>,
-    /// When to use colours: auto, always or never; NO_COLOR is respected
+    /// Use colours: auto, always or never; NO_COLOR is respected
     #[arg(long, global = true, display_order = 901, value_enum, default_value_t = Color::Auto, value_name = "WHEN", hide_possible_values = true)]
     pub color: Color,
 }

@@ -30,10 +30,10 @@ pub fn bytes(path: &Path, longest: u64, what: &str) -> anyhow::Result<Vec<u8>> {
         false => std::fs::File::open(path)
             .and_then(|file| file.take(longest + 1).read_to_end(&mut bytes)),
     };
-    read.map_err(|error| Unreadable(format!("{shown}: {error}; expected {what}")))?;
+    read.map_err(|error| Unreadable(format!("cannot read {shown}: {error}; expected {what}")))?;
     if bytes.len() as u64 > longest {
         bail!(
-            "{shown}: longer than {}: this is not {what}",
+            "cannot read {shown}: it is longer than {}, so it is not {what}",
             Bytes(longest)
         );
     }
@@ -49,7 +49,7 @@ pub fn text(path: &Path, longest: u64, what: &str) -> anyhow::Result<String> {
     match assay_fio::options::decode(bytes) {
         Some(text) => Ok(text),
         None => bail!(
-            "{}: not text; expected {what}",
+            "cannot read {}: it is not text; expected {what}",
             path.to_string_lossy().escape_debug()
         ),
     }

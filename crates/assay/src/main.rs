@@ -17,35 +17,38 @@ macro_rules! eprint {
 }
 
 mod cli;
+mod command_tree;
 mod complete;
 mod context;
 mod elsewhere;
 mod global;
+mod help_layout;
+mod help_notes;
 mod input;
 mod open_changes;
 mod pages;
 mod progress;
 mod remote;
 mod shape;
+mod shared_options;
 mod status;
 mod sweep;
 mod verbs;
 
-use clap::Parser as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     complete::at_start();
-    let cli = cli::Cli::try_parse().unwrap_or_else(|error| match not_text(&error) {
+    let cli = cli::Cli::parse(std::env::args_os()).unwrap_or_else(|error| match not_text(&error) {
         Some(word) => {
             eprintln!(
-                "assay: `{word}` is not UTF-8, which names are that are kept: give a link to it whose name is"
+                "assay: cannot use the argument `{word}`: it is not valid UTF-8. Use a symbolic link with a UTF-8 name."
             );
             std::process::exit(2)
         }
         None => exit_with(&error),
     });
-    match verbs::dispatch(cli) {
+    match run(cli) {
         Ok(status) => status.into(),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -56,6 +59,14 @@ fn main() -> ExitCode {
             status::Status::of(&error).into()
         }
     }
+}
+
+/// Runs the verb, and publishes the file of `--output` when the verb did not fail.
+fn run(mut cli: cli::Cli) -> anyhow::Result<status::Status> {
+    context::send_output_to(std::mem::take(&mut cli.destination));
+    let status = verbs::dispatch(cli)?;
+    context::publish_output()?;
+    Ok(status)
 }
 
 /// Ends as clap does; an argument that it repeats shows what it holds.

@@ -9,7 +9,7 @@ use assay_changes::Journal;
 /// Whether to measure beside an open change.
 #[derive(clap::Args, Clone, Copy)]
 pub struct Despite {
-    /// Measure although an assay that was killed has left settings changed
+    /// Measure although a killed assay left settings changed
     #[arg(long)]
     pub despite_open_change: bool,
 }
@@ -21,8 +21,8 @@ impl Despite {
         let changed = journal.left_changed()?;
         anyhow::ensure!(
             self.despite_open_change || changed.is_empty(),
-            "nothing was measured, because an assay that was killed has left changed: {}. Set the machine back with \
-             `assay trial --recover`, or measure it as it is with --despite-open-change",
+            "nothing was measured: a killed assay left these settings changed: {}. Revert them with `assay trial \
+             --recover`, or measure anyway with --despite-open-change",
             changed.join(", ")
         );
         Ok(changed)

@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Which machine is measured or changed.
 #[derive(clap::Args)]
 pub struct Remote {
-    /// Do it on another machine, over ssh: this program goes there for as long as it takes
+    /// Run on another machine over ssh; assay is uploaded for that time
     #[arg(long, value_name = "[USER@]HOST")]
     pub host: Option<String>,
     #[command(flatten)]
@@ -34,16 +34,16 @@ pub struct Remote {
 /// How the program goes there.
 #[derive(clap::Args)]
 pub struct Going {
-    /// The assay that goes there, static and of this version [default: this program]
+    /// Upload this static assay of the same version [default: this program]
     #[arg(long, value_name = "PROGRAM")]
     remote_assay: Option<PathBuf>,
-    /// Seconds without a word after which the machine takes everything back [default: 60]
+    /// Roll back there after so many seconds without contact [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(10..=3600))]
     silence: Option<u64>,
 }
 
 /// Options that are for this side, and whether they have a value.
-const OURS: [(&str, Value); 11] = [
+const OURS: [(&str, Value); 13] = [
     ("--host", Value::One),
     ("--from", Value::One),
     ("--inventory", Value::One),
@@ -55,6 +55,8 @@ const OURS: [(&str, Value); 11] = [
     ("--remote-assay", Value::One),
     ("--silence", Value::One),
     ("--store", Value::One),
+    ("--output", Value::One),
+    ("--format", Value::One),
 ];
 
 /// What follows an option.
@@ -127,7 +129,7 @@ impl Done {
     pub fn pass_on(&self, json: bool) -> anyhow::Result<()> {
         if json && !self.stdout.is_empty() {
             let document: serde_json::Value = serde_json::from_slice(&self.stdout)
-                .context("what it printed there is not JSON")?;
+                .context("the report of the other machine is not JSON")?;
             return context::print(&format!("{document:#}\n"));
         }
         let text = String::from_utf8_lossy(&self.stdout);
@@ -151,7 +153,8 @@ impl Remote {
     pub fn is_meant(&self) -> anyhow::Result<bool> {
         if self.host.is_none() && (self.how.is_said() || self.going.is_said()) {
             anyhow::bail!(
-                "--sudo, --deadline, --ssh-config, --remote-assay and --silence are about another machine: say which with --host"
+                "--sudo, --deadline, --ssh-config, --remote-assay and --silence need another machine: name it with \
+                 --host"
             );
         }
         Ok(self.host.is_some())
@@ -161,7 +164,7 @@ impl Remote {
     pub fn session(&self, host: &str) -> anyhow::Result<Session> {
         anyhow::ensure!(
             !self.going.is_said(),
-            "--remote-assay and --silence are about a program that goes to another machine: say which with --host"
+            "--remote-assay and --silence need another machine that assay is uploaded to: name it with --host"
         );
         Ok(self.how.session(host))
     }
@@ -194,7 +197,7 @@ impl Going {
             None => Path::new("/proc/self/exe"),
         };
         Program::open(path)
-            .with_context(|| format!("{}: cannot be sent as a program", path.display()))
+            .with_context(|| format!("cannot upload {} as a program", path.display()))
     }
 }
 
@@ -298,6 +301,14 @@ impl Way<'_> {
             }
         }
         words.extend(asked.more.iter().cloned());
+        // `--format json` and `--output r.json` are for this side; the report there has the same form.
+        if let Some(form @ ("json" | "markdown")) = context::asked_form() {
+            let option = format!("--{form}");
+            if !cut.iter().any(|(name, _)| *name == option) {
+                let end = words.iter().position(|word| word == "--");
+                words.insert(end.unwrap_or(words.len()), option.into());
+            }
+        }
         Ok(words)
     }
 
@@ -397,7 +408,7 @@ impl How {
 fn same_machine(begun: Option<&Machine>, there: Option<&Machine>) -> anyhow::Result<()> {
     match (begun, there) {
         (Some(begun), Some(there)) if begun.id != there.id => anyhow::bail!(
-            "it was begun on another machine, {}: go on with it there",
+            "cannot continue it here: it was started on another machine, {}. Continue it there.",
             escape_line(begun.shown())
         ),
         _ => Ok(()),

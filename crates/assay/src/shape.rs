@@ -1,6 +1,6 @@
 //! How an answer is wanted: for a terminal, as JSON or Markdown, as a page.
 
-use crate::context::{print, write_file};
+use crate::context::{print, write_report};
 use std::path::PathBuf;
 
 /// How an answer is wanted.
@@ -23,9 +23,7 @@ impl Shape {
         let Some(path) = &self.html else {
             return Ok(());
         };
-        write_file(path, &html())?;
-        eprintln!("report written to {}", path.display());
-        Ok(())
+        write_report(path, &html())
     }
 
     /// Prints the answer.

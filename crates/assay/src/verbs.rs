@@ -14,6 +14,7 @@ pub mod fleet;
 pub mod import;
 pub mod lab;
 pub mod lint;
+pub mod login;
 pub mod net;
 mod overview;
 pub mod pins;
@@ -39,6 +40,7 @@ use crate::status::Status;
 #[derive(clap::Subcommand)]
 pub enum Verb {
     Run(run::Args),
+    Login(login::Args),
     Runs(runs::Args),
     Show(show::Args),
     Compare(compare::Args),
@@ -84,6 +86,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
     }
     match cli.verb {
         Some(Verb::Run(args)) => run::run(&args, global),
+        Some(Verb::Login(args)) => login::run(&args, global),
         Some(Verb::Runs(args)) => runs::run(&args, global),
         Some(Verb::Show(args)) => show::run(&args, global),
         Some(Verb::Compare(args)) => compare::run(&args, global),
@@ -123,6 +126,7 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
         None
         | Some(
             Verb::Run(_)
+            | Verb::Login(_)
             | Verb::Trial(_)
             | Verb::Stack(_)
             | Verb::Study(_)

@@ -351,11 +351,11 @@ fn bad_input_is_named_with_the_way_out() {
     error: invalid value 'soon' for '--older-than <AGE>': `soon` is no age; expected a number and s, m, h, d, w or y, e.g. 30d
     assay: glob `a{b`: error parsing glob 'a{b': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)
     error: invalid value 'no such user' for '--owner <USER>': no such user `no such user` in /etc/passwd; give the number instead
-    assay: nothing was scanned yet; `assay dups scan PATH` does
-    assay: no run 7; `assay dups undo` lists them
+    assay: nothing was scanned yet: run `assay dups scan PATH` first
+    assay: unknown run 7: `assay dups undo` lists the runs
     assay: `x`: expected NAME=FILE, e.g. nas=nas.db
     error: the following required arguments were not provided:
-    assay: browse needs a terminal; `assay dups report` prints the groups, `assay dups treemap` draws them
+    assay: cannot browse: standard output is not a terminal. `assay dups report` prints the groups, `assay dups treemap` draws them.
     ");
     let act = place.dups(&["act"]).stderr;
     assert!(String::from_utf8_lossy(&act).contains("--hardlink"));

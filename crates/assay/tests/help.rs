@@ -17,53 +17,255 @@ fn help(words: &[String]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A line for each command below `words` with its options, without their wording.
-fn walk(words: &mut Vec<String>, found: &mut String) {
-    let text = help(words);
-    assert!(text.contains("Usage:"), "{words:?}");
-    for line in text.lines() {
-        let length = line.chars().count();
-        assert!(length <= 130, "{words:?}: {length} columns: {line}");
+/// A help string of the program.
+struct HelpString {
+    /// The words of the command, without `assay`.
+    command: String,
+    /// The option with its dashes, the argument, or nothing for the command itself.
+    name: String,
+    text: String,
+}
+
+/// All help strings that are shown, from the program itself.
+fn help_strings() -> Vec<HelpString> {
+    let output = Command::new(env!("CARGO_BIN_EXE_assay"))
+        .args(["dev", "help-strings"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let one = |line: &str| {
+        let [command, name, text] = line.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        HelpString {
+            command: command.trim_start_matches("assay").trim().to_owned(),
+            name: name.to_owned(),
+            text: text.to_owned(),
+        }
+    };
+    text.lines().map(one).collect()
+}
+
+/// The commands of [`help_strings`], with the names of their options.
+fn commands(all: &[HelpString]) -> Vec<(&str, Vec<&str>)> {
+    let mut commands: Vec<(&str, Vec<&str>)> = Vec::new();
+    for one in all {
+        match one.name.as_str() {
+            "" => commands.push((&one.command, Vec::new())),
+            name if name.starts_with("--") => commands.last_mut().unwrap().1.push(name),
+            _ => {}
+        }
     }
-    let options = text.lines().filter_map(|line| {
-        let line = line.trim_start().trim_start_matches(|c: char| c != '-');
-        let at = line.starts_with('-').then(|| line.find("--"))??;
-        let name = line[at..].split([' ', '=', '.', ',', '`', ')']).next()?;
-        let listed = text.lines().any(|line| {
-            let line = line.trim_start();
-            line.starts_with(name)
-                || line.starts_with('-')
-                    && line[2..].starts_with(", ")
-                    && line[4..].starts_with(name)
-        });
-        listed.then(|| name.to_owned())
-    });
-    let mut options: Vec<String> = options.collect();
-    options.sort();
-    options.dedup();
-    let _ = writeln!(found, "assay {}: {}", words.join(" "), options.join(" "));
-    let commands: Vec<String> = text
-        .lines()
-        .skip_while(|line| *line != "Commands:")
-        .skip(1)
-        .take_while(|line| line.is_empty() || line.starts_with("  "))
-        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
-        .filter(|name| name != "help")
-        .collect();
-    for command in commands {
-        words.push(command);
-        walk(words, found);
-        words.pop();
+    commands
+}
+
+/// A line for each command with its options, without their wording.
+#[test]
+fn every_command_says_what_it_takes() {
+    let all = help_strings();
+    let mut found = String::new();
+    for (command, mut options) in commands(&all) {
+        options.sort_unstable();
+        options.dedup();
+        let _ = writeln!(found, "assay {command}: {}", options.join(" "));
+        let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+        let text = help(&words);
+        assert!(text.contains("Usage:"), "{words:?}");
+        for line in text.lines() {
+            let length = line.chars().count();
+            assert!(length <= 130, "{words:?}: {length} columns: {line}");
+        }
+    }
+    assert!(found.lines().count() > 40, "{found}");
+    insta::assert_snapshot!(found);
+}
+
+/// Words that STYLE.md retires, as whole words.
+const RETIRED: [&str; 24] = [
+    "tell",
+    "tells",
+    "told",
+    "say",
+    "says",
+    "said",
+    "coin",
+    "coins",
+    "thrown",
+    "fortunes",
+    "mend",
+    "mended",
+    "set back",
+    "take back",
+    "taken back",
+    "let go",
+    "give back",
+    "make for good",
+    "as it is",
+    "lying about",
+    "on its way",
+    "not known",
+    "withheld",
+    "who asks",
+];
+
+#[test]
+fn help_strings_are_short_and_in_words_of_the_style() {
+    let all = help_strings();
+    assert!(all.len() > 500, "{}", all.len());
+    for HelpString {
+        command,
+        name,
+        text,
+    } in &all
+    {
+        let at = format!("assay {command} {name}: {text}");
+        assert!(!text.is_empty(), "no help: {at}");
+        assert!(text.chars().count() <= 72, "more than 72 characters: {at}");
+        let plain: String = text
+            .to_lowercase()
+            .chars()
+            .map(|c| if c.is_alphanumeric() { c } else { ' ' })
+            .collect();
+        let plain = format!(
+            " {} ",
+            plain.split_whitespace().collect::<Vec<_>>().join(" ")
+        );
+        for word in RETIRED {
+            assert!(
+                !plain.contains(&format!(" {word} ")),
+                "`{word}` is retired: {at}"
+            );
+        }
+        // A pool is one of ZFS, or a thin pool of LVM.
+        for (place, _) in plain.match_indices(" pool") {
+            let before = &plain[..place];
+            let named = ["zfs", "thin", "fleet"]
+                .iter()
+                .any(|kind| before.ends_with(kind));
+            assert!(named, "whose pool? {at}");
+        }
+    }
+}
+
+/// The verbs of the top level before they were put into groups, and the former place of `login`.
+const OLD_VERBS: [&str; 30] = [
+    "run",
+    "runs",
+    "show",
+    "compare",
+    "report",
+    "export",
+    "import",
+    "lint",
+    "facts",
+    "disks",
+    "advice",
+    "check",
+    "fleet",
+    "changed",
+    "watch",
+    "dups",
+    "plan",
+    "stack",
+    "trial",
+    "pool",
+    "store",
+    "study",
+    "probe",
+    "pins",
+    "web",
+    "net",
+    "lab",
+    "demo",
+    "version",
+    "run login",
+];
+
+#[test]
+fn old_names_of_verbs_still_parse() {
+    for verb in OLD_VERBS {
+        let words: Vec<String> = verb.split(' ').map(str::to_owned).collect();
+        assert!(help(&words).contains("Usage: assay"), "{verb}");
     }
 }
 
 #[test]
-fn every_command_says_what_it_takes() {
-    let mut found = String::new();
-    walk(&mut Vec::new(), &mut found);
-    assert!(found.lines().count() > 40, "{found}");
-    insta::assert_snapshot!(found);
+fn few_verbs_are_at_the_top_and_each_is_in_a_group() {
+    let all = help_strings();
+    let top: Vec<&str> = commands(&all)
+        .into_iter()
+        .map(|(command, _)| command)
+        .filter(|command| !command.is_empty() && !command.contains(' '))
+        .collect();
+    assert!(top.len() <= 20, "{}: {top:?}", top.len());
+    let text = help(&[]);
+    for verb in top {
+        let listed = text
+            .lines()
+            .filter(|line| line.starts_with("  ") && line.split_whitespace().next() == Some(verb));
+        assert_eq!(listed.count(), 1, "{verb}: {text}");
+    }
+}
+
+#[test]
+fn the_short_help_shows_few_options() {
+    for (command, options) in commands(&help_strings()) {
+        let output = Command::new(env!("CARGO_BIN_EXE_assay"))
+            .args(command.split_whitespace())
+            .arg("-h")
+            .env("COLUMNS", "80")
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let shown = options
+            .iter()
+            .filter(|option| {
+                text.lines()
+                    .filter_map(|line| line.trim_start().strip_prefix('-'))
+                    .any(|line| {
+                        line.split_whitespace()
+                            .take(2)
+                            .any(|word| format!("-{}", word.trim_start_matches('-')) == option[1..])
+                    })
+            })
+            .count();
+        assert!(shown <= 18, "assay {command}: {shown} options:\n{text}");
+    }
+}
+
+/// Each form has the same bytes by its long and its short option, on standard output and in a file.
+#[test]
+fn forms_and_files_mean_the_same_for_every_verb() {
+    let home = common::Home::new();
+    let run = |words: &[&str]| {
+        let ran = common::ran(home.command(words).output().unwrap());
+        assert_eq!(ran.code, Some(0), "{words:?}: {}", ran.stderr);
+        ran.stdout
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    for verb in [
+        &["plan", "durability", "--disks", "6", "--survives", "2"][..],
+        &["version"],
+        &["advice", "noatime"],
+    ] {
+        let with = |more: &[&str]| run(&[verb, more].concat());
+        let json = with(&["--json"]);
+        assert_eq!(with(&["--format", "json"]), json, "{verb:?}");
+        assert!(with(&["--output", &path("a.json")]).is_empty(), "{verb:?}");
+        assert_eq!(std::fs::read_to_string(path("a.json")).unwrap(), json);
+        let text = with(&[]);
+        assert_eq!(with(&["--format", "text"]), text, "{verb:?}");
+        assert!(with(&["--output", &path("a.txt")]).is_empty(), "{verb:?}");
+        assert_eq!(std::fs::read_to_string(path("a.txt")).unwrap(), text);
+    }
+    let layout = ["plan", "layout", "4T", "4T", "4T"];
+    let with = |more: &[&str]| run(&[&layout[..], more].concat());
+    with(&["--html", &path("a.html")]);
+    let page = std::fs::read_to_string(path("a.html")).unwrap();
+    assert_eq!(with(&["--format", "html"]), page);
+    assert!(with(&["--output", &path("b.html")]).is_empty());
+    assert_eq!(std::fs::read_to_string(path("b.html")).unwrap(), page);
 }
 
 /// `--set kb=1024` stood in the help, and the advice calls it `kib`.

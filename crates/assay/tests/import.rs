@@ -156,8 +156,8 @@ fn bad_input_is_one_clear_error_and_keeps_nothing() {
     assay: HOME/empty.json: it is empty: fio wrote no result; it was killed, or its output went elsewhere (--output)
     assay: HOME/garbage\n.json: no fio result in it: expected `{ "fio version": … }`; run fio with --output-format=json+
     assay: HOME/nested.json: cut off at line 1 (byte 700000): the end of the JSON is missing; no complete document and no complete job of the cut one could still be read; run fio again, or copy the whole file
-    assay: /no/such.json: No such file or directory (os error 2); expected a result of fio
-    assay: /: Is a directory (os error 21); expected a result of fio
+    assay: cannot read /no/such.json: No such file or directory (os error 2); expected a result of fio
+    assay: cannot read /: Is a directory (os error 21); expected a result of fio
     "#);
 }
 

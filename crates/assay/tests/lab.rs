@@ -129,10 +129,10 @@ fn files_go_in_and_out(home: &Home) {
         said += &home.refusal(&ran);
     }
     insta::assert_snapshot!(said, @r"
-    assay: neither is in a guest: a path there has a colon before it
-    assay: both are in a guest: `assay lab run -- cp` copies there
+    assay: neither path is in a guest: write a guest's path as :/PATH
+    assay: both paths are in a guest: copy there with `assay lab run -- cp`
     assay: there is no guest nas; running: lab
-    assay: :tmp: a path in a guest begins with /
+    assay: :tmp: a path in a guest must begin with /
     assay: /no/such: No such file or directory (in the guest)
     assay: no: no such file or directory
     ");

@@ -470,15 +470,15 @@ fn bad_input_is_one_clear_error() {
         said += &home.told(&out.stderr);
     }
     insta::assert_snapshot!(said, @r#"
-    assay: nothing to read: expected `fio --name=… --rw=…` or the path of a job file
-    assay: no job in it: fio needs --name=… for a job on the command line, or a job file
+    assay: nothing to lint: expected `fio --name=… --rw=…` or the path of a job file
+    assay: the command contains no job: fio needs --name=… or a job file
     assay: a quotation mark is not closed: add the missing ' or "
-    assay: no call of fio in it: expected `fio --name=… --rw=…` or the path of a job file
+    assay: the text contains no fio command: expected `fio --name=… --rw=…` or the path of a job file
     assay: runtime=-3: fio expects a time such as 60, 1500ms or 5m, not negative
-    assay: /no/such/job.fio: No such file or directory (os error 2); expected a job file, or a command in quotes
-    assay: /no/such/job.fio: No such file or directory (os error 2); expected a job file, or a command in quotes
-    assay: /: Is a directory (os error 21); expected a job file, or a command in quotes
-    assay: HOME/garbage: not text; expected a job file, or a command in quotes
+    assay: cannot read /no/such/job.fio: No such file or directory (os error 2); expected a job file, or a command in quotes
+    assay: cannot read /no/such/job.fio: No such file or directory (os error 2); expected a job file, or a command in quotes
+    assay: cannot read /: Is a directory (os error 21); expected a job file, or a command in quotes
+    assay: cannot read HOME/garbage: it is not text; expected a job file, or a command in quotes
     assay: HOME/empty: it is empty: expected a job file of fio or a command line
     "#);
 }

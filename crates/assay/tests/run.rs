@@ -68,6 +68,29 @@ fn quick_prints_one_document_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_budget_reduces_the_rounds() {
+    if !fio() {
+        return;
+    }
+    let home = Home::new();
+    let target = home.target();
+    let measure = |budget: &str| {
+        let words = [
+            "--rw", "randread", "--rounds", "1000", "--budget", budget, "--json",
+        ];
+        home.assay(&with(&["run"], target.path(), &words))
+    };
+    let short = measure("1ms");
+    assert_eq!(short.code, Some(2), "{}", short.stdout);
+    assert!(short.stderr.contains("--budget"), "{}", short.stderr);
+    let fits = measure("6s");
+    assert_eq!(fits.code, Some(0), "{}", fits.stderr);
+    let document: Value = serde_json::from_str(&fits.stdout).unwrap();
+    let samples = document["samples"].as_array().unwrap().len();
+    assert!((1..1000).contains(&samples), "{samples} rounds");
+}
+
+#[test]
 fn a_missed_criterion_is_exit_status_1() {
     if !fio() {
         return;
@@ -178,7 +201,7 @@ fn a_fio_that_prints_garbage_fails_the_run_and_leaves_nothing() {
         ],
     ));
     assert_eq!(out.code, Some(2), "{}{}", out.stdout, out.stderr);
-    insta::assert_snapshot!(home.refusal(&out), @"assay: run 1 is kept as far as it got: 3 samples in a row failed, so the run ended; the last one: fio printed no usable result: cut off at line 2 (byte 11): the end of the JSON is missing; no complete document and no complete job of the cut one could still be read; run fio again, or copy the whole file");
+    insta::assert_snapshot!(home.refusal(&out), @"assay: the samples measured so far are stored as run 1: 3 samples in a row failed, so the run ended; the last one: fio printed no usable result: cut off at line 2 (byte 11): the end of the JSON is missing; no complete document and no complete job of the cut one could still be read; run fio again, or copy the whole file");
     assert_eq!(entries(target.path()), [] as [&str; 0]);
 }
 
@@ -201,7 +224,7 @@ fn a_run_without_a_single_completed_sample_is_an_error() {
     ];
     let out = home.assay(&with(&["run"], target.path(), &rest));
     assert_eq!(out.code, Some(2), "{}", out.stderr);
-    insta::assert_snapshot!(home.refusal(&out), @"assay: run 1 is kept as far as it got: 1 sample failed, so the run ended; the last one: fio ended with status 1: fio: no luck today, error");
+    insta::assert_snapshot!(home.refusal(&out), @"assay: the samples measured so far are stored as run 1: 1 sample failed, so the run ended; the last one: fio ended with status 1: fio: no luck today, error");
     assert_eq!(entries(target.path()), [] as [&str; 0]);
 }
 

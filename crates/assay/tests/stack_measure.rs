@@ -179,18 +179,18 @@ fn nothing_is_made_before_a_yes_and_bad_input_is_named() {
         said += &home.refusal(&ran);
     }
     insta::assert_snapshot!(said, @r#"
-    assay: this makes files and loads the storage they lie on: say --yes, or --dry-run to see it
+    assay: cannot ask before creating files and loading the storage: there is no terminal. Use --yes, or --dry-run to see the plan.
     assay: /nonexistent: No such file or directory (os error 2)
     assay: TARGET/file is no image that is known by its header, and no virtual machine here uses it: name a directory on the storage that is to be measured, or a virtual machine
     assay: no virtual machine "no-such-guest" is running or defined here
-    assay: --scratch-dir and --vm-disk are for a TARGET that is a virtual machine or an image; TARGET is a directory
+    assay: --scratch-dir and --vm-disk need a virtual machine or an image as TARGET: TARGET is a directory
     assay: --scratch-vg vg0: TARGET does not lie on the volume group vg0, so a volume there says nothing of it: there is no volume group under it
     assay: --scratch-dataset tank/x: TARGET does not lie on the pool tank, so a volume there says nothing of it: there is no pool under it
     assay: --scratch-vg: ".." is no name of LVM (letters, digits, + _ . -): it is VG or VG/THINPOOL
     error: invalid value 'floppy' for '--layers <LAYER,…>': no layer "floppy"; there are file, image, guest, luks, lvm, ext4, xfs, btrfs
     assay: --disk: disk "512,format=qcow2,cache=none,bus=floppy": no bus "floppy"; there are virtio-blk, virtio-scsi, sata, ide, nvme
-    assay: --disk: images are made in TARGET, so there is neither dir= nor device=
-    assay: no plan `nonsense`; see `assay run --help`
+    assay: --disk: leave out dir= and device=, as images are created in TARGET
+    assay: unknown plan `nonsense`: `assay run --help` lists the plans
     assay: nothing has been measured yet (HOME/store.db holds no runs): `assay run quick .` does
     "#);
     let much = home.assay(&["stack", path, "--measure", "--size", "900T"]);

@@ -80,7 +80,7 @@ fn runs_are_listed_newest_first_and_within_80_columns() {
     assert_eq!(runs["runs"][0]["id"], 2);
     let none = home.assay(&["runs", "--plan", "matrix"]);
     assert_eq!(none.stdout, "");
-    insta::assert_snapshot!(none.stderr, @"no run fits; `assay runs` lists all");
+    insta::assert_snapshot!(none.stderr, @"no run fits; `assay report runs` lists all");
 }
 
 #[test]

@@ -212,7 +212,7 @@ fn a_broken_study_is_told_with_file_line_and_way_out() {
     ");
     let study = write(&home, MINE);
     let ran = home.assay(&args(&study, &study, &[]));
-    insta::assert_snapshot!(home.told(&ran.stderr), @"assay: HOME/mine.toml is no directory: name one on the storage to be tried");
+    insta::assert_snapshot!(home.told(&ran.stderr), @"assay: HOME/mine.toml is not a directory: name a directory on the storage to measure");
     assert!(!home.dir.path().join("store.db").exists());
 }
 
@@ -235,7 +235,7 @@ fn what_was_measured_before_a_failure_or_an_interruption_is_kept_and_gone_on_wit
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(json(&ran)["run"]["complete"], true);
     let ran = home.assay(&["study", "--resume=last"]);
-    insta::assert_snapshot!(home.told(&ran.stderr), @"assay: study 1 went to its end; `assay study show 1` shows it");
+    insta::assert_snapshot!(home.told(&ran.stderr), @"assay: nothing to resume: study 1 is complete; `assay study show 1` shows it");
 
     // Ctrl-C while a command of five seconds is running.
     let begun = home.dir.path().join("begun");

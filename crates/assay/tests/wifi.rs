@@ -229,7 +229,7 @@ fn what_is_no_list_of_networks_is_told_with_its_line() {
     // The rules are no rules about a machine.
     let machine = home.assay(&["check", "--only", "wifi-hidden"]);
     assert_eq!(machine.code, Some(2));
-    insta::assert_snapshot!(home.refusal(&machine), @"assay: --only wifi-hidden: this rule judges files about wireless networks: assay check wifi FILE --only wifi-hidden");
+    insta::assert_snapshot!(home.refusal(&machine), @"assay: --only wifi-hidden: this rule judges files about wireless networks. Use `assay check wifi FILE --only wifi-hidden`.");
     assert_eq!(
         home.assay(&["check", "--explain", "wifi-hidden"]).code,
         Some(0)

@@ -46,6 +46,10 @@ pub struct Advice {
     /// How a machine is held against it. Absent when `assay check` has nothing to look at.
     #[serde(default)]
     pub check: Option<Check>,
+    /// Other words for it, by which `assay advice --search` finds it. Not part of what is stored or published.
+    #[serde(default, skip_serializing)]
+    #[schemars(skip)]
+    pub synonyms: Vec<String>,
     /// The Markdown page below the front matter.
     #[serde(default)]
     pub page: String,

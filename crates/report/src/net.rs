@@ -258,6 +258,7 @@ fn figures(out: &mut String, net: &Net, style: Style) {
 
 /// A table without those columns that it has no room for, the first named first.
 fn fitted(out: &mut String, rows: &mut [Vec<String>], sides: &str, may_go: &[&str], style: Style) {
+    let mut left_out = Vec::new();
     for dropped in may_go {
         if TableColumns::fit(sides, &*rows).width() + 2 <= style.columns() {
             break;
@@ -266,6 +267,7 @@ fn fitted(out: &mut String, rows: &mut [Vec<String>], sides: &str, may_go: &[&st
             for row in &mut *rows {
                 row.remove(at);
             }
+            left_out.push(*dropped);
         }
     }
     let columns = TableColumns::fit(sides, &*rows);
@@ -273,6 +275,7 @@ fn fitted(out: &mut String, rows: &mut [Vec<String>], sides: &str, may_go: &[&st
         let line = columns.format_row(row);
         let _ = writeln!(out, "  {}", if at == 0 { style.dim(&line) } else { line });
     }
+    crate::web::name_left_out(out, &left_out, style);
 }
 
 #[cfg(test)]

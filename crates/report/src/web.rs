@@ -360,6 +360,7 @@ fn table(out: &mut String, steps: &[&StepResult], style: Style) {
         rows.push(std::iter::once(name(step)).chain(cells(step)).collect());
     }
     // A narrow terminal shows what matters most.
+    let mut left_out = Vec::new();
     for dropped in ["own CPU", "MB/s", "p99.9", "p90", "per CPU s"] {
         if TableColumns::fit(&sides(rows[0].len()), &rows).width() + 2 <= style.columns() {
             break;
@@ -368,12 +369,22 @@ fn table(out: &mut String, steps: &[&StepResult], style: Style) {
             for row in &mut rows {
                 row.remove(at);
             }
+            left_out.push(dropped);
         }
     }
     let columns = TableColumns::fit(&sides(rows[0].len()), &rows);
     for (at, row) in rows.iter().enumerate() {
         let line = columns.format_row(row);
         let _ = writeln!(out, "  {}", if at == 0 { style.dim(&line) } else { line });
+    }
+    name_left_out(out, &left_out, style);
+}
+
+/// Names the columns that a narrow terminal has no room for.
+pub(crate) fn name_left_out(out: &mut String, columns: &[&str], style: Style) {
+    if !columns.is_empty() {
+        let note = format!("A wider terminal also shows: {}.", columns.join(", "));
+        style.paragraph(out, "", 2, &note);
     }
 }
 

@@ -21,33 +21,33 @@ Examples:
   assay advice                          all, by domain: its standing, and whether it applies here
   assay advice qcow2-cluster-size       one: the claim, what speaks for it, how it is tested
   assay advice --domain ssh             one domain
-  assay advice --search write barrier   all words, anywhere in a page
+  assay advice --search write barrier   all words, anywhere in a page, best match first
   assay advice noatime --target /srv    does it apply to the file system there?
   assay advice --json | jq '.advice[] | select(.here.applies == \"yes\") | .id'
 
-Standing is what the literature says today: confirmed, conditional, obsolete, wrong or
-dangerous. Whether it applies is decided by facts of this machine; `unknown` says which one
-is missing. Pages of your own lie in $XDG_CONFIG_HOME/assay/advice/DOMAIN/ID.md.
+Standing is today's state of the literature: confirmed, conditional, obsolete, wrong or
+dangerous. Facts of this machine decide whether the advice applies; `unknown` names the fact
+that is missing. Pages of your own lie in $XDG_CONFIG_HOME/assay/advice/DOMAIN/ID.md.
 
 Exit status: 0 done, 2 error, 3 a page or the target cannot be read.";
 
-/// Browse and search the catalogue of advice
+/// Browse and search the catalogue of tuning advice
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Which piece of advice; without it, all are listed
+    /// Advice to show; all are listed if omitted
     #[arg(value_name = "ID", conflicts_with_all = ["search", "domain"])]
     id: Option<String>,
-    /// Only those in which all of these words occur
+    /// Find advice by words or synonyms, best match first
     #[arg(long, value_name = "WORD", num_args = 1..)]
     search: Vec<String>,
-    /// Only this domain
+    /// Show only advice of this domain
     #[arg(long)]
     domain: Option<String>,
-    /// What it would be applied to
+    /// Judge whether the advice applies to this path
     #[arg(long, value_name = "PATH", default_value = ".")]
     target: PathBuf,
-    /// A parameter of the advice
+    /// Set a parameter of the advice
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment, requires = "id")]
     parameters: Vec<(String, String)>,
     /// Print one JSON object
@@ -60,7 +60,7 @@ pub struct Args {
 /// Where the user's own pages lie.
 #[derive(clap::Args, Clone)]
 pub struct Own {
-    /// Directory of your own advice [default: $XDG_CONFIG_HOME/assay/advice]
+    /// Also read advice from DIR [default: $XDG_CONFIG_HOME/assay/advice]
     #[arg(long, value_name = "DIR", env = "ASSAY_ADVICE", hide_env_values = true)]
     pub advice_dir: Option<PathBuf>,
 }
@@ -125,6 +125,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             let file = catalogue.file(&entry.advice.id).unwrap_or_default();
             print(&page::page(entry, file, &given, style)?)?;
         }
+        _ if !args.search.is_empty() => print(&list::matches(&entries, style))?,
         _ => print(&list::list(&entries, &args.target.to_string_lossy(), style))?,
     }
     Ok(Status::Ok)
@@ -143,7 +144,7 @@ fn choose<'a>(catalogue: &'a Catalogue, args: &Args) -> anyhow::Result<Vec<&'a A
         domains.dedup();
         anyhow::ensure!(
             domains.contains(&domain.as_str()),
-            "there is no domain `{domain}`: there are {}",
+            "unknown domain `{domain}`; use one of {}",
             domains.join(", ")
         );
         chosen.retain(|advice| advice.domain == *domain);

@@ -1,4 +1,4 @@
-//! `assay changed`: what is another one on machines than it was, and why: facts and findings by what was kept of
+//! `assay fleet changed`: what is another one on machines than it was, and why: facts and findings by what was kept of
 //! them, figures by the runs of a plan in the store.
 
 mod figures;
@@ -20,15 +20,15 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  assay changed                       on all machines, since they were asked the time before
-  assay changed web1 db1              on these
-  assay changed --since 7d            since a week ago; also 12h, 2026-11-20, 2026-11-20T06:00Z
-  assay changed --key sysctl.vm.       what is so, since when, and what was before, on each machine
-  assay changed --key sshd. --since 30d
-                                      every change of these in a month
-  assay changed --since 30d --html changed.html
-                                      as a page, with each figure over time
-  assay changed --json                for programs
+  assay fleet changed                       on all machines, since they were asked the time before
+  assay fleet changed web1 db1              on these
+  assay fleet changed --since 7d            since a week ago; also 12h, 2026-11-20, 2026-11-20T06:00Z
+  assay fleet changed --key sysctl.vm.       what is so, since when, and what was before, on each machine
+  assay fleet changed --key sshd. --since 30d
+                                            every change of these in a month
+  assay fleet changed --since 30d --html changed.html
+                                            as a page, with each figure over time
+  assay fleet changed --json                for programs
 
 Machines are asked by `assay fleet check` or `assay fleet facts`; this only compares what was
 kept, by the rules of today. Figures of plans that were run seven times or more are told when they
@@ -37,17 +37,17 @@ for as long as it is run. Nothing is printed when nothing changed.
 
 Exit status: 0 nothing changed, 1 something did, 2 error, 3 what was kept cannot be read.";
 
-/// What changed on machines since they were asked before, and why
+/// Show what changed on machines since an earlier check, and why
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Machines, as `assay fleet` calls them, or by their host names [default: all]
+    /// Machines by their fleet name or host name [default: all]
     #[arg(value_name = "MACHINE")]
     machines: Vec<String>,
-    /// Compare with what was true at this time: a date, a time, or so long ago
+    /// Compare with this date or time, or this long ago
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Since when facts and findings whose names begin so are as they are
+    /// Show the history of facts and findings whose names begin so
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     /// Write a page with what changed and the curves of the figures

@@ -34,22 +34,22 @@ Examples:
   assay check --accept own.toml      what you have accepted, each with a reason
   assay check --fix nginx-sslv3 --dry-run
                                      which lines would change, and how they are checked
-  assay check --fix nginx-sslv3      change them, after asking; read back, taken back on error
-  assay check --undo                 take the newest kept fix back (--undo NUMBER: another one)
+  assay check --fix nginx-sslv3      change them after asking; read back, and undo on error
+  assay check --undo                 undo the newest kept fix (--undo NUMBER: another one)
   assay check diff old.json new.json what changed its verdict between two --json outputs, and why
   assay check wifi scan.txt          wireless networks: scans, exports of a controller, lists
 
-Without --fix and --undo nothing is changed, and nothing is sent. What could not be read is told as
-not known; it is never taken for fine.
+Without --fix and --undo, check changes nothing and sends nothing. A setting that could not be read
+is reported as unknown, never as fine.
 
---fix changes configuration files through the journal. What may lock you out (sshd, PAM) is taken
-back unless you confirm it: log in anew, and there say `assay check --confirm`. An assay that was
-killed is taken back by `assay trial --recover`; what was kept, by `assay check --undo`.
+--fix changes configuration files through the journal. A change that may lock you out (sshd, PAM) is
+reverted unless you confirm it: log in anew and run `assay check --confirm` there.
+`assay trial --recover` reverts the changes of a killed assay, `assay check --undo` a kept fix.
 
 Exit status: 0 nothing at or above --fail-on, 1 findings, 2 error, 3 nothing found, but
 something could not be read. With --format nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
-With --fix: 0 mended (or nothing to mend), 1 something is left to do by hand, was declined or not
-confirmed, 2 error: everything is as it was.";
+With --fix: 0 fixed (or nothing to fix), 1 something is left to do by hand, was declined or not
+confirmed, 2 error: nothing was changed.";
 
 /// Find what is wrong, obsolete or dangerous on this machine
 #[derive(clap::Args)]
@@ -61,7 +61,7 @@ pub struct Args {
     elsewhere: Elsewhere,
     #[command(flatten)]
     forms: Forms,
-    /// Show the page behind a rule, and check nothing
+    /// Show the page behind a rule and check nothing
     #[arg(long, value_name = "ID")]
     explain: Option<String>,
     #[command(flatten)]
@@ -73,19 +73,19 @@ pub struct Args {
 /// What is asked of a check, and how it is told.
 #[derive(clap::Args)]
 struct Forms {
-    /// Only these domains or rules
+    /// Check only these domains or rules
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<String>,
     /// Print one JSON object
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// How to print: text, json, sarif, junit, markdown, html, nagios or prometheus
+    /// Print text, json, sarif, junit, markdown, html, nagios or prometheus
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORM", hide_possible_values = true)]
     format: Format,
-    /// From which severity on the check fails: info, low, medium, high or critical
+    /// Fail from this severity on: info, low, medium, high or critical
     #[arg(long, value_enum, default_value_t = Threshold::Low, value_name = "SEVERITY", hide_possible_values = true)]
     fail_on: Threshold,
-    /// What is accepted, each with a reason [default: $XDG_CONFIG_HOME/assay/accept.toml]
+    /// Read accepted findings [default: $XDG_CONFIG_HOME/assay/accept.toml]
     #[arg(long, value_name = "FILE")]
     accept: Option<PathBuf>,
 }
@@ -96,20 +96,20 @@ Examples:
   assay check --json > after.json
   assay check diff before.json after.json
 
-A finding that is gone is not always mended: its rule may be gone from the catalogue, what it asks
-may no longer be readable, or somebody accepted it. Each is told with its reason.
+A finding can disappear without a fix: its rule left the catalogue, the setting can no longer be
+read, or somebody accepted the finding. The reason is printed for each.
 
 Exit status: 0 no new finding, 1 new findings, 2 error.";
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// What changed between two checks, and why
+    /// Compare two checks and explain what changed
     #[command(after_help = DIFF)]
     Diff {
-        /// What `assay check --json` wrote before
+        /// File that `assay check --json` wrote before
         #[arg(value_name = "OLD")]
         old: PathBuf,
-        /// What it wrote later, or with another catalogue
+        /// File that it wrote later, or with another catalogue
         #[arg(value_name = "NEW")]
         new: PathBuf,
         /// Print one JSON object
@@ -298,7 +298,7 @@ fn document(path: &Path) -> anyhow::Result<report::Document> {
         Err(error) => anyhow::bail!("{name}: {}", error.reason()),
     };
     serde_json::from_str(&text).with_context(|| {
-        format!("{name} is not what `assay check --json` writes; write it once more with it")
+        format!("cannot read {name}: it is not the output of `assay check --json`. Write it again with that command.")
     })
 }
 
@@ -309,7 +309,8 @@ pub fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
         let of_files = |page: &&&Advice| page.id == *name && assay_wifi::judges(page);
         if all.iter().any(|page| of_files(&page)) {
             anyhow::bail!(
-                "--only {name}: this rule judges files about wireless networks: assay check wifi FILE --only {name}"
+                "--only {name}: this rule judges files about wireless networks. Use `assay check wifi FILE --only \
+                 {name}`."
             );
         }
         let checks = || all.iter().filter(|page| page.check.is_some());
@@ -317,7 +318,7 @@ pub fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
             let mut domains: Vec<&str> = checks().map(|page| page.domain.as_str()).collect();
             domains.dedup();
             anyhow::bail!(
-                "--only {name}: no rule and no domain is called so; the domains are {}",
+                "--only {name}: unknown rule or domain; the domains are {}",
                 domains.join(", ")
             );
         }

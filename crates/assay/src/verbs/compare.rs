@@ -1,4 +1,4 @@
-//! `assay compare`: two runs side by side.
+//! `assay report compare`: two runs side by side.
 
 use super::runs::store_with_runs;
 use crate::context::{self, print};
@@ -11,11 +11,11 @@ use assay_store::Store;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay compare 3 4                       run 4 against run 3
-  assay compare last~1 last               the newest against the one before
-  assay compare 3 4 --metric p99 --metric read.iops
-                                          only these figures
-  assay compare 3 4 --json | jq '.rows[] | select(.verdict == \"worse\")'
+  assay report compare 3 4                       run 4 against run 3
+  assay report compare last~1 last               the newest against the one before
+  assay report compare 3 4 --metric p99 --metric read.iops
+                                                 only these figures
+  assay report compare 3 4 --json | jq '.rows[] | select(.verdict == \"worse\")'
 
 What differs in the environment comes first: it may be the reason. Each ratio has a 95 %
 interval from the rounds of both runs; with a single round there is none, and no verdict.
@@ -24,17 +24,17 @@ difference.
 
 Exit status: 0 done, 2 error.";
 
-/// Compare two runs: environment first, then each figure as a ratio with its interval
+/// Compare two runs: environment, then each figure as a ratio
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The run that is compared with
+    /// Baseline run
     #[arg(value_name = "A")]
     a: String,
-    /// The run that is compared
+    /// Run to compare with the baseline
     #[arg(value_name = "B")]
     b: String,
-    /// Only this figure, such as p99 or read.iops (may be repeated)
+    /// Compare only this figure, such as p99 or read.iops (repeatable)
     #[arg(long, value_name = "METRIC")]
     metric: Vec<Metric>,
     /// Print one JSON object

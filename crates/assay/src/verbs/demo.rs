@@ -1,4 +1,4 @@
-//! `assay demo`: the tour for somebody who has just installed it.
+//! `assay lab demo`: the tour for somebody who has just installed it.
 
 use crate::context;
 use crate::global::Global;
@@ -14,9 +14,9 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay demo          in the current directory
-  assay demo /srv     on the storage below /srv
-  assay demo --list   only say what would be done
+  assay lab demo          in the current directory
+  assay lab demo /srv     on the storage below /srv
+  assay lab demo --list   only list the steps
 
 It makes one directory of its own, a file of 256 MiB in it for a while, and removes both at the
 end, also after Ctrl-C. Nothing of yours is read or changed; what is measured is not kept.
@@ -26,14 +26,14 @@ Exit status: 0 done, 2 error, 130 interrupted.";
 /// How often a step is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A tour of about three minutes: facts, a bad benchmark, a plan, a run, a trial with a verdict
+/// Take a tour of three minutes: facts, lint, plan, run, trial
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A directory on the storage to be tried
+    /// Directory on the storage to measure
     #[arg(value_name = "DIR", default_value = ".", hide_default_value = true)]
     dir: PathBuf,
-    /// Only say what would be done
+    /// Only list the steps
     #[arg(long)]
     list: bool,
 }
@@ -110,7 +110,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         .tempdir_in(&args.dir)
         .with_context(|| {
             format!(
-                "no directory can be made in {}: name another one behind `assay demo`",
+                "cannot create a directory in {}. Name another directory: assay lab demo DIR",
                 args.dir.display()
             )
         })?;
@@ -119,7 +119,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         context::print(&heading(step, global))?;
         let done = carry_out(step, dir.path(), &cancel)?;
         if cancel.is_cancelled() {
-            dir.close().context("the directory of the tour stays")?;
+            dir.close()
+                .context("cannot remove the directory of the tour")?;
             return Ok(Status::Interrupted);
         }
         if !done {
@@ -127,12 +128,16 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         }
         context::print("\n")?;
     }
-    dir.close().context("the directory of the tour stays")?;
+    dir.close()
+        .context("cannot remove the directory of the tour")?;
     match failed.as_slice() {
         [] => context::print(
             "Everything is removed. Next: assay run quick . or assay trial --help\n",
         )?,
-        verbs => anyhow::bail!("these steps failed, see above: {}", verbs.join(", ")),
+        verbs => anyhow::bail!(
+            "the tour failed in these steps (their errors are above): {}",
+            verbs.join(", ")
+        ),
     }
     Ok(Status::Ok)
 }
@@ -149,7 +154,7 @@ fn carry_out(step: &Step, dir: &Path, cancel: &Cancel) -> anyhow::Result<bool> {
         "DIR" => dir.as_os_str().to_owned(),
         word => OsString::from(word),
     };
-    let program = std::env::current_exe().context("the program file of assay cannot be found")?;
+    let program = std::env::current_exe().context("cannot find the program file of assay")?;
     #[allow(
         clippy::disallowed_methods,
         reason = "assay itself, whose output goes to the user as it comes"
@@ -157,7 +162,7 @@ fn carry_out(step: &Step, dir: &Path, cancel: &Cancel) -> anyhow::Result<bool> {
     let mut command = Command::new(program);
     command.args(step.words.iter().map(place));
     command.env("ASSAY_STORE", dir.join("demo.db"));
-    let mut running = Running::start(command, Dies::Asked).context("assay cannot be started")?;
+    let mut running = Running::start(command, Dies::Asked).context("cannot start assay")?;
     let mut told = false;
     while !running.wait(LOOK)? {
         // The step has a process group of its own: a signal to us is passed on, and it cleans up.

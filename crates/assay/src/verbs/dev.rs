@@ -6,12 +6,13 @@ mod remote;
 #[cfg(feature = "schemas")]
 pub(super) mod schemas;
 
-use crate::cli::Cli;
+use crate::cli;
 use crate::complete;
 use crate::context::{print, write_file};
 use crate::status::Status;
 use anyhow::Context as _;
-use clap::{Command, CommandFactory as _};
+use clap::Command;
+use clap::builder::StyledStr;
 use clap_complete::env::Shells;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -88,6 +89,8 @@ enum What {
         #[arg(value_name = "DIR")]
         dir: PathBuf,
     },
+    /// List every help string: command, option, text
+    HelpStrings,
     /// The book's pages of the command line, one file for each verb
     Book {
         /// An existing directory
@@ -102,6 +105,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         What::Man { dir } => man(dir)?,
         What::Completions { shell } => completions(shell)?,
         What::Book { dir } => book(dir)?,
+        What::HelpStrings => print(&help_strings())?,
         #[cfg(feature = "schemas")]
         What::Schemas { dir } => schemas::write(dir)?,
         What::Remote { dir, silence } => remote::serve(dir, *silence)?,
@@ -143,7 +147,7 @@ fn stand_by(journal: &Path, session: &str, within: u64) -> anyhow::Result<()> {
 
 /// The whole command line, each subcommand named in full: `assay dups scan`.
 fn built() -> Command {
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = cli::command().disable_help_subcommand(true);
     command.build();
     command
 }
@@ -159,6 +163,34 @@ fn man(dir: &Path) -> anyhow::Result<()> {
         let text = String::from_utf8(text).context("a man page is not UTF-8")?;
         write_file(&dir.join(format!("{name}.1")), &text)
     })
+}
+
+/// A line for each command, option and argument that is shown: the words of the command, the name, the first line
+/// of the help; with tabs between them.
+fn help_strings() -> String {
+    let mut text = String::new();
+    let whole = built();
+    let _: anyhow::Result<()> = pages(&whole, &mut Vec::new(), &mut |path, command| {
+        let path = path.join(" ");
+        let mut line = |name: &str, help: Option<&StyledStr>| {
+            let help = help.map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(
+                text,
+                "{path}\t{name}\t{}",
+                help.lines().next().unwrap_or_default()
+            );
+        };
+        line("", command.get_about());
+        for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+            let name = match arg.get_long() {
+                Some(long) => format!("--{long}"),
+                None => arg.get_id().to_string(),
+            };
+            line(&name, arg.get_help());
+        }
+        Ok(())
+    });
+    text
 }
 
 /// Calls `page` for a command and all below it that are shown, with its words: `assay`, `dups`, `scan`.
@@ -181,7 +213,7 @@ fn completions(shell: &str) -> anyhow::Result<()> {
     let Some(writer) = shells.completer(shell) else {
         let known: Vec<_> = shells.names().collect();
         anyhow::bail!(
-            "no completions for {shell:?}: there are {}",
+            "no completions for the shell {shell:?}; use one of {}",
             known.join(", ")
         );
     };

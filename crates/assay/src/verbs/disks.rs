@@ -1,4 +1,4 @@
-//! `assay disks`: which disk is slower than its siblings.
+//! `assay stack disks`: which disk is slower than its siblings.
 
 use crate::context::{on_signals, print};
 use crate::global::Global;
@@ -16,35 +16,40 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay disks                     a minute of what is going on anyway
-  assay disks tank --for 10m      only groups whose name begins so
-  assay disks --list              which disks are siblings here
-  assay disks --json
-  assay disks --host root@box     on another machine, over ssh
+  assay stack disks                     a minute of what is going on anyway
+  assay stack disks tank --budget 10m   only groups whose name begins so
+  assay stack disks --list              which disks are siblings here
+  assay stack disks --json
+  assay stack disks --host root@box     on another machine, over ssh
 
 Disks of one vdev of a ZFS pool, one md array or one btrfs share the same work, so each is the
 others' control. Nothing is written and no load is made: watch while there is some. A disk is called
 slow when its requests take at least twice as long as those of its siblings, beyond what equal disks
 do by chance: one watch of equal disks in a thousand would say so. \"None is slow\" means that each is
-shown to take less than twice as long; where neither is shown, it cannot be told.
+shown to take less than twice as long; without enough load, neither can be shown.
 
-Exit status: 0 none is slow, 1 one is, 2 error, 3 it cannot be told or the disks cannot be found
+Exit status: 0 none is slow, 1 one is, 2 error, 3 too little load, or the disks cannot be found
 out, 130 interrupted.";
 
-/// Find a disk that is slower than its siblings in a pool, array or btrfs
+/// Find a disk that is slower than its siblings in a ZFS pool or array
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Pools, arrays or file systems whose name begins so [default: all]
+    /// ZFS pools, arrays or btrfs whose name begins so [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// How long to watch; Ctrl-C ends it and keeps what was seen
-    #[arg(long = "for", value_name = "TIME", default_value = "60s")]
+    /// Watch for this long; Ctrl-C ends early and keeps the result
+    #[arg(
+        long = "budget",
+        alias = "for",
+        value_name = "TIME",
+        default_value = "60s"
+    )]
     time: Nanos,
-    /// Length of a window
+    /// Set the length of a window
     #[arg(long, value_name = "TIME", default_value = "1s")]
     window: Nanos,
-    /// Only say which disks are siblings
+    /// Only list which disks are siblings
     #[arg(long)]
     list: bool,
     /// Print one JSON object
@@ -109,7 +114,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         return Ok(Status::Ok);
     }
     if args.window.0 < 100_000_000 || args.window > args.time {
-        bail!("--window is at least 100 ms and at most the whole time");
+        bail!("--window must be at least 100 ms and at most --budget");
     }
     let windows = u32::try_from(args.time.0 / args.window.0).unwrap_or(u32::MAX);
     let cancel = on_signals()?;
@@ -218,7 +223,7 @@ fn table(found: &[Comparison]) -> String {
             SlowDisk::CannotTell { at } => cannot_tell(&one.disks[at]),
             SlowDisk::TooLittle { needed } => format!(
                 "too little to say: {needed} windows with work for two of them are needed; watch \
-                 longer (--for) or under more load"
+                 longer (--budget) or under more load"
             ),
         };
         let _ = writeln!(text, "  {said}");
@@ -256,7 +261,7 @@ fn cannot_tell(disk: &DiskLatency) -> String {
         ),
         (_, None) => format!("what was seen of {} allows any slowness", disk.disk),
     };
-    format!("cannot tell: {why}; watch ten times as long (--for) or under more load")
+    format!("cannot tell: {why}; watch ten times as long (--budget) or under more load")
 }
 
 /// The power of ten that a chance lies below: `10⁻⁶` is said as `1 in 1000000`.

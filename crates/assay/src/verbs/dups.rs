@@ -21,7 +21,7 @@ use clap::Subcommand;
 use place::Place;
 use std::path::PathBuf;
 
-/// Find duplicate files, remember them, explore and remove them safely
+/// Find duplicate files, and link or remove them safely
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,7 +33,7 @@ Examples:
 pub struct Args {
     #[command(subcommand)]
     verb: DupsVerb,
-    /// The index [default: $XDG_DATA_HOME/assay/dups.db]
+    /// Use this index [default: $XDG_DATA_HOME/assay/dups.db]
     #[arg(
         long,
         global = true,
@@ -49,42 +49,42 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum DupsVerb {
-    /// Find duplicates below folders and remember them
+    /// Find duplicates below folders and remember them in the index
     Scan(Box<scan::Scan>),
-    /// Scan again what was scanned before
+    /// Scan again the folders scanned before
     Refresh(Box<scan::Refresh>),
-    /// Groups of duplicates, from the index
+    /// List groups of duplicates from the index
     Report(explore::Report),
-    /// What is known of one file and where its copies are
+    /// Show one file of the index and its copies
     File(explore::OneFile),
-    /// The files of a folder and how many copies each has
+    /// List the files of a folder with their number of copies
     Ls(explore::Ls),
-    /// Files that have no copy
+    /// List files that have no copy
     Uniques(explore::Below),
-    /// Folders that are copies of each other, wholly or in part
+    /// Find folders that are copies of each other, wholly or in part
     Dirs(dirs::Dirs),
-    /// Walk through the folders with most to gain in the terminal
+    /// Browse the folders with most to gain in the terminal
     #[cfg(feature = "browse")]
     Browse(browse::Browse),
     /// Read all duplicates again and compare them byte by byte
     Validate(upkeep::Validate),
-    /// Bring the indexes of several machines together
+    /// Merge the indexes of several machines
     Merge(upkeep::Merge),
-    /// Write what the index knows as Parquet, without any path
+    /// Export the index as Parquet, without any path
     Export(across::Export),
     /// Write sizes and samples of all files, to compare machines
     Offer(samples::Offer),
-    /// Of the offers of several machines: what each of them is to hash
+    /// Compare offers, and list what each machine has to hash
     Collide(samples::Collide),
-    /// What the exports of several machines have in common
+    /// Compare the exports of several machines
     Across(across::AcrossArgs),
     /// Remove folders from the index; no file is touched
     Forget(upkeep::Forget),
-    /// Replace, move or delete duplicates; without --apply it only says what it would do
+    /// Link, move or delete duplicates; only shows them without --apply
     Act(act::Act),
-    /// Take back what `act` did, or what a crash left half done
+    /// Undo a run of `act`, or repair one that a crash interrupted
     Undo(undo::Undo),
-    /// Draw the bytes to gain as a self-contained HTML page
+    /// Draw the bytes to gain as an HTML page
     Treemap(upkeep::Treemap),
 }
 

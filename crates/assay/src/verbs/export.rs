@@ -1,4 +1,4 @@
-//! `assay export`: a run for other programs, or for another store.
+//! `assay report export`: a run for other programs, or for another store.
 
 mod csv;
 mod tables;
@@ -14,10 +14,10 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay export 12 -o run12.json           everything, raw; `assay import` takes it in
-  assay export last --format csv          one line for each sample, for a spreadsheet
-  assay export --format parquet -o DIR    the whole store, for SQL: DIR/samples, DIR/verdicts
-  assay export 12 | ssh box assay import /dev/stdin
+  assay report export 12 -o run12.json           everything, raw; `assay report import` takes it in
+  assay report export last --format csv          one line for each sample, for a spreadsheet
+  assay report export --format parquet -o DIR    the whole store, for SQL: DIR/samples, DIR/verdicts
+  assay report export 12 | ssh box assay report import /dev/stdin
 
 JSON holds the run with its plan, environment and every sample as it was measured. CSV
 holds the figures and doubts of each sample in base units, named in the header.
@@ -26,17 +26,17 @@ started, in a folder for each advice.
 
 Exit status: 0 done, 2 error.";
 
-/// Write a run as JSON (complete) or CSV (figures), or the whole store as Parquet
+/// Export a run as JSON or CSV, or the whole store as Parquet
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Number, `last`, `last~N`, or the first characters of the uid
+    /// Number, `last`, `last~N` or the beginning of the uid
     #[arg(value_name = "RUN", required_unless_present = "format")]
     run: Option<String>,
-    /// json, csv or parquet
+    /// Write this form
     #[arg(long, value_enum, default_value_t = Format::Json, value_name = "FORMAT")]
     format: Format,
-    /// Write to this file instead of standard output; for Parquet a folder that is not there yet
+    /// Write to FILE; Parquet needs a new folder
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -56,7 +56,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let store = store_with_runs(global)?;
     let chosen = || -> anyhow::Result<_> {
         let run = args.run.as_ref();
-        let run = run.context("which run? `assay export last`, or a number of `assay runs`")?;
+        let run = run
+            .context("which run? `assay report export last`, or a number of `assay report runs`")?;
         let id = store.resolve(run)?;
         Ok((id, store.run(id)?, store.samples(id)?))
     };

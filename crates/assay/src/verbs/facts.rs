@@ -22,18 +22,18 @@ Examples:
   ssh box1 sudo -n sh < collector > box1.bundle && assay check --root box1.bundle
   assay facts --host root@box1      the same in one step
 
-Each fact says where it was read. `unknown` is not the same as absent: it exists, or may,
-but could not be read, and the reason is given. Serial numbers and the host name are left
+Each fact names the file or command it was read from. `unknown` is not the same as absent: the
+fact may exist, but could not be read; the reason is given. Serial numbers and the host name are left
 out without --identity.
 
 Exit status: 0 done, 1 no key begins with any PREFIX, 2 error, 3 what was captured cannot be
 read, or the host not be reached.";
 
-/// Show what is true of this machine, and where it was read
+/// Show facts of this machine, and the file each was read from
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Only facts whose key begins with this
+    /// Show only facts whose key begins with PREFIX
     #[arg(value_name = "PREFIX")]
     prefixes: Vec<String>,
     /// Print one JSON object
@@ -41,19 +41,19 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     elsewhere: Elsewhere,
-    /// Also copy what is read into a new directory, for --root
+    /// Also copy the files that are read to a new directory, for --root
     #[arg(long, value_name = "DIR", conflicts_with_all = ["root", "host"])]
     capture: Option<PathBuf>,
-    /// Print the collector: a shell script that writes a bundle for --root to standard output
+    /// Print the collector, a shell script that writes a bundle for --root
     #[arg(long, conflicts_with_all = ["root", "host", "capture", "prefixes", "json", "targets", "services", "identity"])]
     script: bool,
-    /// A path whose file system is looked at more closely [default: the current directory]
+    /// Describe the file system of this path [default: this directory]
     #[arg(long = "target", value_name = "PATH")]
     targets: Vec<PathBuf>,
-    /// Also the configuration of services, and all ZFS pools: what `assay check` looks at
+    /// Also read services and all ZFS pools, as `assay check` does
     #[arg(long)]
     services: bool,
-    /// Also serial numbers and the host name
+    /// Include serial numbers and the host name
     #[arg(long)]
     identity: bool,
 }

@@ -19,17 +19,17 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay fleet list                       which machines there are, and in which groups
-  assay fleet check web db1              check a group and a machine, by finding
-  assay fleet check 'web-*' --sudo       names in your ~/.ssh/config, read as root
-  assay fleet facts all --key package.   which machine has which version
-  assay fleet run db -- sync /srv        measure on each, one after the other
+  assay fleet list                             which machines there are, and in which groups
+  assay fleet check web db1                    check a group and a machine, by finding
+  assay fleet check 'web-*' --sudo             names in your ~/.ssh/config, read as root
+  assay fleet facts all --key package.         which machine has which version
+  assay fleet run db -- sync /srv              measure on each, one after the other
   assay fleet trial db -- noatime /srv --yes
-                                         test advice on each; `assay pool` takes all together
-  assay changed                          what changed on them since they were last asked
+                                               test advice on each; `assay fleet pool` takes all together
+  assay fleet changed                          what changed on them since they were last asked
   ansible-inventory --list | assay fleet check all --ansible -
   assay fleet check nodes --proxmox root@pve1
-                                         the nodes of its cluster; `guests` and pools are groups too
+                                               the nodes of its cluster; `guests` and pools are groups too
 
 Nothing has to be installed on the machines: the script of `assay facts --script` goes in over
 one ssh session for each, a bundle comes back, and all judging is done here. Bundles are kept, and
@@ -46,7 +46,7 @@ An inventory, ~/.config/assay/fleet.toml:
   address = \"root@10.0.0.7\"              # as ssh takes it
   sudo = false";
 
-/// Ask many machines over ssh: which there are, what is true of them, what is wrong on them
+/// Check, compare, watch and measure many machines over ssh
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{INVENTORY}"))]
 pub struct Args {
@@ -56,22 +56,22 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Which machines there are
+    /// List the known machines
     List(List),
-    /// What is true of machines, by value
+    /// Compare facts of machines, by value
     Facts(facts::Args),
-    /// What is wrong on machines, by finding
+    /// Check machines and group them by finding
     Check(Check),
-    /// Measure on each machine, one after the other: `assay run --host`
+    /// Measure on each machine in turn, as `assay run --host` does
     Run(each::Args),
-    /// Test advice on each machine, one after the other: `assay trial --host`
+    /// Test advice on each machine in turn, as `assay trial --host` does
     Trial(each::Args),
-    /// Which disks are slower than their siblings, on each machine
+    /// Find disks slower than their siblings, on each machine
     Disks(each::Args),
-    /// Keep a bundle that a machine sends by itself
+    /// Store a bundle that a machine sends by itself
     #[command(after_help = RECEIVE)]
     Receive {
-        /// What the machine is called
+        /// Name of the machine
         #[arg(value_name = "MACHINE")]
         machine: String,
     },
@@ -83,13 +83,13 @@ For machines that may not be entered. In ~/.ssh/authorized_keys here, in front o
 and on web1, from a timer, with the script of `assay facts --script`:
   sh /usr/local/sbin/collector | ssh -T assay@here
 
-Whatever the machine asks for, it can only leave a bundle under this name. `assay changed` then
+Whatever the machine asks for, it can only leave a bundle under this name. `assay fleet changed` then
 tells what changed on it.";
 
 /// Which machines.
 #[derive(clap::Args)]
 pub struct Which {
-    /// Groups, machines and patterns of names; `all` means every one
+    /// Groups, machines and patterns of names; `all` is every machine
     #[arg(value_name = "GROUP|MACHINE", required = true)]
     pub names: Vec<String>,
     #[command(flatten)]
@@ -104,18 +104,18 @@ pub struct Which {
 /// Where machines are known from.
 #[derive(clap::Args, Clone)]
 pub struct Known {
-    /// The inventory [default: $XDG_CONFIG_HOME/assay/fleet.toml]
+    /// Read this inventory [default: $XDG_CONFIG_HOME/assay/fleet.toml]
     #[arg(long, value_name = "FILE", conflicts_with = "ansible")]
     pub inventory: Option<PathBuf>,
-    /// Use what `ansible-inventory --list` printed; `-` reads it
+    /// Read the output of `ansible-inventory --list`; - is standard input
     #[arg(long, value_name = "FILE")]
     pub ansible: Option<PathBuf>,
-    /// Ask this node of Proxmox VE which nodes and guests run
+    /// Ask this Proxmox VE node for running nodes and guests
     #[arg(long, value_name = "[USER@]NODE", conflicts_with_all = ["inventory", "ansible"])]
     pub proxmox: Option<String>,
 }
 
-/// Which machines there are.
+/// List the known machines
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Inventoried<'a> {
     schema: u32,
@@ -137,7 +137,7 @@ struct List {
     names: Vec<String>,
     #[command(flatten)]
     known: Known,
-    /// Another configuration of ssh than your own
+    /// Use this ssh configuration instead of your own
     #[arg(long, value_name = "FILE")]
     ssh_config: Option<PathBuf>,
     /// Print one JSON object
@@ -149,10 +149,10 @@ struct List {
 struct Check {
     #[command(flatten)]
     which: Which,
-    /// Only these domains or rules
+    /// Check only these domains or rules
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<String>,
-    /// From which severity on the check fails: info, low, medium, high or critical
+    /// Fail from this severity on: info, low, medium, high or critical
     #[arg(long, value_enum, default_value_t = super::check::Threshold::Low, value_name = "SEVERITY", hide_possible_values = true)]
     fail_on: super::check::Threshold,
     /// Print one JSON object
@@ -251,7 +251,8 @@ fn list(args: &List) -> anyhow::Result<Status> {
     }
     if chosen.is_empty() {
         eprintln!(
-            "no machine is known: write an inventory (assay fleet --help shows one), or name one: assay fleet check root@box1"
+            "no machine is known: write an inventory (assay fleet --help shows one), or name one: assay fleet check \
+             root@box1"
         );
         return Ok(Status::Ok);
     }

@@ -1,4 +1,4 @@
-//! `assay import`: what a result of fio really measured; kept as a run.
+//! `assay report import`: what a result of fio really measured; kept as a run.
 
 mod clean;
 
@@ -18,27 +18,27 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  assay import result.json                  explain it, and keep it as a run
-  assay import run-7.json                   a run that another assay exported
-  assay import result.json --json --no-store
-  assay import - <result.json               from standard input
-  assay import before.json after.json && assay compare 1 2
+  assay report import result.json                  explain it, and keep it as a run
+  assay report import run-7.json                   a run that another assay exported
+  assay report import result.json --json --no-store
+  assay report import - <result.json               from standard input
+  assay report import before.json after.json && assay report compare 1 2
 
 Reads what fio 2.x to 3.4x print with --output-format=json or json+, also with text around it and
 with several documents (--status-interval: the last one counts).
 Exit status: 0 nothing to doubt, 1 doubts, 2 not a result of fio, 3 cannot be read.";
 
-/// Explain what a result of fio really measured, and keep it as a run
+/// Explain a fio result and store it as a run
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Results of fio (JSON or JSON+), or runs that assay exported
+    /// fio results (JSON or JSON+), or runs that assay exported
     #[arg(value_name = "RESULT", required = true)]
     files: Vec<PathBuf>,
     /// Print one JSON object with the list `doubts`
     #[arg(long)]
     json: bool,
-    /// Only explain, keep nothing
+    /// Explain only, store nothing
     #[arg(long)]
     no_store: bool,
 }
@@ -80,7 +80,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 /// would fill the memory.
 const LONGEST: u64 = 512 << 20;
 
-/// Whether it begins as what `assay export` writes.
+/// Whether it begins as what `assay report export` writes.
 fn is_export(bytes: &[u8]) -> bool {
     let text = bytes.trim_ascii_start().strip_prefix(b"{");
     text.is_some_and(|text| text.trim_ascii_start().starts_with(b"\"assay\""))
@@ -89,7 +89,7 @@ fn is_export(bytes: &[u8]) -> bool {
 fn own(bytes: Vec<u8>, shown: String) -> anyhow::Result<ImportedRun> {
     let text = String::from_utf8(bytes)
         .ok()
-        .with_context(|| format!("{shown}: not UTF-8"))?;
+        .with_context(|| format!("cannot read {shown}: it is not UTF-8"))?;
     let export = assay_store::from_json(&text).context(shown.clone())?;
     let machine = export.machine();
     let (mut run, samples) = clean::clean(export.run, export.samples).context(shown.clone())?;
@@ -110,7 +110,7 @@ fn read(path: &Path) -> anyhow::Result<ImportedSource> {
     // PowerShell's `>` writes UTF-16; the same result in UTF-8 is the same run.
     let bytes = match raw.starts_with(&[0xff, 0xfe]) || raw.starts_with(&[0xfe, 0xff]) {
         true => assay_fio::options::decode(raw)
-            .with_context(|| format!("{shown}: begins as UTF-16 and is none"))?
+            .with_context(|| format!("cannot read {shown}: it begins like UTF-16 but is not"))?
             .into_bytes(),
         false => raw,
     };
@@ -124,10 +124,10 @@ fn read(path: &Path) -> anyhow::Result<ImportedSource> {
     let count = documents.len();
     let document = documents
         .pop()
-        .with_context(|| format!("{shown}: no document in it"))?;
+        .with_context(|| format!("cannot import {shown}: it contains no JSON document"))?;
     anyhow::ensure!(
         !document.jobs.is_empty(),
-        "{shown}: no job in it: fio was stopped before one had begun; run it again"
+        "cannot import {shown}: it contains no job, as fio was stopped before the first one. Run fio again."
     );
     let name = path.file_name().unwrap_or(path.as_os_str());
     let about = import::Context {

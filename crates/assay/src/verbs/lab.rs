@@ -25,7 +25,7 @@ use clap::Subcommand;
 pub(super) use machine::{AccelArg, ZfsArg};
 pub(super) use open::Lab;
 
-/// Throwaway guests: real ZFS and virtual disks of any kind, without touching this machine
+/// Run throwaway guests with real ZFS and virtual disks
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -56,41 +56,41 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum LabVerb {
-    /// Build the guest image now, instead of with the first guest
+    /// Build the guest image now instead of with the first guest
     Build(image::Build),
-    /// Boot a guest that stays
+    /// Boot a guest that stays up
     Up(session::Up),
-    /// Run a command in a guest: in the one that is up, else in a new one that goes afterwards
+    /// Run a command in the running guest, or in a temporary one
     Run(session::Run),
-    /// A shell in a guest
+    /// Open a shell in a guest
     Ssh(session::Ssh),
-    /// Guests that are up, and images
+    /// List running guests and images
     List(list::List),
     /// Remove a guest and its disks
     Down(session::Down),
-    /// Plug new disks into a guest that is up
+    /// Plug new disks into a running guest
     Plug(plug::Plug),
-    /// Pull disks out of a guest that is up
+    /// Unplug disks from a running guest
     Unplug(plug::Unplug),
     /// Copy a file into a guest or out of it
     Cp(copy::Copy),
-    /// Start a guest anew
+    /// Reboot a guest
     Reboot(reboot::Restart),
-    /// Keep a moment of a guest: memory, root and disks
+    /// Take a snapshot of a guest: memory, root and disks
     Snapshot(reboot::Keep),
-    /// Go back to a moment of a guest
+    /// Restore a snapshot of a guest
     Restore(reboot::Restore),
-    /// Let disks of a guest answer nothing for a while, again and again
+    /// Stall disks of a guest regularly, as a failing disk does
     Stall(stall::Stall),
-    /// Measure virtual disks against each other
+    /// Compare virtual disks by measuring them
     Measure(measure::Measure),
-    /// Cut the power and look for what the guest was told is durable
+    /// Cut the power of a guest and check which durable writes survived
     PowerCut(powercut::PowerCut),
-    /// Let the host run out of space under a guest, and look what becomes of the guest
+    /// Fill the host's disk under a guest and check what survives
     Full(full::Full),
-    /// Compare what encryption costs in guests with different processors
+    /// Compare what encryption costs with different guest processors
     Crypto(crypto::Crypto),
-    /// Many people behind one bottleneck: what does each of them notice?
+    /// Simulate many people behind one bottleneck
     Net(net::Net),
 }
 

@@ -25,20 +25,20 @@ Examples:
                                             and results of CrystalDiskMark: what they
                                             really measure
 
-Nothing runs. A command that measures what it says passes without a word.
+Nothing is run. A command that measures what it claims gives no output.
 Exit status: 0 nothing to doubt, 1 doubts, 2 cannot be understood, 3 cannot be read.";
 
-/// Say what a fio command or job file would not measure
+/// Explain what a fio command or job file would really measure
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Print one JSON object with the list `doubts`
     #[arg(long)]
     json: bool,
-    /// Value of a variable in a job file or script; job files also see the environment
+    /// Set a variable of a job file or script (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
-    /// A command of fio in quotes or as it is, a job file, or - for standard input
+    /// fio command (quoted or not), a job file, or - for standard input
     #[arg(
         value_name = "COMMAND|FILE|-",
         required = true,
@@ -190,7 +190,7 @@ fn read(words: &[&OsStr], set: &BTreeMap<String, String>) -> anyhow::Result<Read
         text.with_context(|| format!("`{}` is not UTF-8", word.to_string_lossy().escape_debug()))
     };
     match words {
-        [] => bail!("nothing to read: give a command of fio, a job file, or - for standard input"),
+        [] => bail!("nothing to lint: give a fio command, a job file, or - for standard input"),
         [one] if *one == "-" => from_text(
             input::text(Path::new("-"), LARGEST, EXPECTED)?,
             "standard input",
@@ -326,12 +326,12 @@ fn understood(commands: Commands, empty: bool) -> anyhow::Result<Read> {
     }
     if calls.is_empty() && others.is_empty() {
         if empty {
-            bail!("nothing to read: expected `fio --name=… --rw=…` or the path of a job file");
+            bail!("nothing to lint: expected `fio --name=… --rw=…` or the path of a job file");
         }
         bail!(match commands.without_job {
-            true => "no job in it: fio needs --name=… for a job on the command line, or a job file",
+            true => "the command contains no job: fio needs --name=… or a job file",
             false =>
-                "no call of fio in it: expected `fio --name=… --rw=…` or the path of a job file",
+                "the text contains no fio command: expected `fio --name=… --rw=…` or the path of a job file",
         });
     }
     let mut notes = commands.notes;

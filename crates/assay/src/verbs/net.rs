@@ -28,7 +28,7 @@ Examples:
 
 Nobody is let in without the token in the address, and the certificate has to be the address's.";
 
-/// Many devices on one network: what does each person notice when all use it at once?
+/// Measure what each person on a shared network notices under load
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
@@ -38,15 +38,15 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum NetVerb {
-    /// Be the server: fetched from, sent to, and asked what to do
+    /// Serve as the peer that clients load and that starts runs
     Serve(serve::Args),
-    /// Be a device: join a server and take part in its runs
+    /// Join a server as a device and take part in its runs
     Client(client::Args),
-    /// Begin a run, watch it, and say what everybody noticed
+    /// Start a run and report what each person noticed
     Run(run::Args),
-    /// Put two runs beside each other: which network would people take?
+    /// Compare two runs: which network would people choose?
     Compare(compare::Args),
-    /// Two settings of a network in turns: is one better for people, by more than chance?
+    /// Test two settings of a network in turn, with a verdict
     Trial(trial::Args),
 }
 

@@ -1,13 +1,17 @@
-//! `assay` alone: what it sees and what to do next.
+//! Bare `assay`: what it sees on this machine, and the most useful next commands.
+
+mod next;
 
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
+use assay_changes::Journal;
 use assay_facts::Options;
 use assay_host::{Host as _, Live};
 use assay_loads::fio::Fio;
-use assay_model::run::RunState;
+use assay_model::target::TargetInfo;
 use assay_model::{Bytes, Facts};
+use assay_store::RunRow;
 use std::fmt::Write as _;
 
 /// Runs without a verb. Nothing is made or changed: a store that is not there is not created.
@@ -21,27 +25,48 @@ pub fn run(global: &Global) -> anyhow::Result<Status> {
         let _ = writeln!(out, "{label:<10} {text}");
     };
     line("Machine", machine(&facts));
-    line("Here", here());
+    let current = std::env::current_dir();
+    let target = match &current {
+        Ok(path) => assay_facts::target(&Live, path).map_err(|error| error.to_string()),
+        Err(_) => Err("the current directory is gone".to_owned()),
+    };
+    line("Here", here(target.as_ref()));
     line(
         "Load",
         Fio::find(&Live, None).map_or_else(|error| error.to_string(), |fio| fio.version),
     );
-    line("Measured", measured(global)?);
-    out.push_str(NEXT);
+    let store_rows = match context::existing_store(global)? {
+        Some(store) => Some(store.runs()?),
+        None => None,
+    };
+    line(
+        "Measured",
+        measured(store_rows.as_deref().unwrap_or_default()),
+    );
+    let runs = store_rows.as_deref().unwrap_or_default();
+    let journal = context::journal_dir().and_then(|dir| Ok(Journal::look_at(&dir)?));
+    let proposals = next::propose(&next::Seen {
+        facts: &facts,
+        target: target.as_ref().ok(),
+        runs,
+        journal: journal.ok().as_ref(),
+    });
+    let width = proposals.iter().map(|one| one.command.len()).max();
+    out.push_str("\nNext\n");
+    for one in &proposals {
+        let _ = writeln!(
+            out,
+            "  {:<width$}  {}",
+            one.command,
+            one.reason,
+            width = width.unwrap_or_default()
+        );
+    }
+    out.push_str("\nAll commands: assay --help\n");
     print(&out)?;
     super::trial::name_left_elsewhere()?;
     Ok(Status::Ok)
 }
-
-const NEXT: &str = "
-Next
-  assay run quick .        what the storage here does, in a minute
-  assay advice             what the blogs advise, what is true of it, does it apply here?
-  assay trial ADVICE .     test a piece of it here, and set everything back
-  assay facts              what is true of this machine, and where that was read
-  assay lint 'fio …'       what a benchmark command from a blog really measures
-  assay --help             everything else
-";
 
 fn machine(facts: &Facts) -> String {
     let mut parts = Vec::new();
@@ -69,47 +94,39 @@ fn machine(facts: &Facts) -> String {
     parts.join("; ")
 }
 
-fn here() -> String {
+fn here(target: Result<&TargetInfo, &String>) -> String {
+    let target = match target {
+        Ok(target) => target,
+        Err(error) => return error.clone(),
+    };
     let Ok(path) = std::env::current_dir() else {
-        return "the current directory is gone".to_owned();
+        return String::new();
     };
     let shown = path.to_string_lossy().escape_debug().to_string();
-    match assay_facts::target(&Live, &path) {
-        Err(error) => error.to_string(),
-        Ok(target) => {
-            let fs = target
-                .fs_type
-                .unwrap_or_else(|| "an unknown file system".to_owned());
-            let source = target
-                .mount_source
-                .map(|source| format!(" ({source})"))
-                .unwrap_or_default();
-            let free = Live
-                .statfs(&path)
-                .map(|fs| format!(", {} free", Bytes(fs.available)));
-            format!("{shown} on {fs}{source}{}", free.unwrap_or_default())
-        }
-    }
+    let fs = target
+        .fs_type
+        .as_deref()
+        .unwrap_or("an unknown file system");
+    let source = match &target.mount_source {
+        Some(source) => format!(" ({source})"),
+        None => String::new(),
+    };
+    let free = Live
+        .statfs(&path)
+        .map(|fs| format!(", {} free", Bytes(fs.available)));
+    format!("{shown} on {fs}{source}{}", free.unwrap_or_default())
 }
 
-fn measured(global: &Global) -> anyhow::Result<String> {
-    const NOTHING: &str = "nothing yet";
-    let Some(store) = context::existing_store(global)? else {
-        return Ok(NOTHING.to_owned());
-    };
-    let runs = store.runs()?;
+fn measured(runs: &[RunRow]) -> String {
     let Some(last) = runs.first() else {
-        return Ok(NOTHING.to_owned());
+        return "nothing yet".to_owned();
     };
-    let hint = match last.state {
-        RunState::Complete => format!("assay show {}", last.id),
-        _ => format!("assay run --resume {}", last.id),
-    };
-    Ok(format!(
-        "{} run{}, the last: {} of {} ({hint})",
+    format!(
+        "{} run{}, the last: {} of {} (assay report {})",
         runs.len(),
         if runs.len() == 1 { "" } else { "s" },
         last.plan,
         last.started.strftime("%Y-%m-%d %H:%M UTC"),
-    ))
+        last.id,
+    )
 }

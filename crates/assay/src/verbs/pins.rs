@@ -1,4 +1,4 @@
-//! `assay pins`: pins of public keys in the forms that are in use.
+//! `assay probe pins`: pins of public keys in the forms that are in use.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -6,7 +6,7 @@ use crate::status::{Status, Unreadable};
 use crate::verbs::probe::{at, seed, unreadable};
 use anyhow::Context as _;
 use assay_host::{Host as _, Live};
-use assay_model::SCHEMA_VERSION;
+use assay_model::{Nanos, SCHEMA_VERSION};
 use assay_probe::pins::{HPKP, Pin, Pinned, of_file};
 use assay_probe::tls::{Question, Roots, certificates};
 use assay_probe::{Patience, Starttls, Target, Visit};
@@ -14,14 +14,15 @@ use assay_render::Style;
 use assay_render::text::escape_line;
 use clap::builder::PossibleValuesParser;
 use std::path::Path;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay pins /etc/letsencrypt/live/example.org/cert.pem
-  assay pins next.csr backup.key           pins of keys that are not in use yet
-  assay pins example.org:443               what a server shows now
-  assay pins mail.example.org:25 --starttls smtp
-  openssl pkey -in key.pem -pubout | assay pins -
+  assay probe pins /etc/letsencrypt/live/example.org/cert.pem
+  assay probe pins next.csr backup.key           pins of keys that are not in use yet
+  assay probe pins example.org:443               what a server shows now
+  assay probe pins mail.example.org:25 --starttls smtp
+  openssl pkey -in key.pem -pubout | assay probe pins -
 
 A pin is the SHA-256 of a public key, the same for the certificate, the request and the key.
 Private keys are read for their public part and never shown. A file is named with a `/` or by a
@@ -29,20 +30,31 @@ name that is there; everything else is HOST:PORT.
 
 Exit status: 0 done, 2 nothing to pin in it, 3 it cannot be read, or the server does not answer.";
 
-/// Pins of certificates, requests, keys and servers: DANE, curl, Android, iOS
+/// Print pins of certificates, requests, keys and servers
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A file (PEM or DER), `-` for standard input, or HOST:PORT
+    /// PEM or DER file, - for standard input, or HOST:PORT
     #[arg(value_name = "FILE|HOST:PORT", required = true)]
     of: Vec<String>,
-    /// The host for the DNS record of a file
+    /// Set the host for the DNS record of a file
     #[arg(long)]
     host: Option<String>,
-    /// The protocol that TLS begins in
+    /// Start TLS within this protocol
     #[arg(long, value_name = "PROTOCOL",
         value_parser = PossibleValuesParser::new(Starttls::ALL.map(Starttls::name)))]
     starttls: Option<String>,
+    /// Wait this long for one answer
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    timeout: Nanos,
+    /// Stop after this time
+    #[arg(
+        long = "budget",
+        alias = "deadline",
+        value_name = "TIME",
+        default_value = "60s"
+    )]
+    deadline: Nanos,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -96,14 +108,17 @@ fn look(of: &str, args: &Args, host: Option<&Target>) -> anyhow::Result<Vec<Foun
 fn server(of: &str, args: &Args) -> anyhow::Result<Vec<Found>> {
     anyhow::ensure!(
         of.contains(':'),
-        "{}: there is no such file; a server is named as HOST:PORT",
+        "{}: no such file. Write a server as HOST:PORT.",
         escape_line(of)
     );
     let named = args.starttls.as_deref();
     let starttls = named.and_then(|name| Starttls::ALL.into_iter().find(|one| one.name() == name));
     let target = Target::parse(of, 443)?;
-    let visit =
-        Visit::begin(&target, Patience::default(), seed()?).map_err(|error| unreadable(&error))?;
+    let patience = Patience {
+        answer: Duration::from(args.timeout),
+        total: Duration::from(args.deadline),
+    };
+    let visit = Visit::begin(&target, patience, seed()?).map_err(|error| unreadable(&error))?;
     let question = Question {
         starttls,
         name: None,

@@ -24,7 +24,7 @@ Examples:
 
 Sizes: 4T and 4TB are 4·10¹² bytes, as disks are sold; 4TiB is 4·2⁴⁰.";
 
-/// Plan storage: layouts, capacity, write distribution, clones, caches, durability
+/// Plan storage: layouts, capacity, clones, caches, durability
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {

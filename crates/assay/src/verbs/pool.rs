@@ -1,4 +1,4 @@
-//! `assay pool`: trials of many machines, given freely and looked at together.
+//! `assay fleet pool`: trials of many machines, given freely and looked at together.
 
 mod export;
 mod keep;
@@ -17,20 +17,20 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay pool export                     see what your trials would tell others: every byte of it
-  assay pool export --to mine.pool      the same, written to a file once you agree
-  assay pool add mine.pool box7.pool    take in what others gave
-  assay pool show noatime               what all of it says of one piece of advice
-  assay pool show --json                everything, for programs
-  assay pool remove 3f9a0c21            forget all that an owner gave
+  assay fleet pool export                     show every byte that your trials would disclose
+  assay fleet pool export --output mine.pool  the same, written to a file once you agree
+  assay fleet pool add mine.pool box7.pool    add the bundles of others
+  assay fleet pool show noatime               the verdict of all trials of one advice
+  assay fleet pool show --json                everything, for programs
+  assay fleet pool remove 3f9a0c21            remove the trials of an owner
 
 Nothing is ever sent: a bundle is a file, and you decide who gets it. It holds every trial of the
 catalogue that was started, also those that were stopped or stayed undecided, and no names, paths,
 addresses or serial numbers. The key that signs your bundles is made at the first export, in the
-state directory; whoever has it speaks for you. Copy it to your other machines, so that all of them
+state directory; a person who has the key can sign as you. Copy it to your other machines, so that all of them
 count as yours. What is added lies beside the store, in FILE.pool.";
 
-/// Trials of many machines: give yours, take those of others, see what they say together
+/// Share trials between machines and judge them together
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -40,20 +40,20 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Show, and write to a file, what your trials would tell others
+    /// Show what your trials would disclose, and write it to a file
     Export(export::Args),
-    /// Take in bundles that others, or you, exported
+    /// Add bundles that others, or you, exported
     Add(Add),
-    /// What the pool says of a piece of advice, or of all
+    /// Show the verdict of shared trials for one advice or all
     Show(Show),
-    /// Forget everything that an owner gave
+    /// Remove the shared trials of an owner
     Remove(Remove),
 }
 
 /// `add`.
 #[derive(clap::Args)]
 struct Add {
-    /// Files that `assay pool export` wrote
+    /// Files that `assay fleet pool export` wrote
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }
@@ -61,7 +61,7 @@ struct Add {
 /// `show`.
 #[derive(clap::Args)]
 struct Show {
-    /// Which advice [default: all that the pool knows of]
+    /// Advice to show [default: all shared trials]
     #[arg(value_name = "ADVICE")]
     advice: Option<String>,
     /// Print one JSON object
@@ -72,7 +72,7 @@ struct Show {
 /// `remove`.
 #[derive(clap::Args)]
 struct Remove {
-    /// The owner's public key, or its first eight digits or more
+    /// Public key of the owner, or its first eight digits
     #[arg(value_name = "OWNER")]
     owner: String,
 }
@@ -133,7 +133,7 @@ fn show(args: &Show, global: &Global) -> anyhow::Result<Status> {
     if args.json {
         print(&format!("{:#}\n", assay_report::pool::pool_to_json(&all)))?;
     } else if all.is_empty() {
-        print("The pool has no trial of it: `assay pool add FILE` takes in what others gave.\n")?;
+        print("There are no shared trials of it: `assay fleet pool add FILE` adds a bundle.\n")?;
     } else {
         print(&assay_report::pool::format_pooled_results(
             &all,
@@ -165,7 +165,7 @@ pub fn elsewhere(page: &Advice, global: &Global) -> Vec<Pooled> {
     match pool {
         Ok(pool) => of_page(&pool, page),
         Err(error) => {
-            context::tell(format_args!("the pool is left out: {error:#}\n"));
+            context::tell(format_args!("shared trials are left out: {error:#}\n"));
             Vec::new()
         }
     }

@@ -33,7 +33,7 @@ nothing. What does not come out in time is `unknown`, never fine.
 Exit status: 0 nothing that matters, 1 something weak or dangerous, 2 error, 3 no answer, or
 something could not be found out.";
 
-/// Look at a host from outside: TLS, Heartbleed, SSH, SMB, HTTP
+/// Inspect a host from outside: TLS, SSH, SMB, HTTP, pins
 #[derive(Arguments)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -48,37 +48,43 @@ struct How {
     /// Print one JSON object
     #[arg(long, global = true)]
     json: bool,
-    /// How long to wait for one answer
+    /// Wait this long for one answer
     #[arg(long, global = true, value_name = "TIME", default_value = "5s")]
     timeout: Nanos,
-    /// How long all may take
-    #[arg(long, global = true, value_name = "TIME", default_value = "60s")]
+    /// Stop after this time
+    #[arg(
+        long = "budget",
+        alias = "deadline",
+        global = true,
+        value_name = "TIME",
+        default_value = "60s"
+    )]
     deadline: Nanos,
 }
 
 #[derive(Subcommand)]
 enum What {
-    /// TLS: versions, suites, groups, certificates, Heartbleed
+    /// Inspect TLS: versions, suites, groups, certificates, Heartbleed
     Tls(Tls),
-    /// Heartbleed over UDP
+    /// Test for Heartbleed over UDP
     Dtls {
         /// Host and port
         #[arg(value_name = "HOST:PORT")]
         host: String,
     },
-    /// SSH: what is offered, host keys and their sizes
+    /// Inspect SSH: algorithms, host keys and their sizes
     Ssh {
         /// Host, and port if it is not 22
         #[arg(value_name = "HOST[:PORT]")]
         host: String,
     },
-    /// SMB: dialects, signing
+    /// Inspect SMB: dialects and signing
     Smb {
         /// Host, and port if it is not 445
         #[arg(value_name = "HOST[:PORT]")]
         host: String,
     },
-    /// HTTP: headers, security.txt, links to objects
+    /// Inspect HTTP: headers, security.txt, links to objects
     Http(Http),
 }
 
@@ -87,25 +93,24 @@ struct Tls {
     /// Host, and port if it is not 443 (or that of --starttls)
     #[arg(value_name = "HOST[:PORT]")]
     host: String,
-    /// The protocol that TLS begins in
+    /// Start TLS within this protocol
     #[arg(long, value_name = "PROTOCOL",
         value_parser = PossibleValuesParser::new(Starttls::ALL.map(Starttls::name)))]
     starttls: Option<String>,
-    /// The name to ask for, when it is not that of HOST
+    /// Ask for this name instead of HOST
     #[arg(long)]
     name: Option<String>,
 }
 
 #[derive(Arguments)]
 struct Http {
-    /// http://HOST[:PORT] or https://HOST[:PORT]; https when nothing is said
+    /// http://HOST[:PORT] or https://HOST[:PORT] [default: https]
     #[arg(value_name = "URL")]
     url: String,
-    /// The name to ask for, when it is not that of the host
+    /// Ask for this name instead of the host's
     #[arg(long)]
     name: Option<String>,
-    /// Path of an object of your own with a number in it: does anybody get it, and the next one? Only
-    /// where /.well-known/assay-consent is a text that begins with `assay`
+    /// Test whether strangers can read your numbered object at PATH
     #[arg(long, value_name = "PATH")]
     link: Option<String>,
 }

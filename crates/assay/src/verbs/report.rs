@@ -21,29 +21,29 @@ Examples:
                                             without what others need not know
   assay report                              the newest run as text
 
-RUN is a number from `assay runs`, `last`, `last~1`, or the start of a run's uid.
+RUN is a number from `assay report runs`, `last`, `last~1`, or the start of a run's uid.
 Exit status: 0 done, 2 error (no such run, file not written).";
 
-/// Write a run as an HTML page, Markdown, JSON or text
+/// Report past runs: list, show, compare, export, import
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The run
+    /// Run to report
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
-    /// An earlier run to compare with (HTML and text)
+    /// Compare with this earlier run (HTML and text)
     #[arg(long, value_name = "RUN")]
     against: Option<String>,
     /// Write an HTML page to this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "format", "json"])]
     html: Option<PathBuf>,
-    /// Leave out the facts whose key begins so, such as kernel.cmdline (may be repeated)
+    /// Omit facts whose key begins so, such as kernel.cmdline (repeatable)
     #[arg(long, value_name = "KEY")]
     omit: Vec<String>,
-    /// Write to this file instead of standard output
+    /// Write the report to FILE instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What to write [default: by the ending of the file, else text]
+    /// Print in this form [default: by the ending of FILE, or text]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
     /// The same as --format json
@@ -75,7 +75,9 @@ struct Loaded {
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let (file, format) = destination(args)?;
     if args.against.is_some() && matches!(format, Format::Md | Format::Json) {
-        bail!("--against fits HTML and text; `assay compare A B --json` has the figures");
+        bail!(
+            "--against works with HTML and text only: `assay report compare A B --json` prints the figures"
+        );
     }
     let store = super::runs::store_with_runs(global)?;
     let mut this = load(&store, store.resolve(&args.run)?)?;
@@ -120,8 +122,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     };
     match file {
         Some(path) => {
-            context::write_file(path, &text)?;
-            eprintln!("report written to {}", path.display());
+            context::write_report(path, &text)?;
         }
         None => print(&text)?,
     }
@@ -136,7 +137,7 @@ fn omit(run: &mut Run, keys: &[String]) -> anyhow::Result<()> {
             .map
             .retain(|name, _| !name.starts_with(key.as_str()));
         if run.facts.map.len() == before {
-            bail!("--omit {key}: this run has no fact whose key begins so");
+            bail!("--omit {key}: no fact of this run begins so");
         }
     }
     if !keys.is_empty() {
@@ -173,7 +174,7 @@ fn destination(args: &Args) -> anyhow::Result<(Option<&Path>, Format)> {
         Some("json") => Format::Json,
         Some("txt") => Format::Text,
         _ => bail!(
-            "{}: the name does not say what to write: let it end in .html, .md, .json or .txt, or use --format",
+            "cannot choose a form for {}: use a name that ends in .html, .md, .json or .txt, or --format",
             path.display()
         ),
     };

@@ -1,10 +1,7 @@
 //! `assay run`: measure.
 
-mod login;
 mod workload;
 
-#[cfg(feature = "schemas")]
-pub(super) use login::Document as Login;
 pub use workload::OneWorkload;
 
 use crate::context::{self, print};
@@ -15,6 +12,7 @@ use crate::pages;
 use crate::progress::Meter;
 use crate::remote::{Asked, Named, Remote, SentFile, Value};
 use crate::status::Status;
+use crate::verbs::login;
 use anyhow::{Context as _, bail};
 use assay_measure::runner::{Begin, Permission};
 use assay_model::criterion::Criterion;
@@ -35,11 +33,10 @@ Examples:
   assay run matrix /tank/vm --html m.html   block size × queue depth, with a report
   assay run /srv --rw randread --bs 8k --iodepth 32
                                             one workload
-  assay run --resume                        go on with the run that was interrupted
+  assay run --resume                        continue the interrupted run
   assay run device /dev/sdX --destroy-data  overwrite an empty disk (refused when in use)
   assay run http://127.0.0.1/ --want 'c8.p99 <= 20ms'
                                             a web server (`assay web` finds its capacity)
-  assay run login ssh me@server             where the time of a login goes, and why
   assay run quick /srv --host root@box      on another machine, over ssh
   assay run quick . --print-plan > my.toml  start a plan of your own
   assay run --plan-file my.toml /srv
@@ -59,53 +56,55 @@ Exit status: 0 done, 1 a criterion was missed, 2 error, 130 interrupted (what wa
 /// next start: a target that does not answer keeps nobody waiting.
 const LONGEST_END: Duration = Duration::from_secs(30);
 
-/// Measure a directory, a file or a block device with fio, or a web server
+/// Measure a directory, file, block device or web server
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
-    /// A built-in plan (quick, or http for a URL, when left out), then the directories, files, devices or
-    /// URLs to measure
+    /// Plan (quick if omitted), then directories, files, devices or URLs
     #[arg(value_name = "PLAN|TARGET", num_args = 0..)]
     words: Vec<String>,
 
     /// Read the plan from a TOML file
     #[arg(long, value_name = "FILE", conflicts_with = "rw")]
     plan_file: Option<PathBuf>,
-    /// Print the plan with everything settled, and stop
+    /// Print the complete plan and stop
     #[arg(long)]
     print_plan: bool,
-    /// Go on with an interrupted run: the newest, or the one named
+    /// Continue an interrupted run: the newest, or the named one
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
     resume: Option<String>,
 
-    /// A criterion, such as 'randread-4k-qd1.p99 <= 2ms' (may be repeated)
+    /// Require a figure, such as 'randread-4k-qd1.p99 <= 2ms' (repeatable)
     #[arg(long, value_name = "CRITERION")]
     want: Vec<Criterion>,
-    /// How often each workload is run
+    /// Run each workload N times
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// Measured time of each sample
+    /// Reduce the rounds until the run fits into this time
+    #[arg(long, value_name = "TIME", conflicts_with = "resume")]
+    budget: Option<Nanos>,
+    /// Measure each sample for this long
     #[arg(long, value_name = "TIME")]
     runtime: Option<Nanos>,
-    /// Time before measuring starts, in each sample
+    /// Run each sample this long before measuring starts
     #[arg(long, value_name = "TIME")]
     ramp: Option<Nanos>,
-    /// Size of the test file: 1G and 1GiB are 2³⁰ bytes, 1GB is 10⁹
+    /// Set the size of the test file: 1G is 2³⁰ bytes, 1GB is 10⁹
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
-    /// Seed of the order, the offsets and the data
+    /// Set the seed of order, offsets and data
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
     #[command(flatten)]
     one: OneWorkload,
 
-    /// Overwrite the files and devices named as targets
+    /// Allow overwriting the files and devices named as targets
     #[arg(long)]
     destroy_data: bool,
-    /// With --destroy-data: also what is not all zeroes and may be somebody's data
+    /// With --destroy-data: also overwrite data that is not all zeroes
     #[arg(long, requires = "destroy_data")]
     destroy_unknown_data: bool,
     /// Print one JSON document on standard output
@@ -126,9 +125,10 @@ pub struct Args {
     quiet: bool,
 }
 
-/// What else can be measured.
+/// The former place of `assay login`.
 #[derive(clap::Subcommand)]
 enum Action {
+    #[command(hide = true)]
     Login(login::Args),
 }
 
@@ -158,8 +158,20 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     };
     let prepared = match &args.resume {
         None => {
-            let (spec, targets) = spec_and_targets(args)?;
-            assay_measure::runner::prepare(&spec, targets, &begin, &env)?
+            let (mut spec, targets) = spec_and_targets(args)?;
+            let mut prepared =
+                assay_measure::runner::prepare(&spec, targets.clone(), &begin, &env)?;
+            if let Some(budget) = args.budget {
+                let planned = prepared.run.plan.rounds;
+                let rounds = rounds_within(budget, prepared.estimate, planned)?;
+                if rounds < planned {
+                    spec.rounds = Some(rounds);
+                    // One preparation at a time may hold the run.
+                    drop(prepared);
+                    prepared = assay_measure::runner::prepare(&spec, targets, &begin, &env)?;
+                }
+            }
+            prepared
         }
         Some(name) => {
             let id = resumable(&store, name)?;
@@ -185,9 +197,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let samples = store.samples(run.id)?;
     let met = show(&run, &samples, args, global)?;
     if let Some(error) = finished.stopped {
-        return Err(
-            anyhow::Error::new(error).context(format!("run {} is kept as far as it got", run.id))
-        );
+        return Err(anyhow::Error::new(error).context(format!(
+            "the samples measured so far are stored as run {}",
+            run.id
+        )));
     }
     if run.state == RunState::Interrupted {
         eprintln!(
@@ -225,7 +238,7 @@ fn there(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if let Some(name) = &args.resume {
         anyhow::ensure!(
             !name.is_empty(),
-            "say which run is to be gone on with there: --resume RUN; `assay runs` lists all"
+            "name the run to continue there: --resume RUN; `assay report runs` lists all"
         );
         let store = context::open_store(global)?;
         let id = store.resolve(name)?;
@@ -251,8 +264,7 @@ fn there(args: &Args, global: &Global) -> anyhow::Result<Status> {
 fn show(run: &Run, samples: &[Sample], args: &Args, global: &Global) -> anyhow::Result<bool> {
     let judged = assay_judge::judge_run(run, samples);
     if let Some(path) = &args.html {
-        context::write_file(path, &pages::html(run, &judged, samples, None))?;
-        eprintln!("report written to {}", path.display());
+        context::write_report(path, &pages::html(run, &judged, samples, None))?;
     }
     if args.json {
         print(&format!(
@@ -267,6 +279,24 @@ fn show(run: &Run, samples: &[Sample], args: &Args, global: &Global) -> anyhow::
         ))?;
     }
     Ok(judged.criteria.iter().all(|criterion| criterion.met))
+}
+
+/// The most rounds that fit into a budget.
+///
+/// # Errors
+/// The budget is too short for one round.
+pub(super) fn rounds_within(budget: Nanos, estimate: Nanos, planned: u32) -> anyhow::Result<u32> {
+    let one = estimate.0 / u64::from(planned.max(1));
+    let fit = budget.0.checked_div(one).map_or(planned, |fit| {
+        u32::try_from(fit).unwrap_or(planned).min(planned)
+    });
+    anyhow::ensure!(
+        fit > 0,
+        "cannot measure within --budget {budget}: one round takes about {}. Allow more time, or measure less with \
+         --runtime or a smaller plan.",
+        Nanos(one)
+    );
+    Ok(fit)
 }
 
 /// Says what will be done.
@@ -305,7 +335,7 @@ fn resumable(store: &Store, name: &str) -> anyhow::Result<RunId> {
             return Ok(row.id);
         }
     }
-    bail!("there is no interrupted run; `assay runs` lists all")
+    bail!("nothing to resume: no run was interrupted; `assay report runs` lists all")
 }
 
 /// Which plan, and what to measure.
@@ -314,7 +344,8 @@ fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
     let another = args.plan_file.is_some() || args.one.plan().is_some();
     if let Some(word) = targets.first().filter(|word| another && is_plan(word)) {
         bail!(
-            "`{word}` is a plan, and --plan-file or a workload of your own is another: leave one of them out (a directory of that name is `./{word}`)"
+            "two plans are given: `{word}`, and --plan-file or a workload of your own. Leave one out (a directory \
+             of that name is `./{word}`)."
         );
     }
     let mut spec = if let Some(path) = &args.plan_file {

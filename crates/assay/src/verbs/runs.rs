@@ -1,4 +1,4 @@
-//! `assay runs`: what was measured.
+//! `assay report runs`: what was measured.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -14,30 +14,30 @@ use std::collections::BTreeSet;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay runs                    all runs, newest first
-  assay runs --plan matrix      only runs of one plan
-  assay runs --target /srv -n 5 the newest five on one target
-  assay runs --json | jq '.runs[0].id'
-  assay runs delete 3 4 --yes   remove two runs and their samples
+  assay report runs                    all runs, newest first
+  assay report runs --plan matrix      only runs of one plan
+  assay report runs --target /srv -n 5 the newest five on one target
+  assay report runs --json | jq '.runs[0].id'
+  assay report runs delete 3 4 --yes   remove two runs and their samples
 
 A run is named by its number, by `last`, `last~1` (the one before), or by the first
 characters of its uid, in every command.
 
 Exit status: 0 done, 2 error.";
 
-/// List what was measured
+/// List past runs
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Only runs of this plan
+    /// List only runs of this plan
     #[arg(long, value_name = "PLAN")]
     plan: Option<String>,
-    /// Only runs on this target
+    /// List only runs on this target
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// Only the newest so many
+    /// List only the newest N runs
     #[arg(long, short = 'n', value_name = "N")]
     newest: Option<usize>,
     /// Print one JSON object
@@ -47,12 +47,12 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Remove runs and their samples for good
+    /// Delete runs and their samples permanently
     Delete {
-        /// Runs to remove
+        /// Runs to delete
         #[arg(value_name = "RUN", required = true)]
         runs: Vec<String>,
-        /// Do it: without this, only say what would be removed
+        /// Delete them; without this, only list what would be deleted
         #[arg(long)]
         yes: bool,
     },
@@ -93,7 +93,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         print(&format!("{document:#}\n"))?;
     } else if rows.is_empty() {
         match any {
-            true => eprintln!("no run fits; `assay runs` lists all"),
+            true => eprintln!("no run fits; `assay report runs` lists all"),
             false => eprintln!("{}", context::nothing_measured(global)?),
         }
     } else {
@@ -202,7 +202,7 @@ fn delete(names: &[String], yes: bool, global: &Global) -> anyhow::Result<Status
         }
     }
     if !yes {
-        bail!("nothing was removed: say --yes to remove for good");
+        bail!("nothing was deleted: use --yes to delete these runs permanently");
     }
     Ok(Status::Ok)
 }

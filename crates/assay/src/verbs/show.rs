@@ -1,4 +1,4 @@
-//! `assay show`: one run, judged by today's rules.
+//! `assay report show`: one run, judged by today's rules.
 
 use super::runs::store_with_runs;
 use crate::context::{self, print};
@@ -14,32 +14,32 @@ use assay_render::units::{format_value, quantity_heading};
 
 const EXAMPLES: &str = "\
 Examples:
-  assay show              the newest run
-  assay show 12           run 12
-  assay show last~1       the one before the newest
-  assay show 12 --verbose with all that is known of each workload
-  assay show 12 --samples every sample by itself
-  assay show 12 --json    one JSON document with every sample's percentiles and doubts
+  assay report show              the newest run
+  assay report show 12           run 12
+  assay report show last~1       the one before the newest
+  assay report show 12 --verbose with all that is known of each workload
+  assay report show 12 --samples every sample by itself
+  assay report show 12 --json    one JSON document with every sample's percentiles and doubts
 
 The samples are stored raw and judged anew each time, so a run made by an older assay is
 judged by the rules of this one.
 
 Exit status: 0 done, 1 a criterion of the run was missed, 2 error.";
 
-/// Show one run: figures, intervals, doubts, what limited it
+/// Show one run: figures, intervals, doubts and what limited it
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Number, `last`, `last~N`, or the first characters of the uid
+    /// Number, `last`, `last~N` or the beginning of the uid
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// Every sample by itself
+    /// Show every sample
     #[arg(long, conflicts_with = "json")]
     samples: bool,
-    /// All that is known of each workload
+    /// Show all details of each workload
     #[arg(long, short, conflicts_with_all = ["json", "samples"])]
     verbose: bool,
 }

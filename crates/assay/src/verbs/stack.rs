@@ -10,13 +10,11 @@ use crate::shape::Shape;
 use crate::status::Status;
 use std::path::PathBuf;
 
-/// The layers under a path, a device or a virtual machine, and what each of them costs
+/// Show the layers under a path, disk or VM, and their cost
 #[derive(clap::Args)]
 #[command(after_help = format!("{}\n\n{}", layers::EXAMPLES, measure::EXAMPLES))]
 pub struct Args {
-    /// A path, a block device, an image, or a virtual machine: its libvirt name, its number on
-    /// Proxmox, its process number [default: the current directory]; with --measure a directory
-    /// on the storage to measure
+    /// Path, block device, image or virtual machine [default: .]
     #[arg(value_name = "TARGET")]
     target: Option<PathBuf>,
     #[command(flatten)]
@@ -39,7 +37,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         match (&args.elsewhere.host, &args.elsewhere.root) {
             (Some(host), _) => return there(host, args, global),
             (None, Some(_)) => {
-                anyhow::bail!("a captured machine cannot be measured: leave out --root")
+                anyhow::bail!("cannot measure a captured machine: leave out --root")
             }
             (None, None) => {}
         }

@@ -1,4 +1,4 @@
-//! `assay store`: one store into another.
+//! `assay report store`: one store into another.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  assay store move ~/.local/share/assay/assay.db postgresql://assay@/assay
-                                        what was measured so far into a shared store
-  assay store move postgresql://assay@/assay copy.db
-                                        and back into a file
-  ASSAY_STORE=postgresql://assay@/assay assay runs
-                                        from then on, every verb uses it
-  assay store keep 400                  how long what was true of machines is kept once it is over
+  assay report store move ~/.local/share/assay/assay.db postgresql://assay@/assay
+                                               what was measured so far into a shared store
+  assay report store move postgresql://assay@/assay copy.db
+                                               and back into a file
+  ASSAY_STORE=postgresql://assay@/assay assay report runs
+                                               from then on, every verb uses it
+  assay report store keep 400                  how long what was true of machines is kept once it is over
 
 Runs, trials and studies are known by names that are the same in every store: what is there already is not
 stored twice, what has grown since grows there, and several machines may fill one store. The first
@@ -31,7 +31,7 @@ of processes. The connection is not encrypted: use a socket, or a tunnel such as
 
 Exit status: 0 done, 2 error, 3 the first store cannot be read, 130 interrupted (what was copied stays).";
 
-/// Copy one store into another; how long it keeps what was true of machines
+/// Copy stores, and set how long old facts are kept
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -41,24 +41,24 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Say how long it is kept what was true of machines and is over, or how long that is
+    /// Show or set how many days outdated facts are kept
     Keep {
-        /// Days from now on
+        /// Days to keep outdated facts
         #[arg(value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
         days: Option<u32>,
     },
-    /// Forget what was true of a machine, and when
+    /// Delete the recorded facts of a machine
     Forget {
-        /// What the machine is called
+        /// Name of the machine
         #[arg(value_name = "MACHINE")]
         machine: String,
     },
     /// Copy all records of one store into another
     Move {
-        /// The store to read: a file or a URL
+        /// Store to read: a file or a URL
         #[arg(value_name = "FROM")]
         from: PathBuf,
-        /// The store to fill, which is made when it is not there
+        /// Store to fill; created if missing
         #[arg(value_name = "TO")]
         to: PathBuf,
         /// Print one JSON object

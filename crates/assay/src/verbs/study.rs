@@ -16,8 +16,7 @@ use assay_model::study::Study;
 use assay_studies::catalogue;
 use std::path::{Path, PathBuf};
 
-/// Reproduce a published benchmark here: their figures beside yours, and what is left of what was
-/// concluded
+/// Reproduce a published benchmark here and compare the conclusions
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -42,46 +41,44 @@ What a study makes is gone when it ends, also after Ctrl-C; what was measured un
 pub struct Args {
     #[command(subcommand)]
     verb: Option<StudyVerb>,
-    /// The study: a name from the list, or a file that ends with .toml
+    /// Study by name or as a file that ends in .toml
     #[arg(value_name = "NAME|FILE")]
     study: Option<String>,
-    /// A directory on the storage to be tried
+    /// Directory on the storage to measure
     #[arg(value_name = "DIR", default_value = ".", hide_default_value = true)]
     dir: PathBuf,
-    /// A ZFS file system of yours: zvols and file systems are made below it, on this machine and
-    /// without a pool in a guest, and destroyed at the end; nothing else of the pool is touched
+    /// Work below this ZFS file system of yours instead of in a guest
     #[arg(long, value_name = "POOL/DATASET")]
     on: Option<String>,
-    /// A directory of yours for a file system that the study asks for, such as zfs=/tank/vm; may be
-    /// given several times
+    /// Use your directory for a file system, such as zfs=/tank/vm (repeatable)
     #[arg(long = "dir", value_name = "FS=DIR", value_parser = named)]
     dirs: Vec<(String, PathBuf)>,
-    /// The long form, as the author did it
+    /// Run the long form, as the author did
     #[arg(long)]
     full: bool,
-    /// Show what would be done, and stop
+    /// Show what would be done and stop
     #[arg(long)]
     dry_run: bool,
-    /// Go on with the rest when something fails
+    /// Continue with the rest when something fails
     #[arg(long)]
     keep_going: bool,
-    /// Seed of order, offsets and data
+    /// Set the seed of order, offsets and data
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// kvm or tcg, for guests; found out when left out
+    /// Run guests with kvm or tcg [default: detected]
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     accel: Option<AccelArg>,
-    /// OpenZFS in guests: that of Debian stable, or the newer one of its backports
+    /// Choose OpenZFS for guests: of Debian stable or of its backports
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = ZfsArg::Stable)]
     zfs: ZfsArg,
     /// Use this fio instead of the one on PATH
     #[arg(long, value_name = "PROGRAM")]
     fio: Option<PathBuf>,
-    /// Go on with a study that was cut off: the newest, or the one named
+    /// Continue an interrupted study: the newest, or the named one
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "last",
         conflicts_with_all = ["full", "seed", "dry_run"])]
     resume: Option<String>,
-    /// List what was carried out so far
+    /// List past studies
     #[arg(long, conflicts_with_all = ["study", "resume"])]
     list: bool,
     #[command(flatten)]
@@ -95,7 +92,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum StudyVerb {
-    /// Show a study that was carried out, judged by today's rules
+    /// Show a past study, judged by today's rules
     Show(look::Show),
 }
 

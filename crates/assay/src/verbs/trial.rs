@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay trial qcow2-cluster-size /srv       try it in /srv: images made and removed by assay
+  assay trial qcow2-cluster-size /srv       try it in /srv: on images that assay creates and removes
   assay trial read-ahead /dev/sdb --dry-run what would be changed, and how long it takes
   assay trial nginx-sendfile http://localhost/big.bin --yes --keep
                                             keep it if, and only if, it is better
@@ -33,8 +33,8 @@ Examples:
   assay trial ./my-advice.md /srv           a piece of advice of your own
   assay trial read-ahead /srv --set kib=1024 --margin 5% --guard p99:10%
   assay trial --aa noatime /srv             no change at all: the noise of this machine
-  assay trial --confirm 3                   a second session of trial 3: do both agree?
-  assay trial --recover                     set back what a crash left behind
+  assay trial --confirm 3                   repeat trial 3: do both agree?
+  assay trial --recover                     undo what a crash left behind
   assay trial noatime /srv --host root@box  on another machine, over ssh
   assay trial --list; assay trial --show 3 --html trial.html
 
@@ -45,75 +45,74 @@ Exit status: 0 done, whatever the verdict; 1 --keep was asked for and the verdic
 it, the advice does not apply, or a second session does not confirm the first; 2 error; 130
 interrupted (what was measured is kept).";
 
-/// Test a piece of advice here: measured now against changed, in interleaved pairs, then set back
+/// Test advice here: measure with and without it, then undo it
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Advice by its id (see `assay advice`) or as a file, one or several; then what to try it on
+    /// Advice by id or as a file, one or more; then the target
     #[arg(value_name = "ADVICE|TARGET", num_args = 0..)]
     words: Vec<String>,
-    /// A value of the advice's own, such as kib=1024 (may be repeated)
+    /// Set a parameter of the advice, such as kib=1024 (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
 
-    /// Show what would be done, and stop
+    /// Show what would be done and stop
     #[arg(long)]
     dry_run: bool,
-    /// Begin without asking
+    /// Start without asking
     #[arg(long, short)]
     yes: bool,
-    /// Keep the change when the verdict is better
+    /// Keep the change if the verdict is better
     #[arg(long, conflicts_with = "aa")]
     keep: bool,
-    /// With --keep: also when another figure of the table got clearly worse
+    /// With --keep: keep it even if another figure got clearly worse
     #[arg(long, requires = "keep")]
     despite_worse: bool,
-    /// Both sides as they are now: shows the noise of the machine
+    /// Change nothing: both sides are the baseline; shows the noise
     #[arg(long)]
     aa: bool,
 
-    /// Smallest difference that matters [default: the advice's, 3%]
+    /// Ignore smaller differences [default: the advice's, 3%]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     margin: Option<f64>,
-    /// A figure that must not get worse by more than this, such as p99:10% (may be repeated)
+    /// Require that a figure gets no worse than this, such as p99:10%
     #[arg(long, value_name = "METRIC:PERCENT", value_parser = guard)]
     guard: Vec<Guard>,
     /// Stop after this time
     #[arg(long, value_name = "TIME")]
     budget: Option<Nanos>,
-    /// Pairs at most [default: 60]
+    /// Measure at most N pairs [default: 60]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pairs: Option<u32>,
-    /// Measured time of each side of a pair [default: the advice's]
+    /// Measure each side of a pair for this long [default: the advice's]
     #[arg(long, value_name = "TIME")]
     slot: Option<Nanos>,
-    /// Load before measuring, after each change [default: the advice's]
+    /// Run the load this long after each change [default: the advice's]
     #[arg(long, value_name = "TIME")]
     washout: Option<Nanos>,
-    /// Size of the test file or image, 1G and 1GiB are 2³⁰ bytes [default: the advice's]
+    /// Set the size of the test file or image [default: the advice's]
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
-    /// Seed of the order, the offsets and the data
+    /// Set the seed of order, offsets and data
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Go on with a trial that was stopped: the newest, or the one named
+    /// Continue a stopped trial: the newest, or the named one
     #[arg(long, value_name = "TRIAL", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["words", "aa", "dry_run"])]
     resume: Option<String>,
-    /// Carry a trial out a second time, best after a reboot, and say whether both agree
+    /// Repeat a trial, best after a reboot, and report whether both agree
     #[arg(long, value_name = "TRIAL", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["words", "aa", "dry_run", "resume", "recover", "list", "show", "keep", "set"])]
     confirm: Option<String>,
-    /// Set back what an assay that crashed has left changed or lying about
+    /// Undo changes and remove files left by a crash
     #[arg(long, conflicts_with_all = ["words", "resume", "list", "show"])]
     recover: bool,
-    /// With --recover: also set back what somebody else has changed since
+    /// With --recover: also revert values that were changed since
     #[arg(long, requires = "recover")]
     force: bool,
-    /// With --recover: take what somebody else has changed since, or what cannot be undone, as it
-    /// is and forget it
+    /// With --recover: keep current values and drop the journal entries
     #[arg(long, requires = "recover", conflicts_with = "force")]
     accept: bool,
-    /// List the trials made so far
+    /// List past trials
     #[arg(long, conflicts_with_all = ["words", "resume", "show"])]
     list: bool,
     /// Show a trial, judged by today's rules

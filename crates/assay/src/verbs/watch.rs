@@ -1,4 +1,4 @@
-//! `assay watch`: machines are checked again and again, and somebody is told when something new is wrong, and when
+//! `assay fleet watch`: machines are checked again and again, and somebody is told when something new is wrong, and when
 //! it is over.
 
 mod install;
@@ -30,16 +30,16 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  assay watch now                        check this machine, and say what is new
-  assay watch now web db1                a group and a machine, over ssh
-  assay watch now all --mail ops@example.org
-                                         and send a mail when there is news
-  assay watch now all -- /usr/local/bin/page-me
-                                         or start a command with JSON on standard input
-  assay watch install --every 1h web -- /usr/local/bin/page-me
-                                         do so every hour: a timer of systemd
-  assay watch list                       which alarms stand, and since when
-  assay watch remove                     take the timer away again
+  assay fleet watch now                        check this machine, and say what is new
+  assay fleet watch now web db1                a group and a machine, over ssh
+  assay fleet watch now all --mail ops@example.org
+                                               and send a mail when there is news
+  assay fleet watch now all -- /usr/local/bin/page-me
+                                               or start a command with JSON on standard input
+  assay fleet watch install --every 1h web -- /usr/local/bin/page-me
+                                               do so every hour: a timer of systemd
+  assay fleet watch list                       which alarms stand, and since when
+  assay fleet watch remove                     take the timer away again
 
 An alarm is told when it is raised, when it gets worse, and when it is over; not every hour. What cannot be read
 is neither new nor over. A machine that is not reached twice in a row is an alarm of its own. What you
@@ -48,7 +48,7 @@ tried again the next time.
 
 Exit status of `now` and `list`: 0 no alarm stands, 1 one does, 2 error, 3 a machine was not reached.";
 
-/// Check machines again and again: an alarm when something new is wrong, and when it is over
+/// Check machines regularly, and raise an alarm for new findings
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -58,21 +58,21 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Check once, and tell what is new
+    /// Check once and report what is new
     Now(Box<Now>),
-    /// Check from now on: writes a service and a timer of systemd
+    /// Check regularly: write a systemd service and timer
     Install(Box<install::Install>),
-    /// Take away what `install` wrote
+    /// Remove what `install` wrote
     Remove(install::Remove),
-    /// Which alarms stand
+    /// List the alarms in effect
     List {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Forget the alarms of a machine that is watched no longer
+    /// Delete the alarms of a machine that is no longer watched
     Forget {
-        /// What the machine is called
+        /// Name of the machine
         #[arg(value_name = "MACHINE")]
         machine: String,
     },
@@ -93,7 +93,7 @@ struct Now {
 /// What is watched, and who is told.
 #[derive(clap::Args)]
 struct What {
-    /// Groups, machines and patterns of names, as in `assay fleet` [default: this machine]
+    /// Groups, machines and patterns of names [default: this machine]
     #[arg(value_name = "GROUP|MACHINE")]
     names: Vec<String>,
     #[command(flatten)]
@@ -102,13 +102,13 @@ struct What {
     how: How,
     #[command(flatten)]
     own: Own,
-    /// From which severity on a finding is an alarm: info, low, medium, high or critical
+    /// Raise alarms from: info, low, medium, high or critical
     #[arg(long, value_enum, default_value_t = Threshold::Medium, value_name = "SEVERITY", hide_possible_values = true)]
     at_least: Threshold,
-    /// Send news to this address, with the system's sendmail
+    /// Send news to this address with the system's sendmail
     #[arg(long, value_name = "ADDRESS", value_parser = tell::address)]
     mail: Option<String>,
-    /// A command that gets news as JSON on standard input
+    /// Command that reads news as JSON on standard input
     #[arg(value_name = "COMMAND", last = true)]
     command: Vec<OsString>,
 }
@@ -267,7 +267,7 @@ const LONGEST: u64 = 64 << 20;
 impl AlarmFile {
     fn open() -> anyhow::Result<Self> {
         let dir = dir()?;
-        let lock = lockfile::wait(&dir.join("lock")).context("the lock of assay watch")?;
+        let lock = lockfile::wait(&dir.join("lock")).context("the lock of assay fleet watch")?;
         let path = dir.join("alarms.json");
         let alarms = match path.exists() {
             false => Alarms::default(),
@@ -336,8 +336,11 @@ fn said(news: &News, standing: &[Alarm], now: Timestamp, style: Style) -> String
     }
     let _ = match (news.is_empty(), standing.len()) {
         (true, 0) => writeln!(text, "Nothing is wrong that was looked for."),
-        (true, 1) => writeln!(text, "Nothing new; 1 alarm stands: assay watch list"),
-        (true, more) => writeln!(text, "Nothing new; {more} alarms stand: assay watch list"),
+        (true, 1) => writeln!(text, "Nothing new; 1 alarm stands: assay fleet watch list"),
+        (true, more) => writeln!(
+            text,
+            "Nothing new; {more} alarms stand: assay fleet watch list"
+        ),
         (false, 0) => writeln!(text, "No alarm stands at {now:.0}."),
         (false, 1) => writeln!(text, "1 alarm stands at {now:.0}."),
         (false, more) => writeln!(text, "{more} alarms stand at {now:.0}."),
@@ -407,7 +410,7 @@ fn forget(machine: &str) -> anyhow::Result<Status> {
     let mut file = AlarmFile::open()?;
     anyhow::ensure!(
         file.alarms.forget(machine),
-        "{}: no alarm of a machine of that name is known; `assay watch list` shows all",
+        "{}: no alarm of a machine of that name is known; `assay fleet watch list` shows all",
         escape_line(machine)
     );
     file.save()?;

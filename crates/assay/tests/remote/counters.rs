@@ -178,7 +178,7 @@ fn who_is_not_root_there_names_the_process() {
     insta::assert_snapshot!(assay_testing::normal(said, &[(&url, "URL")]), @r"
     assay: box: --server-pid 4194304: no CPU time of it can be read: it is gone, or was never there
     assay: box: /sys/fs/cgroup/no/such/group: no CPU time of it can be read: it is gone, or was never there
-    assay: --remote-assay and --silence are about a program that goes to another machine: say which with --host
+    assay: --remote-assay and --silence need another machine that assay is uploaded to: name it with --host
     assay: --server-host is said 2 times for 1 URLs: say it once for all of them, or once for each, in their order
     ");
 }

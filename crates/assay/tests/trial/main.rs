@@ -281,7 +281,7 @@ fn ignored_flushes_are_unsafe_whatever_they_gain() {
     assert_eq!(entries(target.path()), [""; 0]);
     let keep = home.assay(&args(&words, &["--keep"]));
     assert_eq!(keep.code, Some(2));
-    insta::assert_snapshot!(home.refusal(&keep), @"assay: cache-unsafe cannot be kept: it puts data at risk that was acknowledged as safe; no gain makes up for that; leave out --keep to see what it does");
+    insta::assert_snapshot!(home.refusal(&keep), @"assay: cache-unsafe cannot be kept: it puts data at risk that was acknowledged as safe; no gain makes up for that. Leave out --keep to measure it anyway.");
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn an_interrupted_trial_sets_back_and_goes_on_later() {
     assert_eq!(resumed.code, Some(0), "{}", resumed.stderr);
     assert_eq!(json(&resumed)["verdict"], "better", "{}", resumed.stdout);
     let whole = home.assay(&["trial", "--resume"]);
-    insta::assert_snapshot!(whole.stderr, @"assay: trial 1 has its verdict; `assay trial --show 1` shows it");
+    insta::assert_snapshot!(whole.stderr, @"assay: nothing to resume: trial 1 has its verdict; `assay trial --show 1` shows it");
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn a_dry_run_and_a_refusal_touch_nothing() {
         said += &home.told(&format!("{words:?}: {}", ran.stderr));
     }
     insta::assert_snapshot!(said, @r#"
-    ["trial"]: assay: name the advice to try and what to try it on, such as `assay trial qcow2-cluster-size .`; `assay advice` lists what there is
+    ["trial"]: assay: name the advice and the target, such as `assay trial qcow2-cluster-size .`; `assay advice` lists all advice
     ["trial", "qcow2-cluster-sise", "."]: assay: there is no advice `qcow2-cluster-sise`; did you mean `qcow2-cluster-size`?; `assay advice` lists all
     ["trial", "qcow2-cluster-size", "/nowhere/at/all"]: assay: /nowhere/at/all: there is no such file or directory; fio would create it and measure whatever is mounted above: create it, or check that the file system is mounted
     ["trial", "qcow2-cluster-size", ".", "--set", "sise=8K"]: assay: `qcow2-cluster-size` has no parameter `sise`; did you mean `size`?; it has `size`

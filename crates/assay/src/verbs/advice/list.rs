@@ -58,13 +58,51 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
         }
     }
     let note = format!(
-        "The third column says whether it applies to {}: yes, no, ? (a fact is missing), or – (it is checked or explained, not tried: `assay check`). `assay advice ID` says why and how it is tested.",
+        "The third column says whether it applies to {}: yes, no, ? (a fact is missing), or – (it is checked or \
+         explained, not tried: `assay check`). `assay advice ID` says why and how it is tested.",
         escape_line(target)
     );
     let _ = writeln!(out);
     for line in wrap_lines(&note, columns) {
         let _ = writeln!(out, "{}", style.paint("2", &line));
     }
+    out
+}
+
+/// Lines of a search at most, the note included.
+const SEARCH_LINES: usize = 20;
+
+/// The matches of a search in the order given, one on a line.
+pub(super) fn matches(entries: &[Entry<'_>], style: Style) -> String {
+    if entries.is_empty() {
+        return "no advice contains these words: `assay advice` lists all\n".to_owned();
+    }
+    let columns = style.width.max(30);
+    let note_lines = 2;
+    let shown = &entries[..entries.len().min(SEARCH_LINES - note_lines)];
+    let ids = shown.iter().map(|entry| width(&entry.advice.id));
+    let id_width = ids.max().unwrap_or(0).min(columns / 2) + 2;
+    let mut out = String::new();
+    for entry in shown {
+        let said = standing(entry.advice);
+        let id = left(&clean(&entry.advice.id), id_width);
+        let lead = width(&id) + 12;
+        let room = columns.saturating_sub(lead);
+        let title = wrap(&clean(&entry.advice.title), room.max(LEAST_TITLE));
+        let title = match title.as_slice() {
+            _ if room < LEAST_TITLE => String::new(),
+            [] => String::new(),
+            [line] => line.clone(),
+            [line, ..] => format!("{}…", line.chars().take(room - 1).collect::<String>()),
+        };
+        let line = format!("{id}{}{title}", style.paint(colour(said), &left(said, 12)));
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    let note = match entries.len() - shown.len() {
+        0 => "One page: assay advice ID".to_owned(),
+        more => format!("{more} more: add a word. One page: assay advice ID"),
+    };
+    let _ = writeln!(out, "\n{}", style.paint("2", &note));
     out
 }
 

@@ -1,4 +1,4 @@
-//! `assay changed --key`: since when something is so.
+//! `assay fleet changed --key`: since when something is so.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -35,7 +35,9 @@ pub(super) fn run(
     global: &Global,
 ) -> anyhow::Result<Status> {
     let Some(store) = context::existing_store(global)? else {
-        anyhow::bail!("no machine was looked at yet: `assay fleet check` and `assay watch now` do");
+        anyhow::bail!(
+            "no machine was looked at yet: `assay fleet check` and `assay fleet watch now` do"
+        );
     };
     let ask = Ask {
         hosts: machines,

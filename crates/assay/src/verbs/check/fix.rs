@@ -26,22 +26,22 @@ const TO_CONFIRM: Duration = Duration::from_secs(120);
 /// What is to be mended, or taken back.
 #[derive(clap::Args)]
 pub(super) struct Mend {
-    /// Mend what a rule found: shows each line first, asks, checks, reads back
+    /// Fix a finding: show the lines, ask, write, check and read back
     #[arg(long, value_name = "ID", conflicts_with_all = ["explain", "only", "format", "accept", "undo", "confirm"])]
     fix: Option<String>,
-    /// With --fix or --undo: show what would be done, and stop
+    /// With --fix or --undo: show what would be done and stop
     #[arg(long)]
     dry_run: bool,
     /// With --fix or --undo: do not ask
     #[arg(long, short)]
     yes: bool,
-    /// With --fix: take back what may lock you out unless you confirm it within this time [default: 2m]
+    /// With --fix: roll back unless confirmed in time [default: 2m]
     #[arg(long, value_name = "TIME", requires = "fix")]
     confirm_within: Option<Nanos>,
-    /// Confirm a fix that waits for it, best from a new login
+    /// Confirm a fix that waits, best from a new login
     #[arg(long, conflicts_with_all = ["explain", "only", "format", "accept", "undo"])]
     confirm: bool,
-    /// Take a kept fix back: the newest, or the one with this number or rule
+    /// Undo a kept fix: the newest, or one by its number or rule
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["explain", "only", "format", "accept"])]
     undo: Option<String>,
 }
@@ -57,14 +57,15 @@ pub(super) fn asked(
     if !changes {
         if args.fix.dry_run || args.fix.yes {
             anyhow::bail!(
-                "--dry-run and --yes belong to --fix ID or --undo: a check changes nothing"
+                "--dry-run and --yes need --fix ID or --undo: a check alone changes nothing"
             );
         }
         return Ok(None);
     }
     if args.elsewhere.is_meant() {
         anyhow::bail!(
-            "--fix, --undo and --confirm work on this machine only: the journal that takes a change back is here, and so is what validates it. Run assay there"
+            "--fix, --undo and --confirm work on this machine only: the journal and the validating programs are \
+             here. Run assay on the other machine."
         );
     }
     let done = match (fix, undo) {
@@ -208,7 +209,8 @@ fn wait(
         false => "",
     };
     eprintln!(
-        "\nMade, and read back. Now log in anew. If that works, say there within {} s: assay check --confirm{here}. Otherwise everything is taken back{}.",
+        "\nMade, and read back. Now log in anew. If that works, say there within {} s: assay check --confirm{here}. \
+         Otherwise everything is taken back{}.",
         within.as_secs(),
         outside.map_or_else(String::new, |outside| format!(
             ", also when assay is killed or the machine starts again: {} looks after it",
@@ -257,7 +259,9 @@ fn typed() -> Option<Receiver<String>> {
 fn agreed(question: &str, json: bool) -> anyhow::Result<bool> {
     let stdin = std::io::stdin();
     if json || !stdin.is_terminal() {
-        anyhow::bail!("there is no terminal to ask on: look with --dry-run, then say --yes");
+        anyhow::bail!(
+            "cannot ask: there is no terminal. Look at the change with --dry-run, then use --yes."
+        );
     }
     eprint!("\n{question} [y/N] ");
     std::io::stderr().flush()?;
@@ -319,7 +323,7 @@ fn take_back(which: &str, args: &super::Args) -> anyhow::Result<Status> {
     if found.len() > 1 {
         let all: Vec<String> = found.into_iter().map(line).collect();
         anyhow::bail!(
-            "{} is the beginning of several numbers; say more of the one that is meant:\n{}",
+            "{} matches several fixes; give more digits of one:\n{}",
             which.escape_debug(),
             all.join("\n")
         );
@@ -327,9 +331,9 @@ fn take_back(which: &str, args: &super::Args) -> anyhow::Result<Status> {
     let Some(one) = found.first() else {
         let all: Vec<String> = kept.iter().map(line).collect();
         match (kept.is_empty(), which) {
-            (true, _) => anyhow::bail!("no fix is kept, so there is nothing to take back"),
+            (true, _) => anyhow::bail!("nothing to undo: no fix is kept"),
             _ => anyhow::bail!(
-                "no kept fix has the number or rule {}; there are:\n{}",
+                "no kept fix has the number or rule {}; kept fixes:\n{}",
                 which.escape_debug(),
                 all.join("\n")
             ),

@@ -37,16 +37,16 @@ Exit status: 0 nothing at or above --fail-on, 1 findings, 2 error, 3 something c
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Scans, exports and lists; what they are, their content tells
+    /// Scans, exports and lists; the format is detected
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The name of a network of yours; may be given several times
+    /// Name a network of yours (repeatable)
     #[arg(long, value_name = "NAME")]
     ssid: Vec<String>,
     /// Count vehicles by make instead
     #[arg(long, conflicts_with_all = ["ssid", "only", "accept"])]
     census: bool,
-    /// Where oui.csv of the IEEE lies [default: /usr/share/ieee-data]
+    /// Read the IEEE's oui.csv in DIR [default: /usr/share/ieee-data]
     #[arg(long, value_name = "DIR", requires = "census")]
     registry: Option<PathBuf>,
     #[command(flatten)]
@@ -114,7 +114,7 @@ fn pages<'a>(catalogue: &'a Catalogue, only: &[String]) -> anyhow::Result<Vec<&'
         if !all.iter().any(|page| asked(page, name)) {
             let ids: Vec<&str> = all.iter().map(|page| page.id.as_str()).collect();
             anyhow::bail!(
-                "--only {name}: no rule about wireless networks is called so; there are {}",
+                "--only {name}: unknown rule about wireless networks; use one of {}",
                 ids.join(", ")
             );
         }
@@ -151,7 +151,7 @@ fn few(sources: &[Source], own: &[Ssid]) -> anyhow::Result<()> {
     let names: BTreeSet<&Ssid> = heard.map(|bss| &bss.ssid).collect();
     if names.len() > MOST_JUDGED {
         anyhow::bail!(
-            "{} networks are too many to be yours: say with --ssid NAME which are",
+            "{} networks are too many to be yours: name yours with --ssid NAME",
             names.len()
         );
     }
@@ -231,7 +231,7 @@ fn census(args: &Args, sources: &[Source], global: &Global) -> anyhow::Result<St
         Format::Markdown => report::render_census_markdown(&census),
         Format::Html => report::render_census_page(&census),
         Format::Sarif | Format::Junit | Format::Nagios | Format::Prometheus => {
-            anyhow::bail!("--census is told as text, json, markdown or html: it has no findings")
+            anyhow::bail!("--census has no findings: use --format text, json, markdown or html")
         }
     })?;
     let mut status = Status::Ok;

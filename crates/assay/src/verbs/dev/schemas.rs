@@ -3,19 +3,23 @@
 use super::form::{Form, form};
 use crate::context::write_file;
 use crate::verbs::{
-    advice, changed, check, compare, disks, dups, facts, fleet, lab, pins, plan, probe, run, runs,
-    store, trial, version, watch,
+    advice, changed, check, compare, disks, dups, facts, fleet, lab, login, pins, plan, probe,
+    runs, store, trial, version, watch,
 };
 use std::fmt::Write as _;
 use std::path::Path;
 
 fn all() -> Vec<Form> {
     let mut forms = vec![
-        ("runs", "assay runs --json", form::<runs::Document<'_>>()),
+        (
+            "runs",
+            "assay report runs --json",
+            form::<runs::Document<'_>>(),
+        ),
         (
             "run-login",
-            "assay run login --json",
-            form::<run::Login<'_>>(),
+            "assay login --json",
+            form::<login::Document<'_>>(),
         ),
         (
             "stack",
@@ -27,10 +31,14 @@ fn all() -> Vec<Form> {
             "assay stack --measure --json, assay stack --show RUN --json",
             form::<assay_report::waterfall::WaterfallDocument<'_>>(),
         ),
-        ("disks", "assay disks --json", form::<disks::Document<'_>>()),
+        (
+            "disks",
+            "assay stack disks --json",
+            form::<disks::Document<'_>>(),
+        ),
         (
             "disks-list",
-            "assay disks --list --json",
+            "assay stack disks --list --json",
             form::<disks::List<'_>>(),
         ),
         (
@@ -48,15 +56,19 @@ fn all() -> Vec<Form> {
             "assay study --list --json",
             form::<assay_report::study::StudyRunsDocument<'_>>(),
         ),
-        ("pins", "assay pins --json", form::<pins::Document<'_>>()),
+        (
+            "pins",
+            "assay probe pins --json",
+            form::<pins::Document<'_>>(),
+        ),
         (
             "run",
-            "assay run --json, assay show --json, assay report --json",
+            "assay run --json, assay report show --json, assay report --json",
             form::<assay_report::json::RunDocument<'_>>(),
         ),
         (
             "compare",
-            "assay compare --json",
+            "assay report compare --json",
             form::<compare::Document<'_>>(),
         ),
         (
@@ -131,17 +143,17 @@ fn all() -> Vec<Form> {
         ),
         (
             "changed",
-            "assay changed --json",
+            "assay fleet changed --json",
             form::<assay_report::fleet::Changes<'_>>(),
         ),
         (
             "changed-key",
-            "assay changed --key --json",
+            "assay fleet changed --key --json",
             form::<changed::key::Document<'_>>(),
         ),
         (
             "pool",
-            "assay pool show --json",
+            "assay fleet pool show --json",
             form::<assay_report::pool::PoolDocument<'_>>(),
         ),
         ("facts", "assay facts --json", form::<facts::Document<'_>>()),
@@ -177,22 +189,23 @@ fn all() -> Vec<Form> {
         ),
         (
             "import",
-            "assay import --json",
+            "assay report import --json",
             form::<assay_report::import::ImportDocument<'_>>(),
         ),
         (
             "probe",
-            "assay probe tls --json, assay probe dtls --json, assay probe ssh --json, assay probe smb --json, assay probe http --json",
+            "assay probe tls --json, assay probe dtls --json, assay probe ssh --json, assay probe smb --json, assay \
+             probe http --json",
             form::<probe::Document<'_>>(),
         ),
         (
             "store-move",
-            "assay store move --json",
+            "assay report store move --json",
             form::<store::Document>(),
         ),
         (
             "watch",
-            "assay watch now --json, assay watch list --json",
+            "assay fleet watch now --json, assay fleet watch list --json",
             form::<watch::Document<'_>>(),
         ),
         (

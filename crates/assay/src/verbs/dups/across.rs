@@ -27,13 +27,13 @@ One Parquet file for each first digit of the hash: DIR/prefix=a/MACHINE.parquet,
 machine, hash, size and count, a row for each content, in order. Only you can read them: who knows a
 hash can tell whether this machine has that content.")]
 pub struct Export {
-    /// The folder to write to; it may hold the exports of other machines
+    /// Folder to write to; it may hold the exports of other machines
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// How this machine is called there [default: its host name]
+    /// Name this machine in the export [default: its host name]
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
-    /// Hexadecimal digits of the prefix, 1 to 3: 16, 256 or 4096 files
+    /// Split into 16, 256 or 4096 files by 1, 2 or 3 digits of the hash
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=3))]
     digits: u8,
 }
@@ -53,10 +53,10 @@ pub struct AcrossArgs {
     /// Folders with exports
     #[arg(required = true, value_name = "DIR")]
     dirs: Vec<PathBuf>,
-    /// So many of the contents with most to gain
+    /// Show the N contents with most to gain
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u16).range(..=10_000))]
     top: u16,
-    /// Threads [default: one for each processor]
+    /// Use N threads [default: one per processor]
     #[arg(long, value_name = "N")]
     threads: Option<std::num::NonZeroUsize>,
 }
@@ -66,7 +66,7 @@ pub(super) fn teller(named: Option<&String>) -> anyhow::Result<Teller> {
     let here = assay_facts::machine(&assay_host::Live);
     let (id, name) = here.map_or((None, None), |here| (Some(here.id), here.name));
     let machine = named.cloned().or(name).ok_or_else(|| {
-        anyhow::anyhow!("this machine's name is not known; give it one with --machine NAME")
+        anyhow::anyhow!("the name of this machine is unknown: give one with --machine NAME")
     })?;
     anyhow::ensure!(
         (1..=64).contains(&machine.len()) && !machine.chars().any(char::is_control),
@@ -87,7 +87,7 @@ pub fn export(args: &Export, place: &Place) -> anyhow::Result<Status> {
     let done = export::export(&index, &args.dir, args.digits, &teller)?;
     anyhow::ensure!(
         !done.is_empty(),
-        "nothing was scanned yet; `assay dups scan PATH` does"
+        "nothing was scanned yet: run `assay dups scan PATH` first"
     );
     if place.json {
         let one = |(machine, done): (&String, &export::Exported)| MachineExport {

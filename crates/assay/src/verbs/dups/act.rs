@@ -41,34 +41,34 @@ pub struct Act {
     /// Act only on files at or below these [default: all in the index]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Make redundant files further names of the copy that stays
+    /// Replace redundant files by hard links to the copy that stays
     #[arg(long, group = "what")]
     hardlink: bool,
-    /// Let redundant files share the blocks of the copy that stays
+    /// Share the blocks of redundant files with the copy that stays
     #[arg(long, group = "what")]
     reflink: bool,
     /// Delete redundant files
     #[arg(long, group = "what")]
     delete: bool,
-    /// Move redundant files below this folder, each with its whole path
+    /// Move redundant files below this folder, with their whole path
     #[arg(long = "move", group = "what", value_name = "DIR")]
     move_to: Option<PathBuf>,
-    /// Do it; without this nothing is changed
+    /// Change the files; nothing is changed without this
     #[arg(long)]
     apply: bool,
-    /// Keep copies at or below this folder before others; the first named counts most
+    /// Keep copies at or below this folder first (repeatable, in order)
     #[arg(long, value_name = "DIR")]
     keep_in: Vec<PathBuf>,
-    /// Keep copies whose path matches this glob before others
+    /// Keep copies whose path matches this glob first
     #[arg(long, value_name = "GLOB")]
     keep: Vec<String>,
     /// Never act on files at or below this folder
     #[arg(long, value_name = "DIR")]
     protect: Vec<PathBuf>,
-    /// Which copy stays when nothing above decides
+    /// Choose the copy that stays when nothing above decides
     #[arg(long, value_enum, default_value_t = PreferArg::Shortest, value_name = "WHICH")]
     prefer: PreferArg,
-    /// Act also where no lease can be had (NFS, files of other users)
+    /// Also act where no lease is possible (NFS, other users' files)
     #[arg(long)]
     without_lease: bool,
 }

@@ -232,7 +232,8 @@ impl<'a> Browser<'a> {
 pub fn run(args: &Browse, place: &Place) -> anyhow::Result<Status> {
     anyhow::ensure!(
         std::io::stdout().is_terminal() && std::io::stdin().is_terminal(),
-        "browse needs a terminal; `assay dups report` prints the groups, `assay dups treemap` draws them"
+        "cannot browse: standard output is not a terminal. `assay dups report` prints the groups, `assay dups \
+         treemap` draws them."
     );
     let (_, files, groups) = explore::load(place, &args.paths)?;
     if groups.is_empty() {

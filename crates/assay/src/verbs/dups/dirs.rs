@@ -23,7 +23,7 @@ pub struct Dirs {
     /// Only folders at or below these [default: all]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// How many of each kind to show; 0 = all
+    /// Show N of each kind; 0 shows all
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 }

@@ -38,10 +38,10 @@ pub struct Report {
     /// Only groups with a file at or below these [default: all]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// How to print the groups [default: text]
+    /// Print the groups in this form [default: text]
     #[arg(long, short, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Only the groups with most to gain
+    /// Show only the N groups with most to gain
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 }
@@ -52,7 +52,7 @@ pub struct Report {
 Example:
   assay dups file ~/photo.jpg            exit status 1 when it has no copy")]
 pub struct OneFile {
-    /// The file
+    /// File to look up
     path: PathBuf,
 }
 
@@ -62,7 +62,7 @@ pub struct OneFile {
 Example:
   assay dups ls /srv/photos/2019")]
 pub struct Ls {
-    /// The folder
+    /// Folder to list
     #[arg(default_value = ".")]
     path: PathBuf,
 }
@@ -81,7 +81,7 @@ pub fn load_files(
     let roots = index.roots()?;
     anyhow::ensure!(
         !roots.is_empty(),
-        "nothing was scanned yet; `assay dups scan PATH` does"
+        "nothing was scanned yet: run `assay dups scan PATH` first"
     );
     let below = absolute(paths)?;
     let known = |path: &PathBuf| {
@@ -92,7 +92,7 @@ pub fn load_files(
     if let Some(path) = below.iter().find(|path| !known(path)) {
         let path = readable(path.as_os_str().as_bytes());
         return Err(Unreadable(format!(
-            "{path} was never scanned: `assay dups scan {path}` does"
+            "{path} was not scanned yet: run `assay dups scan {path}` first"
         ))
         .into());
     }
@@ -153,7 +153,8 @@ pub fn groups_text(
     if across > 0 {
         writeln!(
             out,
-            "{} of it by deleting or moving alone: hard links do not reach from one file system or subvolume to another",
+            "{} of it by deleting or moving alone: hard links do not reach from one file system or subvolume to \
+             another",
             Binary.show(across)
         )?;
     }
@@ -225,7 +226,8 @@ fn dated(index: &Index) -> anyhow::Result<()> {
 fn not_compared(number: usize, consequence: &str) {
     if number > 0 {
         eprintln!(
-            "assay: {} never compared with others of the same size (scanned apart, cut off, or unreadable){consequence}; \
+            "assay: {} never compared with others of the same size (scanned apart, cut off, or \
+             unreadable){consequence}; \
              `assay dups refresh` compares what is on this machine",
             format_plural(number as u64, "file was", "files were")
         );
@@ -284,8 +286,8 @@ pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
             .map(|root| readable(root.path.as_os_str().as_bytes()))
             .collect();
         anyhow::bail!(
-            "{} is not in the index (which covers {}; empty files and links are not kept); \
-             `assay dups scan` its folder",
+            "{} is not in the index (it covers {}; empty files and links are left out). Run `assay dups scan` on \
+             its folder.",
             readable(bytes),
             roots.join(", ")
         );
@@ -350,7 +352,7 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
     ids.sort_unstable_by_key(|id| files.name(*id));
     anyhow::ensure!(
         !ids.is_empty(),
-        "{}: no file of this folder is in the index; `assay dups scan` it",
+        "the index contains no file of {}: run `assay dups scan` on it",
         readable(wanted)
     );
     let uncompared = ask::uncompared(&files);

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// How to scan, for the first time or again.
 #[derive(Args)]
 pub struct HowArgs {
-    /// Trust nothing that the index remembers
+    /// Read every file again, whatever the index contains
     #[arg(long)]
     rehash: bool,
     /// Compare every group byte by byte once more at the end
@@ -20,19 +20,18 @@ pub struct HowArgs {
     /// Hash every file, so that indexes of several machines can be merged
     #[arg(long)]
     hash_all: bool,
-    /// Hash also what another machine may have, as `assay dups collide` wrote it for this one; `-` for standard
-    /// input
+    /// Also hash the files listed by `assay dups collide`; - is stdin
     #[arg(long, value_name = "FILE")]
     pub wanted: Option<PathBuf>,
     #[command(flatten)]
     filter: FilterArgs,
-    /// Enter folders on other file systems too (btrfs subvolumes are such)
+    /// Enter other file systems, btrfs subvolumes included
     #[arg(long)]
     other_filesystems: bool,
     /// Enter .zfs, .snapshot and .snapshots too
     #[arg(long)]
     snapshots: bool,
-    /// Threads [default: as many as pay]
+    /// Use N threads [default: chosen for the disks]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
 }
@@ -86,25 +85,25 @@ impl HashArg {
 
 #[derive(Args)]
 struct FilterArgs {
-    /// Least size, e.g. 4k = 4096 bytes; 4kB = 4000
+    /// Skip smaller files, such as 4k (4096 bytes) or 4kB (4000)
     #[arg(long, short = 's', value_name = "SIZE")]
     min_size: Option<Bytes>,
-    /// Largest size, e.g. 2G = 2·2³⁰ bytes; 2GB = 2·10⁹
+    /// Skip larger files, such as 2G (2·2³⁰ bytes) or 2GB (2·10⁹)
     #[arg(long, value_name = "SIZE")]
     max_size: Option<Bytes>,
-    /// Only what matches; with ! in front, all but what matches; the last match decides
+    /// Include matching paths; with ! exclude; the last match decides
     #[arg(long, short, value_name = "GLOB")]
     glob: Vec<String>,
     /// Respect .gitignore and .ignore files
     #[arg(long)]
     gitignore: bool,
-    /// Changed within this time, e.g. 7d
+    /// Include files changed within this time, such as 7d
     #[arg(long, value_name = "AGE", value_parser = age::parse)]
     newer_than: Option<i64>,
-    /// Not changed within this time, e.g. 1y
+    /// Include files not changed within this time, such as 1y
     #[arg(long, value_name = "AGE", value_parser = age::parse)]
     older_than: Option<i64>,
-    /// Owned by this user (name or number)
+    /// Include files of this user (name or number)
     #[arg(long, value_name = "USER", value_parser = parse_user)]
     owner: Option<u32>,
 }

@@ -39,10 +39,10 @@ longer than that.
 
 Exit status: 0 done, 2 error, 3 some files could not be read or have changed since they were scanned.")]
 pub struct Offer {
-    /// The file to write; `-` for standard output
+    /// File to write; - is standard output
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// How this machine is called [default: its host name]
+    /// Name this machine [default: its host name]
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
 }
@@ -56,10 +56,10 @@ Example:
 An offer that is given twice collides with no other of the same machine. Interrupted or killed, it is
 run again: what lies in DIR under its name is whole.")]
 pub struct Collide {
-    /// The offers of the machines
+    /// Offers of the machines
     #[arg(required = true, value_name = "OFFER")]
     offers: Vec<PathBuf>,
-    /// The folder to write to, a file for each machine
+    /// Write a file for each machine to this folder
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
 }
@@ -70,7 +70,7 @@ pub fn offer(args: &Offer, place: &Place) -> anyhow::Result<Status> {
     let to_output = args.file == Path::new("-");
     anyhow::ensure!(
         !(to_output && place.json),
-        "the offer itself goes to standard output; name a FILE, or leave out --json"
+        "cannot print both the offer and JSON on standard output: name a FILE, or leave out --json"
     );
     let done = if to_output {
         let out = BufWriter::new(std::io::stdout());
@@ -154,9 +154,10 @@ pub(super) fn wanted(file: Option<&Path>) -> anyhow::Result<Option<Arc<Wanted>>>
         return Ok(Some(Arc::new(Wanted::read(path, id.as_deref())?)));
     }
     // A table is read from its end, which a pipe does not let.
-    let mut file = tempfile::tempfile().context("no temporary file")?;
+    let mut file = tempfile::tempfile().context("cannot create a temporary file")?;
     let mut input = std::io::stdin().lock().take(LONGEST);
-    std::io::copy(&mut input, &mut file).context("cannot keep what comes from standard input")?;
+    std::io::copy(&mut input, &mut file)
+        .context("cannot store standard input in a temporary file")?;
     let source = Source::file(file)?;
     let wanted = Wanted::of(source, Path::new("standard input"), id.as_deref())?;
     Ok(Some(Arc::new(wanted)))

@@ -31,13 +31,13 @@ pub struct Scan {
     /// Folders to scan
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// How to print the groups [default: text]
+    /// Print the groups in this form [default: text]
     #[arg(long, short, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
     /// Neither read nor write an index
     #[arg(long, conflicts_with = "rehash")]
     no_index: bool,
-    /// What names a content [default: the index's, else xxh3-128]
+    /// Hash contents with this function [default: the index's, else xxh3-128]
     #[arg(long, value_enum, value_name = "HASH")]
     hash: Option<HashArg>,
     #[command(flatten)]
@@ -55,7 +55,7 @@ All are scanned together, so that what was scanned apart is compared as well. Fi
 systems and snapshots are as in the last scan of each folder, unless any of that is given here, which
 then holds for all. Where one was scanned with --hash-all, all are.")]
 pub struct Refresh {
-    /// Only these of the folders scanned before
+    /// Scan only these of the folders scanned before
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -98,7 +98,7 @@ pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
         let is_known = |path: &&PathBuf| known.iter().any(|root| root.path == **path);
         if let Some(strange) = wanted.iter().find(|path| !is_known(path)) {
             anyhow::bail!(
-                "{} was not scanned before; `assay dups scan` it",
+                "{} was not scanned before: run `assay dups scan` on it",
                 shown(strange)
             );
         }
@@ -106,13 +106,13 @@ pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
     }
     anyhow::ensure!(
         !known.is_empty(),
-        "nothing was scanned yet; `assay dups scan PATH` does"
+        "nothing was scanned yet: run `assay dups scan PATH` first"
     );
     let all = known.len();
     let known = present(&index, known)?;
     anyhow::ensure!(
         !known.is_empty(),
-        "nothing of what was scanned before is there to be scanned again"
+        "cannot refresh: none of the folders scanned before exists any more"
     );
     let whole = known.len() == all;
     let format = if place.json {

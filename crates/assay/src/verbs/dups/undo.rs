@@ -31,15 +31,15 @@ Examples:
 Names that were one file before the run become one file again. Where undo would take more than the
 run has freed, or more than there is, nothing is changed unless --despite-cost is given.")]
 pub struct Undo {
-    /// The run, as listed
+    /// Number of the run, as listed
     run: Option<String>,
-    /// Set right what a crash left half done
+    /// Repair what a crash left half done
     #[arg(long, conflicts_with = "run")]
     recover: bool,
-    /// Only report what undo would do and take
+    /// Show what undo would do and how much space it needs
     #[arg(long, requires = "run")]
     dry_run: bool,
-    /// Undo even where that takes more than the run freed
+    /// Undo even if that needs more space than the run freed
     #[arg(long, requires = "run")]
     despite_cost: bool,
 }
@@ -101,7 +101,7 @@ pub fn run(args: &Undo, place: &Place) -> anyhow::Result<Status> {
     let journal = journals
         .iter()
         .find(|journal| journal.file_stem().is_some_and(|stem| stem == run.as_str()))
-        .ok_or_else(|| anyhow::anyhow!("no run {run}; `assay dups undo` lists them"))?;
+        .ok_or_else(|| anyhow::anyhow!("unknown run {run}: `assay dups undo` lists the runs"))?;
     let _held = Index::open(&path)?;
     if !args.dry_run {
         finish_crashed(&path)?;

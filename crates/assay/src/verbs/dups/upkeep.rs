@@ -37,7 +37,7 @@ Example:
   assay dups merge --index both.db nas=nas.db laptop=laptop.db
   assay dups report --index both.db")]
 pub struct Merge {
-    /// The indexes, each under a name for its machine
+    /// Indexes, each with a name for its machine
     #[arg(required = true, value_name = "NAME=FILE")]
     indexes: Vec<String>,
 }
@@ -48,7 +48,7 @@ pub struct Merge {
 Example:
   assay dups forget /mnt/gone")]
 pub struct Forget {
-    /// The folders
+    /// Folders to remove from the index
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 }
@@ -110,7 +110,7 @@ pub fn validate(args: &Validate, place: &Place) -> anyhow::Result<Status> {
 pub fn merge(args: &Merge, place: &Place) -> anyhow::Result<Status> {
     anyhow::ensure!(
         place.index.is_some(),
-        "name the index to merge into with --index FILE, so that your own stays as it is"
+        "name the index to merge into with --index FILE: your own index is not changed"
     );
     let mut pairs = Vec::new();
     for text in &args.indexes {

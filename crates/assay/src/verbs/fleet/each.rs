@@ -17,14 +17,14 @@ use std::time::Duration;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// A group, a machine or a pattern of names; `all` means every one
+    /// Group, machine or pattern of names; `all` is every machine
     #[arg(value_name = "GROUP|MACHINE")]
     name: String,
     #[command(flatten)]
     known: Known,
     #[command(flatten)]
     how: How,
-    /// What is said to the verb on each machine, after `--`
+    /// Arguments of the verb on each machine, after --
     #[arg(value_name = "ARGUMENT", last = true)]
     arguments: Vec<OsString>,
 }

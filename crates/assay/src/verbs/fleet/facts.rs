@@ -27,7 +27,7 @@ const USUAL: [&str; 6] = [
 pub struct Args {
     #[command(flatten)]
     which: Which,
-    /// Facts whose key begins with this [default: the system, its size, packages]
+    /// Show facts whose key begins so [default: system, size, packages]
     #[arg(long = "key", value_name = "PREFIX")]
     keys: Vec<String>,
     /// Print one JSON object

@@ -20,13 +20,13 @@ A path in a guest has a colon before it, and before the colon the guest's name w
 --guest says it as everywhere else.
 Permission bits come along; a file appears whole or not at all, and replaces what is there.")]
 pub(super) struct Copy {
-    /// The file that is copied
+    /// File to copy
     #[arg(value_name = "[[GUEST]:]FILE")]
     from: OsString,
-    /// Where to; the file keeps its name when this ends in a slash, or is a directory here
+    /// Destination file, or a directory if it ends in a slash
     #[arg(value_name = "[[GUEST]:]FILE")]
     to: OsString,
-    /// The guest; not needed when just one is up
+    /// Use this guest; not needed if exactly one is running
     #[arg(long, value_name = "NAME")]
     guest: Option<String>,
 }
@@ -50,7 +50,7 @@ impl End {
         let path = PathBuf::from(OsStr::from_bytes(&bytes[colon + 1..]));
         anyhow::ensure!(
             path.is_absolute(),
-            "{}: a path in a guest begins with /",
+            "{}: a path in a guest must begin with /",
             text.display()
         );
         let name = Some(name.to_owned()).filter(|name| !name.is_empty());
@@ -81,10 +81,10 @@ impl Lab {
                 (guest, format!("{} from guest", to.display()))
             }
             (End::Here(_), End::Here(_)) => {
-                anyhow::bail!("neither is in a guest: a path there has a colon before it")
+                anyhow::bail!("neither path is in a guest: write a guest's path as :/PATH")
             }
             (End::Guest(..), End::Guest(..)) => {
-                anyhow::bail!("both are in a guest: `assay lab run -- cp` copies there")
+                anyhow::bail!("both paths are in a guest: copy there with `assay lab run -- cp`")
             }
         };
         print(&format!("{to} {}\n", guest.entry().name))?;
@@ -97,7 +97,8 @@ fn place(from: &Path, to: PathBuf, here: bool) -> anyhow::Result<PathBuf> {
     let slash = to.as_os_str().as_bytes().ends_with(b"/");
     if slash || (here && to.is_dir()) {
         let name = from.file_name();
-        let name = name.with_context(|| format!("{}: no name of a file", from.display()))?;
+        let name =
+            name.with_context(|| format!("{}: this path has no file name", from.display()))?;
         return Ok(to.join(name));
     }
     Ok(to)

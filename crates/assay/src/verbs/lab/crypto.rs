@@ -27,13 +27,13 @@ chose. Where guests are emulated, rates mean little; flags and drivers are what 
 Exit status: 0 every model shows the guest what the host can do, 1 one hides AES, 2 error,
 130 interrupted.")]
 pub(super) struct Crypto {
-    /// A model of the processor as QEMU's -cpu takes it (may be repeated)
+    /// Test this QEMU CPU model (repeatable)
     #[arg(long, value_name = "MODEL")]
     cpu: Vec<String>,
-    /// Time for each cipher of `openssl speed`, in seconds
+    /// Run each cipher of `openssl speed` for N seconds
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=60))]
     seconds: u32,
-    /// kvm or tcg; found out when left out
+    /// Run guests with kvm or tcg [default: detected]
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     accel: Option<AccelArg>,
     /// Print one JSON document instead of text

@@ -34,19 +34,19 @@ that one decides whether a guest of its own would be paused.
 Exit status: 0 nothing that was called durable was lost, 1 something was, 2 error,
 130 interrupted.")]
 pub(super) struct Full {
-    /// How the guest asks for durability; never: once, at the end
+    /// Choose how the guest asks for durability; never: only at the end
     #[arg(long, value_enum, default_value_t = SyncArg::Dsync, conflicts_with = "pool")]
     sync: SyncArg,
-    /// A full pool in the guest, instead of a full host
+    /// Fill a ZFS pool in the guest instead of the host
     #[arg(long, conflicts_with_all = ["fs", "disk"])]
     pool: bool,
-    /// The host's file system under the disks
+    /// Choose the host's file system under the disks
     #[arg(long, value_enum, default_value_t = FsArg::Ext4)]
     fs: FsArg,
-    /// What is free there when the guest begins to write: 1M and 1MiB are 2²⁰ bytes, 1MB is 10⁶
+    /// Leave this much free when the guest starts to write
     #[arg(long, value_name = "SIZE", default_value = "1M")]
     room: Bytes,
-    /// Records to write once there is space again
+    /// Write N records once there is space again
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=1000))]
     after: u64,
     #[command(flatten)]
@@ -86,7 +86,7 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
     let mut options = lab.options(&args.machine, &name, usual)?;
     anyhow::ensure!(
         args.room.0 >= 64 << 10,
-        "--room {}: too little, 64 KiB at least",
+        "--room {} is too little: use at least 64 KiB",
         args.room
     );
     let seed = crate::context::random_seed()?;
@@ -138,7 +138,7 @@ impl Full {
         for disk in &options.disks {
             anyhow::ensure!(
                 disk.dir.is_none(),
-                "disk {}: dir= is not taken here: the disks lie on a small file system of their own",
+                "disk {}: leave out dir=, as these disks are on a small file system of their own",
                 disk.name
             );
         }

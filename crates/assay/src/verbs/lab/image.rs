@@ -10,7 +10,7 @@ use assay_model::Bytes;
 
 #[derive(clap::Args)]
 pub(super) struct Build {
-    /// OpenZFS of the image: that of Debian stable, or the newer one of its backports
+    /// Choose OpenZFS for the image: of Debian stable or its backports
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = ZfsArg::Stable)]
     zfs: ZfsArg,
     /// Print one JSON document instead of text

@@ -25,37 +25,37 @@ impl From<ZfsArg> for Zfs {
 /// What a new guest is like.
 #[derive(clap::Args)]
 pub(super) struct Machine {
-    /// A new empty disk (may be repeated): its size, and after commas
+    /// Add an empty disk: SIZE and options after commas (repeatable)
+    ///
     /// bus=virtio-blk|virtio-scsi|sata|ide|nvme  cache=writeback|none|writethrough|directsync|unsafe
     /// aio=threads|native|io_uring  format=raw|qcow2|luks  cluster=SIZE  preallocation  extended_l2
     /// lazy_refcounts  discard=on|off  iothread  queues=N  werror=report|stop|enospc  iops=N  bps=SIZE
-    /// eio=OFFSET+LENGTH, which gives I/O errors there
-    /// dir=DIR, or device=DEVICE (which loses what it holds)  name=NAME
+    /// eio=OFFSET+LENGTH, a range that returns I/O errors
+    /// dir=DIR, or device=DEVICE (its data is lost)  name=NAME
     #[arg(long, value_name = "SIZE[,…]", verbatim_doc_comment)]
     pub(super) disk: Vec<String>,
-    /// Allow that block devices given as device= lose what they hold
+    /// Allow overwriting block devices given as device=
     #[arg(long)]
     pub(super) destroy_data: bool,
-    /// With --destroy-data: also when they are not all zeroes and may hold somebody's data
+    /// With --destroy-data: also devices that are not all zeroes
     #[arg(long, requires = "destroy_data")]
     pub(super) destroy_unknown_data: bool,
-    /// Memory
+    /// Set the memory
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     pub(super) memory: Bytes,
-    /// Virtual processors
+    /// Set the number of virtual processors
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=255))]
     pub(super) cpus: u32,
-    /// OpenZFS of the guest: that of Debian stable, or the newer one of its backports
+    /// Choose OpenZFS for the guest: of Debian stable or its backports
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = ZfsArg::Stable)]
     pub(super) zfs: ZfsArg,
-    /// QEMU's model of the processor, as its -cpu takes it: `Nehalem`, `Haswell,-aes`; the host's own,
-    /// or all that can be emulated, when left out
+    /// Set QEMU's CPU model, such as Haswell,-aes [default: the host's]
     #[arg(long, value_name = "MODEL")]
     pub(super) cpu: Option<String>,
-    /// Do not bring this assay along as /usr/local/bin/assay
+    /// Do not copy this assay to /usr/local/bin/assay in the guest
     #[arg(long)]
     pub(super) no_assay: bool,
-    /// kvm or tcg; found out when left out
+    /// Run guests with kvm or tcg [default: detected]
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     pub(super) accel: Option<AccelArg>,
 }
@@ -83,8 +83,12 @@ impl Machine {
         options.cpu_model.clone_from(&self.cpu);
         options.destroy_data = self.destroy_data;
         options.destroy_unknown_data = self.destroy_unknown_data;
-        options.memory_mib = u32::try_from(self.memory.0 >> 20)
-            .with_context(|| format!("{} of memory is too much", self.memory))?;
+        options.memory_mib = u32::try_from(self.memory.0 >> 20).with_context(|| {
+            format!(
+                "cannot start a guest with {} of memory: it is too much",
+                self.memory
+            )
+        })?;
         anyhow::ensure!(
             options.memory_mib >= LEAST_MEMORY,
             "--memory {}: a guest needs {LEAST_MEMORY} MiB to boot",

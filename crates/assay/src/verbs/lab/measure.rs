@@ -28,25 +28,25 @@ One guest has all disks at once; fio runs in it, one disk after the other, in ra
 --rounds says. `dir` chooses the host file system under a disk. The table says what the host saw, too:
 flushes, and bytes that QEMU moved to and from storage for each byte that the guest asked for.")]
 pub(super) struct Measure {
-    /// randread, randwrite, read, write (may be repeated) [default: randwrite, randread]
+    /// Use these patterns [default: randwrite, randread] (repeatable)
     #[arg(long, value_name = "PATTERN")]
     rw: Vec<String>,
-    /// Size of one I/O: 4k and 4KiB are 4096 bytes, 4kB is 4000
+    /// Set the block size: 4k is 4096 bytes, 4kB is 4000
     #[arg(long, value_name = "SIZE", default_value = "4k")]
     bs: Bytes,
-    /// I/Os in flight
+    /// Keep N requests in flight
     #[arg(long, value_name = "N", default_value_t = 4)]
     iodepth: u32,
-    /// When a write counts as done: none, dsync, fdatasync or fsync
+    /// Sync writes by none, dsync, fdatasync or fsync
     #[arg(long, value_name = "HOW", default_value = "none")]
     sync: String,
-    /// Measured time of each sample
+    /// Measure each sample for this long
     #[arg(long, value_name = "TIME", default_value = "4s")]
     runtime: Nanos,
-    /// How often each disk is measured
+    /// Measure each disk N times
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Seed of order, offsets and data
+    /// Set the seed of order, offsets and data
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     #[command(flatten)]

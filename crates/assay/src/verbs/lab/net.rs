@@ -38,43 +38,42 @@ Examples:
 It needs root, iproute2 and /dev/net/tun, and touches no interface of this machine: everything lies in
 network namespaces that go with assay.")]
 pub struct Net {
-    /// A plan that assay brings, or a file
+    /// Built-in plan or a file
     #[arg(value_name = "PLAN", default_value = "four")]
     plan: String,
-    /// Bits per second towards the people
+    /// Set the bits per second to the people
     #[arg(long, value_name = "SPEED", default_value = "150mbit", value_parser = crate::verbs::web::speed, conflicts_with = "trace")]
     down: f64,
-    /// Bits per second away from them [default: as towards them]
+    /// Set the bits per second from the people [default: as --down]
     #[arg(long, value_name = "SPEED", value_parser = crate::verbs::web::speed)]
     up: Option<f64>,
-    /// A recording of the link towards the people, which begins again at its end: one line for each 1500
-    /// bytes that it could send, the millisecond since the start (mahimahi's format)
+    /// Replay this mahimahi trace of the link to the people
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// The same away from them [default: as towards them, unless --up says otherwise]
+    /// Replay this trace of the link from the people [default: as --trace]
     #[arg(long, value_name = "FILE", requires = "trace", conflicts_with = "up")]
     up_trace: Option<PathBuf>,
-    /// How packets wait for the bottleneck
+    /// Choose the queue at the bottleneck
     #[arg(long, value_name = "KIND", value_enum, default_value_t = Queue::Fifo)]
     queue: Queue,
-    /// Measure this queue as well, in turns with the other, and judge it as a trial
+    /// Also measure this queue in turn, and judge both as a trial
     #[arg(long, value_name = "KIND", value_enum)]
     against: Option<Queue>,
     #[command(flatten)]
     pairs: Pairs,
-    /// How long a full plain queue is
+    /// Set the length of a full FIFO queue
     #[arg(long, value_name = "TIME", default_value = "400ms")]
     buffer: Nanos,
-    /// How long a packet travels, each way
+    /// Set the delay of a packet, each way
     #[arg(long, value_name = "TIME", default_value = "0ms")]
     delay: Nanos,
-    /// Packets that are lost by chance, in percent
+    /// Set the percentage of packets lost at random
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     loss: f64,
-    /// Seconds that are measured, instead of the plan's
+    /// Measure for N seconds instead of the plan's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: Option<u32>,
-    /// For everything random
+    /// Set the random seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
@@ -109,7 +108,7 @@ const LONGEST: u64 = 64 << 20;
 fn recording(path: &Path) -> anyhow::Result<Rate> {
     let bytes = crate::input::bytes(path, LONGEST, "a recording of a link")?;
     let trace = Trace::read(&bytes)
-        .with_context(|| format!("{} is no recording of a link", path.display()))?;
+        .with_context(|| format!("cannot read {} as a mahimahi trace", path.display()))?;
     Ok(Rate::Recorded(Arc::new(trace)))
 }
 
@@ -210,8 +209,8 @@ fn carry_out(
         .server()
         .inside(|| Server::bind((host, 7443).into(), &[]))??;
     let (clients, controllers) = (server.for_clients(host), server.for_controllers(host));
-    let clients = clients.context("no address for clients")?;
-    let controllers = controllers.context("no address for controllers")?;
+    let clients = clients.context("the server printed no address for clients")?;
+    let controllers = controllers.context("the server printed no address for controllers")?;
     let over = AtomicBool::new(false);
     let ended = || over.load(Ordering::SeqCst);
     thread::scope(|scope| {

@@ -48,8 +48,7 @@ impl Lab {
         let mut options = self.options(machine, name, &[])?;
         options.detached = detached;
         if !machine.no_assay {
-            let us =
-                std::env::current_exe().context("the program file of assay cannot be found")?;
+            let us = std::env::current_exe().context("cannot find the program file of assay")?;
             options.assay = Some(us);
         }
         let image = self.image(machine.zfs)?;
@@ -68,7 +67,10 @@ impl Lab {
             (Some(name), _) => name,
             (None, []) => return Ok(None),
             (None, [only]) => only,
-            (None, many) => anyhow::bail!("which guest? {} are up", many.join(", ")),
+            (None, many) => anyhow::bail!(
+                "several guests are running: {}. Name one with --guest.",
+                many.join(", ")
+            ),
         };
         Ok(Some(Guest::attach(&self.state, name, &self.cancel)?))
     }

@@ -15,10 +15,10 @@ Examples:
   assay lab plug 1G 1G,bus=nvme,cache=none
   assay lab plug 512M,bus=virtio-scsi,name=spare --guest lab")]
 pub(super) struct Plug {
-    /// New empty disks, as `--disk` of `assay lab up` takes them; virtio-blk, virtio-scsi or nvme
+    /// New empty disks, as for `lab up --disk`; virtio or nvme
     #[arg(required = true, value_name = "SIZE[,…]")]
     disks: Vec<String>,
-    /// The guest; not needed when just one is up
+    /// Use this guest; not needed if exactly one is running
     #[arg(long, value_name = "NAME")]
     guest: Option<String>,
     /// Print one JSON document instead of text
@@ -36,7 +36,7 @@ pub(super) struct Unplug {
     /// Names of disks, as `assay lab list` shows them
     #[arg(required = true, value_name = "DISK")]
     disks: Vec<String>,
-    /// The guest; not needed when just one is up
+    /// Use this guest; not needed if exactly one is running
     #[arg(long, value_name = "NAME")]
     guest: Option<String>,
 }
@@ -45,7 +45,7 @@ impl Lab {
     /// The guest that was named, or the only one.
     pub(super) fn running(&self, name: Option<&str>) -> anyhow::Result<Guest> {
         let guest = self.chosen(name)?;
-        guest.context("no guest is up: `assay lab up` boots one")
+        guest.context("no guest is running: boot one with `assay lab up`")
     }
 
     pub(super) fn plug(&self, plug: &Plug) -> anyhow::Result<Status> {

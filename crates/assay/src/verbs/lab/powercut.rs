@@ -22,7 +22,7 @@ Examples:
 Each disk gets numbered, checksummed records, each of which the guest's kernel calls durable. QEMU is
 killed in the middle of it. Everything that QEMU had not flushed to the host is then taken away, and
 the records that were acknowledged are looked for; the same is done for earlier moments (--cuts).
-With --unflushed some or torn a part of it stays, by coins: in whichever order, and with torn writes.
+With --unflushed some or torn a part of it stays, chosen at random: in any order, and with torn writes.
 cache=unsafe promises nothing and loses records: it shows that the test can fail.
 
 With --zvol each disk carries a pool. What a power cut leaves of it is imported in a second guest, once
@@ -31,19 +31,19 @@ for every cut, and the records are read there. sync=disabled promises nothing.
 Exit status: 0 every disk kept what it promised, 1 one did not, 2 error,
 130 interrupted.")]
 pub(super) struct PowerCut {
-    /// How the guest asks for durability
+    /// Choose how the guest asks for durability
     #[arg(long, value_enum, default_value_t = SyncArg::Dsync)]
     sync: SyncArg,
-    /// Acknowledged records on each disk
+    /// Write N acknowledged records to each disk
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     records: u64,
-    /// Moments at which the power is cut, for each disk [default: 16, with --zvol 4]
+    /// Cut the power at N moments per disk [default: 16, with --zvol 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     cuts: Option<u64>,
-    /// What the cut leaves of writes that were not flushed
+    /// Choose what the cut leaves of writes that were not flushed
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = UnflushedArg::Lost)]
     unflushed: UnflushedArg,
-    /// Write to zvols and a file of a pool on each disk instead: sync=standard, always, disabled
+    /// Write to zvols and a file of a ZFS pool on each disk
     #[arg(long)]
     zvol: bool,
     #[command(flatten)]
@@ -67,9 +67,9 @@ pub(super) enum SyncArg {
 pub(super) enum UnflushedArg {
     /// Nothing.
     Lost,
-    /// Each write or not, by a coin.
+    /// Each write or not, at random.
     Some,
-    /// Each sector of 512 bytes or not, by a coin.
+    /// Each sector of 512 bytes or not, at random.
     Torn,
 }
 

@@ -17,10 +17,10 @@ Examples:
   assay lab reboot                          its system is asked; its disks stay
   assay lab reboot --reset --guest nas      as the reset button: what is only in its memory is gone")]
 pub(super) struct Restart {
-    /// The guest; not needed when just one is up
+    /// Use this guest; not needed if exactly one is running
     #[arg(long, value_name = "NAME")]
     guest: Option<String>,
-    /// Do not ask its system
+    /// Reset the guest without asking its system
     #[arg(long)]
     reset: bool,
 }
@@ -36,13 +36,13 @@ Examples:
 
 Every disk of the guest needs format=qcow2, and QEMU cannot do it with bus=nvme.")]
 pub(super) struct Keep {
-    /// What the moment is called: letters, digits and dashes; lists them when left out
+    /// Name of the snapshot; lists all if omitted
     #[arg(value_name = "TAG")]
     tag: Option<String>,
-    /// Forget it
+    /// Delete the snapshot
     #[arg(long, requires = "tag")]
     delete: bool,
-    /// The guest; not needed when just one is up
+    /// Use this guest; not needed if exactly one is running
     #[arg(long, value_name = "NAME")]
     guest: Option<String>,
     /// Print one JSON document instead of text
@@ -53,9 +53,9 @@ pub(super) struct Keep {
 /// Arguments of `assay lab restore`.
 #[derive(clap::Args)]
 pub(super) struct Restore {
-    /// The moment, as `assay lab snapshot` shows it
+    /// Name of the snapshot, as `assay lab snapshot` lists it
     tag: String,
-    /// The guest; not needed when just one is up
+    /// Use this guest; not needed if exactly one is running
     #[arg(long, value_name = "NAME")]
     guest: Option<String>,
 }

@@ -21,7 +21,7 @@ Examples:
   assay lab up --guest nas --memory 2G --disk 1G --disk 1G --disk 1G,iops=50
   assay lab up --zfs backports --disk 4G,format=qcow2,cache=none,aio=native,dir=/srv")]
 pub(super) struct Up {
-    /// Its name: letters, digits and dashes
+    /// Name the guest: letters, digits and dashes
     #[arg(long, value_name = "NAME", default_value = "lab")]
     guest: String,
     /// The same, as `assay lab up NAME`
@@ -41,28 +41,28 @@ Examples:
   assay lab run --fresh --disk 512M -- mkfs.xfs /dev/vdb
   assay lab run --input -- sh -s < script.sh")]
 pub(super) struct Run {
-    /// The guest; not needed when just one is up
+    /// Use this guest; not needed if exactly one is running
     #[arg(long, value_name = "NAME")]
     guest: Option<String>,
-    /// A new guest even when one is up; so do --disk, --cpu and --zfs backports
+    /// Start a new guest even if one is running
     #[arg(long, conflicts_with = "guest")]
     fresh: bool,
-    /// Give the command our standard input
+    /// Pass standard input to the command
     #[arg(short, long)]
     input: bool,
-    /// Kill the command after this
+    /// Kill the command after this time
     #[arg(long, value_name = "TIME")]
     timeout: Option<Nanos>,
     #[command(flatten)]
     machine: Machine,
-    /// The command and its arguments
+    /// Command and its arguments
     #[arg(required = true, last = true)]
     command: Vec<OsString>,
 }
 
 #[derive(clap::Args)]
 pub(super) struct Ssh {
-    /// The guest; not needed when just one is up
+    /// Use this guest; not needed if exactly one is running
     #[arg(long, value_name = "NAME")]
     guest: Option<String>,
     /// The same, as `assay lab ssh NAME`
@@ -72,13 +72,13 @@ pub(super) struct Ssh {
 
 #[derive(clap::Args)]
 pub(super) struct Down {
-    /// The guest (may be repeated); not needed when just one is up
+    /// Remove this guest (repeatable); not needed if only one is running
     #[arg(long, value_name = "NAME")]
     guest: Vec<String>,
     /// The same, as `assay lab down NAME`
     #[arg(value_name = "NAME", hide = true)]
     names: Vec<String>,
-    /// All of them
+    /// Remove all guests
     #[arg(long, conflicts_with_all = ["guest", "names"])]
     all: bool,
 }

@@ -24,16 +24,16 @@ pub(super) struct Stall {
     /// Names of disks, as `assay lab list` shows them
     #[arg(required = true, value_name = "DISK")]
     disks: Vec<String>,
-    /// From the beginning of a stall to the beginning of the next
+    /// Start a stall this often
     #[arg(long, value_name = "TIME", default_value = "5s")]
     every: Nanos,
-    /// How long one is
+    /// Stall for this long
     #[arg(long, value_name = "TIME", default_value = "300ms")]
     length: Nanos,
-    /// The guest; not needed when just one is up
+    /// Use this guest; not needed if exactly one is running
     #[arg(long, value_name = "NAME")]
     guest: Option<String>,
-    /// A command in the guest during which there are stalls; its exit status is ours
+    /// Command to run in the guest during the stalls
     #[arg(last = true)]
     command: Vec<OsString>,
 }
@@ -43,7 +43,7 @@ impl Lab {
         let (every, length) = (Duration::from(args.every), Duration::from(args.length));
         anyhow::ensure!(
             Duration::from_millis(10) <= length && length < every,
-            "--length is 10 ms at least, and shorter than --every"
+            "--length must be at least 10 ms and shorter than --every"
         );
         let stalls = Stalls { every, length };
         let guest = self.running(args.guest.as_deref())?;
@@ -63,7 +63,8 @@ impl Lab {
             over.cancel();
             (status, stalling.join())
         });
-        let seen = seen.map_err(|_| anyhow::anyhow!("the thread that stalls disks ended"))?;
+        let seen =
+            seen.map_err(|_| anyhow::anyhow!("the thread that stalls disks ended unexpectedly"))?;
         match seen {
             Ok(seen) => eprint!("{}", told(seen)),
             // The guest's own end says more.

@@ -8,17 +8,17 @@ use assay_render::text::escape_line;
 /// Arguments.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The address for clients that `assay net serve` printed, or @FILE
+    /// Address for clients that `assay net serve` printed, or @FILE
     #[arg(
         value_name = "SERVER",
         env = "ASSAY_NET_SERVER",
         hide_env_values = true
     )]
     server: String,
-    /// How this device is called [default: its host name]
+    /// Name this device [default: its host name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// End after so many runs
+    /// End after N runs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
     /// Say nothing

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Arguments.
 #[derive(clap::Args)]
 pub struct Args {
-    /// What `assay net run --json` or `assay lab net --json` printed
+    /// Files that `assay net run --json` or `assay lab net --json` wrote
     #[arg(value_name = "FILE", num_args = 2, required = true)]
     files: Vec<String>,
     /// Print one JSON object

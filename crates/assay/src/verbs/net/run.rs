@@ -21,10 +21,10 @@ use std::time::Duration;
 /// Arguments.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A plan that assay brings, or a file
+    /// Built-in plan or a file
     #[arg(value_name = "PLAN", required_unless_present_any = ["list", "clients"])]
     plan: Option<String>,
-    /// The address for whoever begins runs that `assay net serve` printed, or @FILE
+    /// Use this controller address of `assay net serve`, or @FILE
     #[arg(
         long,
         value_name = "SERVER",
@@ -33,16 +33,16 @@ pub struct Args {
         required_unless_present = "list"
     )]
     server: Option<String>,
-    /// Seconds that are measured, instead of the plan's
+    /// Measure for N seconds instead of the plan's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: Option<u32>,
-    /// Wait so long for clients to join
+    /// Wait this long for clients to join
     #[arg(long, value_name = "TIME", default_value = "60s")]
     wait: Nanos,
-    /// Show plans and roles, and end
+    /// List plans and roles and stop
     #[arg(long)]
     list: bool,
-    /// Show which clients are there, and end
+    /// List the connected clients and stop
     #[arg(long, conflicts_with = "list")]
     clients: bool,
     #[command(flatten)]

@@ -9,16 +9,16 @@ use std::path::PathBuf;
 /// Arguments.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Where to listen, TCP and UDP; an address of this machine on the network that is measured
+    /// Listen here, TCP and UDP, on the network to measure
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7443")]
     listen: SocketAddr,
-    /// The address by which clients reach it, where it listens on all
+    /// Give clients this address, when listening on all
     #[arg(long, value_name = "ADDRESS")]
     reached_at: Option<IpAddr>,
-    /// Write the address for clients to a file that only you can read; @FILE stands for it
+    /// Write the clients' address to this private file, for @FILE
     #[arg(long, value_name = "FILE")]
     client_file: Option<PathBuf>,
-    /// Write the address for controllers to such a file
+    /// Write the controllers' address to this private file
     #[arg(long, value_name = "FILE")]
     controller_file: Option<PathBuf>,
     /// Show no QR code
@@ -62,7 +62,8 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     said += &format!("for whoever begins runs:\n  assay net run four --server '{controllers}'\n\n");
     if host == IpAddr::from(Ipv4Addr::LOCALHOST) {
         said += &paragraph(
-            "Only this machine can reach it: --listen ADDRESS:7443 with an address of this machine opens it to a network.",
+            "Only this machine can reach it: --listen ADDRESS:7443 with an address of this machine opens it to a \
+             network.",
             0,
         );
     }

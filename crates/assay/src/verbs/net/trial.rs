@@ -36,10 +36,10 @@ Without any network: assay lab net four --queue fifo --against fq-codel";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A plan that assay brings, or a file
+    /// Built-in plan or a file
     #[arg(value_name = "PLAN")]
     plan: String,
-    /// The address for whoever begins runs that `assay net serve` printed, or @FILE
+    /// Use this controller address of `assay net serve`, or @FILE
     #[arg(
         long,
         value_name = "SERVER",
@@ -47,25 +47,25 @@ pub struct Args {
         hide_env_values = true
     )]
     server: String,
-    /// Prints the value that is in effect
+    /// Command that prints the value in effect
     #[arg(long, value_name = "COMMAND", num_args = 1.., value_terminator = ";", allow_hyphen_values = true, required = true)]
     read: Vec<String>,
-    /// Puts a value into effect, which {value} stands for
+    /// Command that sets a value; {value} stands for it
     #[arg(long, value_name = "COMMAND", num_args = 1.., value_terminator = ";", allow_hyphen_values = true, required = true)]
     apply: Vec<String>,
-    /// Puts the value back that was there [default: as --apply]
+    /// Command that restores the previous value [default: --apply's]
     #[arg(long, value_name = "COMMAND", num_args = 1.., value_terminator = ";", allow_hyphen_values = true)]
     undo: Vec<String>,
-    /// The value of B
+    /// Value of the change (B)
     #[arg(long, value_name = "VALUE")]
     value: String,
-    /// Wait so long after a change, before clients are waited for
+    /// Wait this long after a change before waiting for clients
     #[arg(long, value_name = "TIME", default_value = "3s")]
     settle: Nanos,
-    /// Wait so long for clients before each run
+    /// Wait this long for clients before each run
     #[arg(long, value_name = "TIME", default_value = "60s")]
     wait: Nanos,
-    /// Seconds of each run, instead of the plan's
+    /// Measure each run for N seconds instead of the plan's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: Option<u32>,
     #[command(flatten)]
@@ -77,10 +77,10 @@ pub struct Args {
 /// How many pairs, and what matters.
 #[derive(clap::Args)]
 pub struct Pairs {
-    /// Pairs at most: six are the fewest for a verdict
+    /// Measure at most N pairs; a verdict needs at least six
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(6..=60))]
     pairs: u32,
-    /// Smallest change that matters, of what comes in time, in percent
+    /// Ignore smaller differences in what arrives in time, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = MARGIN * 100.0)]
     margin: f64,
 }

@@ -26,36 +26,35 @@ Examples:
 
 Sizes: 4T and 4TB are 4·10¹² bytes, as disks are sold; 4TiB is 4·2⁴⁰.";
 
-/// Size ARC, L2ARC (with the bill of its headers) and log device
+/// Size the ARC, the L2ARC with its headers, and the log device
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Memory of the machine
+    /// Set the memory of the machine
     #[arg(long, value_name = "SIZE", value_parser = read::size)]
     memory: Option<u64>,
-    /// Memory that guests and other programs take, all together
+    /// Subtract memory of guests and other programs
     #[arg(long, value_name = "SIZE", value_parser = read::size, requires = "memory")]
     guests: Option<u64>,
-    /// Version of OpenZFS, 0.7 to 2.4, for what its ARC takes [default: the one that runs here, else
-    /// 2.1.11]
+    /// Assume this OpenZFS, 0.7 to 2.4 [default: the installed one, or 2.1.11]
     #[arg(long, value_name = "VERSION")]
     zfs: Option<Version>,
-    /// Data that is read again and again
+    /// Set the amount of data that is read repeatedly
     #[arg(long, value_name = "SIZE", value_parser = read::size)]
     working_set: Option<u64>,
-    /// Size of the L2ARC device
+    /// Set the size of the L2ARC device
     #[arg(long, value_name = "SIZE", value_parser = read::size)]
     l2arc: Option<u64>,
-    /// recordsize or volblocksize
+    /// Set recordsize or volblocksize
     #[arg(long, default_value = "128KiB", value_name = "SIZE", value_parser = read::size)]
     block: u64,
-    /// Synchronous writes a second
+    /// Set the rate of synchronous writes
     #[arg(long, value_name = "RATE", value_parser = read::rate)]
     sync_writes: Option<u64>,
-    /// zfs_dirty_data_max, if it was changed
+    /// Set zfs_dirty_data_max, if it was changed
     #[arg(long, value_name = "SIZE", value_parser = read::size)]
     dirty_max: Option<u64>,
-    /// Counters recorded from /proc/spl/kstat/zfs/arcstats
+    /// Read counters recorded from /proc/spl/kstat/zfs/arcstats
     #[arg(long, value_name = "FILE")]
     arcstats: Option<PathBuf>,
     /// Write a page with pictures: no script, no request

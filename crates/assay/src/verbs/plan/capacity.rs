@@ -25,38 +25,38 @@ A history has a date and a size on each line: `2026-01-31 1.5TiB`. Snapshots are
 
 Sizes: 4T and 4TB are 4·10¹² bytes, as disks are sold; 4TiB is 4·2⁴⁰.";
 
-/// Work out how much to buy, how it grows, and when it is full
+/// Work out how much to buy, how it grows and when it is full
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Data there is today
+    /// Amount of data today
     #[arg(value_name = "DATA", value_parser = read::size)]
     data: Option<u64>,
-    /// Replace a factor: units, free, growth, snapshots, redundancy, backup, hotspare, or a new one
+    /// Replace a factor, such as growth=1.5, backup=1 or a new one
     #[arg(long, value_name = "NAME=VALUE")]
     factor: Vec<String>,
-    /// Take 1.0995 instead of 1.1 for a TiB in TB
+    /// Use 1.0995 instead of 1.1 to convert TiB to TB
     #[arg(long)]
     exact_units: bool,
-    /// Years that the purchase has to last, for growth from facts
+    /// Plan for N years of measured growth
     #[arg(long, default_value_t = 5.0, value_name = "N")]
     years: f64,
-    /// Bytes in use over time, recorded
+    /// Read recorded sizes over time
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
-    /// Snapshots, recorded
+    /// Read recorded snapshots
     #[arg(long, value_name = "FILE", conflicts_with = "history")]
     snapshots: Option<PathBuf>,
-    /// Read the snapshots of this pool or dataset on this machine
+    /// Read the snapshots of this ZFS pool or dataset
     #[arg(long, value_name = "POOL", conflicts_with_all = ["history", "snapshots"])]
     pool: Option<String>,
-    /// Usable space, for the dates
+    /// Set the usable space, to work out dates
     #[arg(long, value_name = "SIZE", value_parser = read::size)]
     size: Option<u64>,
-    /// Retention policies to simulate
+    /// Simulate the retention policies of this file
     #[arg(long, value_name = "FILE")]
     sanoid: Option<PathBuf>,
-    /// Share of the data rewritten a day [default: measured, else what makes a third]
+    /// Set the share of data rewritten per day [default: measured or derived]
     #[arg(long, value_name = "SHARE", value_parser = read::share)]
     churn: Option<f64>,
     /// Write a page with pictures: no script, no request

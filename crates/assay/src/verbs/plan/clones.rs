@@ -22,26 +22,26 @@ usedbysnapshots,usedbydataset,usedbychildren,createtxg,userrefs tank | assay pla
 A lineage that does not exist yet is written in the same format: name, property, value, separated
 by tabs; values may carry units (64MiB). Nothing is ever changed.";
 
-/// Show what snapshots and clones share, hold hostage, and take with them
+/// Show what ZFS snapshots and clones share and keep from being freed
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Dataset to look at, with everything below it
     #[arg(value_name = "DATASET")]
     dataset: Option<String>,
-    /// Recorded output of `zfs get -Hp`, or - for standard input
+    /// Read output of `zfs get -Hp` from FILE; - is standard input
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// What would `zfs destroy` of this dataset, snapshot or range do
+    /// Show what `zfs destroy` of this dataset or snapshot would free
     #[arg(long, value_name = "NAME")]
     destroy: Option<String>,
-    /// As destroy -r: with children and snapshots
+    /// Include children and snapshots, as destroy -r does
     #[arg(long, requires = "destroy")]
     children: bool,
-    /// As destroy -R: with clones as well
+    /// Include clones as well, as destroy -R does
     #[arg(long, requires = "destroy", conflicts_with = "children")]
     dependents: bool,
-    /// Show at most N clones and N hostages
+    /// Show at most N clones and N blocked snapshots
     #[arg(long, default_value_t = 20, value_name = "N")]
     limit: usize,
     /// Write a page with pictures: no script, no request

@@ -41,34 +41,34 @@ const BUSY: &str =
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Vdevs: SIZE[@FILL%][,RATE]
+    /// Vdevs as SIZE[@FILL%][,RATE]
     #[arg(value_name = "VDEV", required_unless_present = "pool")]
     vdevs: Vec<String>,
-    /// Take the vdevs of this pool on this machine
+    /// Use the vdevs of this ZFS pool of this machine
     #[arg(long, value_name = "POOL", conflicts_with = "vdevs")]
     pool: Option<String>,
-    /// Hold the answer against what the pool writes in so many seconds (zpool iostat)
+    /// Compare with what the ZFS pool writes in so many seconds
     #[arg(long, value_name = "SECONDS", requires = "pool", value_parser = clap::value_parser!(u32).range(1..=50))]
     watch: Option<u32>,
-    /// Speed of each vdev of --pool
+    /// Set the speed of each vdev
     #[arg(long, default_value = "150MB/s", value_parser = read::rate, value_name = "RATE")]
     speed: u64,
-    /// How much is written
+    /// Write this much
     #[arg(long, default_value = "1GiB", value_parser = read::size, value_name = "SIZE")]
     write: u64,
-    /// Block size
+    /// Set the block size
     #[arg(long, default_value = "128KiB", value_parser = read::size, value_name = "SIZE")]
     block: u64,
-    /// Size of a transaction group: writes end when its slowest part is on disk
+    /// Set the size of a transaction group
     #[arg(long, default_value = "64MiB", value_parser = read::size, value_name = "SIZE")]
     txg: u64,
-    /// How fast it is written [default: as fast as the vdevs take it]
+    /// Write at this rate [default: as fast as the vdevs take it]
     #[arg(long, value_parser = read::rate, value_name = "RATE")]
     rate: Option<u64>,
-    /// Only this version's rules [default: before 0.7, 0.7 to 2.3, and 2.4]
+    /// Apply this version's rules [default: before 0.7, 0.7 to 2.3, 2.4]
     #[arg(long, value_name = "VERSION")]
     zfs: Option<Version>,
-    /// With zio_dva_throttle_enabled=0
+    /// Assume zio_dva_throttle_enabled=0
     #[arg(long)]
     no_throttle: bool,
     /// Write a page with pictures: no script, no request

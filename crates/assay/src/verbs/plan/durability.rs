@@ -27,41 +27,41 @@ state before loss a rebuild may meet an unreadable sector.
 
 Sizes: 4T and 4TB are 4·10¹² bytes, as disks are sold; 4TiB is 4·2⁴⁰.";
 
-/// Probability that a group of disks loses data within a year
+/// Estimate the probability that disks lose data within a year
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Disks in the group
+    /// Set the number of disks in the group
     #[arg(long, value_name = "N")]
     disks: u64,
-    /// Failures it survives
+    /// Set how many failures the group survives
     #[arg(long, value_name = "N")]
     survives: u64,
-    /// Groups of this kind
+    /// Set the number of such groups
     #[arg(long, default_value_t = 1, value_name = "N")]
     groups: u64,
-    /// Data on each disk, read in full for a rebuild
+    /// Set the data per disk, which a rebuild reads in full
     #[arg(long, default_value = "4T", value_parser = read::size, value_name = "SIZE")]
     size: u64,
-    /// Share of disks that fail in a year
+    /// Assume this share of disks fails in a year
     #[arg(long, default_value = "1.5%", value_parser = read::share, value_name = "SHARE")]
     afr: f64,
-    /// Hours until a failed disk is being replaced
+    /// Set the hours until a failed disk is being replaced
     #[arg(long, default_value_t = 24.0, value_name = "H")]
     replace_hours: f64,
-    /// Hours of a rebuild
+    /// Set the hours of a rebuild
     #[arg(long, default_value_t = 24.0, value_name = "H")]
     rebuild_hours: f64,
-    /// Unreadable bits for each bit read
+    /// Set the rate of unreadable bits
     #[arg(long, default_value_t = 1e-15, value_name = "RATE")]
     ure: f64,
-    /// How many times as often the others fail while one is down
+    /// Multiply the failure rate while a disk is down
     #[arg(long, default_value_t = 3.0, value_name = "FACTOR")]
     correlation: f64,
-    /// Check the chain by simulating this many array-years
+    /// Check the result by simulating this many array-years
     #[arg(long, value_name = "YEARS")]
     simulate: Option<u64>,
-    /// Seed of the simulation
+    /// Set the seed of the simulation
     #[arg(long, default_value_t = 1, value_name = "SEED")]
     seed: u64,
     /// Write a page with pictures: no script, no request

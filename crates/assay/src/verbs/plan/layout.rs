@@ -39,81 +39,80 @@ Examples:
   assay plan layout --only stripes:4+1 4T 2T 2T 1T 750G
   assay plan layout --here                             this machine's disks, read only
 
-Disks: SIZE, or COUNTxSIZE, each with @PRICE if prices are known. 4T and 4TB are 4·10¹² bytes, as
+Disks: SIZE, or COUNTxSIZE (also COUNT*SIZE), each with @PRICE if prices are known. 4T and 4TB are 4·10¹² bytes, as
 disks are sold; 4TiB is 4·2⁴⁰; a bare number is bytes. The order of disks matters only with --only.
 Layouts for --only: [N*][special/|log/|cache/|spare/]single|mirror:N|raidz1:N|raidz2:N|raidz3:N|
 draidP:Dd:Cc:Ss, joined by +; btrfs-PROFILE; md-LEVEL; stripes:N+P.
 Exit status: 0 done, 1 no layout meets what is wanted, 2 wrong question, 3 disks cannot be read.";
 
-/// Compare layouts of ZFS, btrfs, mdraid and declustered stripes over unequal disks
+/// Compare ZFS, btrfs, md and stripe layouts over unequal disks
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Sizes of the disks, such as 4T 2T 2T 1T 750G or 6x4T@99.5
+    /// Sizes of the disks, such as 4T 2T 750G, 6x4T or 6x4T@99.5
     #[arg(value_name = "DISK")]
     disks: Vec<String>,
-    /// Use this machine's own disks; they are only looked at
+    /// Use the disks of this machine; they are only read
     #[arg(long, conflicts_with = "disks")]
     here: bool,
-    /// Describe this one layout over the disks in the order given
+    /// Describe this one layout over the disks in the given order
     #[arg(long, value_name = "LAYOUT")]
     only: Option<String>,
-    /// Metadata profile of btrfs [default: survives as much as the data]
+    /// Set the btrfs metadata profile [default: as safe as the data]
     #[arg(long, value_name = "PROFILE")]
     metadata: Option<Profile>,
-    /// Fast disk for a special vdev in each ZFS layout; repeat for a mirror
+    /// Add a fast disk as special vdev; repeat for a mirror
     #[arg(long, value_name = "SIZE", value_parser = read::size)]
     special: Vec<u64>,
-    /// Sector size of ZFS as a power of two, 9 to 16
+    /// Set the sector size of ZFS as a power of two, 9 to 16
     #[arg(long, default_value_t = 12, value_name = "N", value_parser = clap::value_parser!(u32).range(9..=16))]
     ashift: u32,
-    /// recordsize or volblocksize to show the efficiency of, such as 8KiB; repeatable [default: 4 KiB
-    /// to 1 MiB]
+    /// Show efficiency at this block size [default: 4 KiB to 1 MiB]
     #[arg(long, value_name = "SIZE", value_parser = read::block)]
     block: Vec<u64>,
-    /// Size of a volume, to show what it reserves by block size
+    /// Show what a volume of this size reserves by block size
     #[arg(long, value_name = "SIZE", value_parser = read::size)]
     volume: Option<u64>,
-    /// Version of OpenZFS that makes the pool, 0.7 to 2.4
+    /// Assume this version of OpenZFS, 0.7 to 2.4
     #[arg(long, default_value_t = Version::CHECKED, value_name = "VERSION")]
     zfs: Version,
-    /// ZFS partitions whole disks, which costs 10 MiB each (80 MiB with 4096-byte sectors)
+    /// Subtract the partitions that ZFS makes on whole disks (10 or 80 MiB)
     #[arg(long, value_name = "SECTOR", num_args = 0..=1, require_equals = true, default_missing_value = "512")]
     whole_disk: Option<u64>,
-    /// Wanted: usable>=6TiB, efficiency>=60%, cost<=900, rebuild<=12h, loss<=1e-6; repeatable
+    /// Require a figure, such as usable>=6TiB or cost<=900 (repeatable)
     #[arg(long, value_name = "DEMAND")]
     want: Vec<Want>,
     /// Survive at least N failed disks, whichever they are
     #[arg(long, value_name = "N")]
     survive: Option<u64>,
-    /// Sort by speed of this kind of load instead of by usable space
+    /// Sort by speed of this load instead of by usable space
     #[arg(long, value_enum, value_name = "KIND")]
     io: Option<Load>,
     /// Show at most N layouts
     #[arg(long, default_value_t = 20, value_name = "N")]
     limit: usize,
-    /// Only layouts that no other one beats in everything, and the pools that everybody builds
+    /// Show only layouts that no other beats in everything, and common ones
     #[arg(long)]
     best: bool,
-    /// Share of disks that fail in a year
+    /// Assume this share of disks fails in a year
     #[arg(long, default_value = "1.5%", value_parser = read::share, value_name = "SHARE")]
     afr: f64,
-    /// Unreadable bits for each bit read, from the data sheet, such as 1e-14; 0 leaves them out
+    /// Assume this rate of unreadable bits, such as 1e-14; 0 ignores them
     #[arg(long, default_value_t = 1e-15, value_name = "N")]
     ure: f64,
-    /// What one disk reads or writes during a rebuild
+    /// Assume this speed of a disk during a rebuild
     #[arg(long, default_value = "150MB/s", value_parser = read::rate, value_name = "RATE")]
     disk_speed: u64,
-    /// How full the file system is when a disk fails
+    /// Assume the file system is so full when a disk fails
     #[arg(long, default_value = "80%", value_parser = read::share, value_name = "SHARE")]
     fill: f64,
-    /// Show what it costs over N years: disks (@PRICE), failed ones bought again, electricity
+    /// Show the cost over N years: disks, replacements, electricity
     #[arg(long, value_name = "N")]
     years: Option<f64>,
-    /// Watts of one disk, for --years
+    /// With --years: watts of one disk
     #[arg(long, default_value_t = 6.0, value_name = "W", requires = "years")]
     watts: f64,
-    /// Price of a kilowatt hour, in the currency of the disks, for --years
+    /// With --years: price of a kilowatt hour
     #[arg(long, default_value_t = 0.3, value_name = "PRICE", requires = "years")]
     kwh: f64,
     /// Write a self-contained page with pictures to FILE
@@ -166,14 +165,16 @@ fn disks(text: &str, units: &mut Vec<Unit>) -> Result<Vec<Disk>, PlanError> {
             ),
         ),
     };
-    let (count, size) = match rest.split_once(['x', '×']) {
+    let (count, size) = match rest.split_once(['x', '×', '*']) {
         None => (1, rest),
         Some((count, size)) => (
             count
                 .parse::<usize>()
                 .ok()
                 .filter(|count| (1..=size::MAX_DISKS).contains(count))
-                .ok_or_else(|| wrong("the count before x must be 1 to 1024, as in 6x4T"))?,
+                .ok_or_else(|| {
+                    wrong("the count before x or * must be 1 to 1024, as in 6x4T or 6*4T")
+                })?,
             size,
         ),
     };

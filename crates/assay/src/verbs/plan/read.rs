@@ -25,7 +25,7 @@ pub fn command(argv: &[&str]) -> anyhow::Result<String> {
     };
     let output = Live.run(&words, limits).map_err(|error| {
         Unreadable(format!(
-            "{error}; record its output on the machine in question and give it as a file"
+            "{error}. Record the output on that machine and give it as a file."
         ))
     })?;
     if !output.success() {

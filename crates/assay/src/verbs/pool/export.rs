@@ -1,4 +1,4 @@
-//! `assay pool export`: every byte that would be told, and only then a file.
+//! `assay fleet pool export`: every byte that would be told, and only then a file.
 
 use super::key;
 use crate::context::{self, print, tell};
@@ -18,23 +18,24 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  assay pool export                      print what would be told, and write nothing
-  assay pool export --to mine.pool       print it, ask, and write it
-  assay pool export --to mine.pool --yes for scripts, once you have seen it
+  assay fleet pool export                      print what would be disclosed, and write nothing
+  assay fleet pool export --output mine.pool   print it, ask, and write it
+  assay fleet pool export --output mine.pool --yes
+                                               for scripts, once you have seen it
 
-What is printed is the bundle to the last byte. Of a trial it tells: the page of the catalogue, its
-parameters where the page names them, the coins and the plan, the gain of each pair, how it ended, the
+What is printed is the bundle to the last byte. Of a trial it contains: the page of the catalogue, its
+parameters where the page names them, the randomised order and the plan, the gain of each pair, how it ended, the
 verdict, kernel and fio to their second number, and what the page declares to matter (`moderators`).
 Trials are not chosen: all that were started are in it, and a later export adds the new ones.
 
-Exit status: 0 done, 2 nothing to tell, not agreed, or it cannot be written.";
+Exit status: 0 done, 2 nothing to disclose, not agreed, or it cannot be written.";
 
-/// Show, and write to a file, what your trials would tell others
+/// Show what your trials would disclose, and write it to a file
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Write the bundle to this file, after it was shown
-    #[arg(long, value_name = "FILE")]
+    /// Write the bundle to FILE after showing it
+    #[arg(long = "output", alias = "to", value_name = "FILE")]
     to: Option<PathBuf>,
     /// Do not ask
     #[arg(long, requires = "to")]
@@ -62,7 +63,9 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         ));
     }
     if bundle.machines.is_empty() {
-        bail!("there is no trial of the catalogue to tell of: `assay trial ADVICE` makes one");
+        bail!(
+            "nothing to export: no trial of the catalogue was made yet. `assay trial ADVICE` makes one."
+        );
     }
     let bytes = key.write(&bundle)?;
     let text = String::from_utf8(bytes).context("a bundle is text")?;
@@ -87,7 +90,7 @@ fn agreed(args: &Args, to: &Path, bytes: usize) -> anyhow::Result<bool> {
         return Ok(true);
     }
     if !std::io::stdin().is_terminal() {
-        bail!("nothing was written: say --yes once you have seen what is above");
+        bail!("nothing was written: use --yes once you have read the bundle above");
     }
     let to = escape_line(&to.to_string_lossy());
     eprint!("Write these {bytes} bytes to {to}? [y/N] ");

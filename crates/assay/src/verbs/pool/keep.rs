@@ -76,7 +76,11 @@ impl Kept {
     )]
     pub(super) fn add(&self, file: &Path) -> anyhow::Result<(String, Added)> {
         let said = escape_line(&file.to_string_lossy());
-        let bytes = input::bytes(file, LONGEST as u64, "a bundle of `assay pool export`")?;
+        let bytes = input::bytes(
+            file,
+            LONGEST as u64,
+            "a bundle of `assay fleet pool export`",
+        )?;
         let cause = |error: &dyn std::fmt::Display| escape_line(&error.to_string());
         let bundle = read(&bytes).map_err(|error| anyhow::anyhow!("{said}: {}", cause(&error)))?;
         std::fs::create_dir_all(&self.dir)
@@ -108,13 +112,13 @@ impl Kept {
             .all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
         if owner.len() < LEAST_DIGITS || !digits {
             bail!(
-                "`{}` names no owner: give the first {LEAST_DIGITS} hexadecimal digits or more of their key",
+                "`{}` is not an owner: give the first {LEAST_DIGITS} or more hexadecimal digits of the key",
                 escape_line(owner)
             );
         }
         if Live.stat(&self.dir).is_err() {
             bail!(
-                "there is no pool in {}: `assay pool add` makes one",
+                "there are no shared trials in {}: add some with `assay fleet pool add FILE`",
                 self.shown()
             );
         }

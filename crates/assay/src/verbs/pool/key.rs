@@ -34,7 +34,7 @@ pub(super) fn key() -> anyhow::Result<Key> {
         if made.is_err() {
             let _ = std::fs::remove_file(&part);
         }
-        made.with_context(|| format!("cannot make the key {}", shown(&path)))?;
+        made.with_context(|| format!("cannot create the key {}", shown(&path)))?;
     }
     let mode = std::fs::metadata(&path)
         .with_context(|| shown(&path))?
@@ -42,7 +42,8 @@ pub(super) fn key() -> anyhow::Result<Key> {
         .mode();
     if mode & 0o077 != 0 {
         bail!(
-            "{}: others may read this key and speak for you: `chmod 600` it, or remove it for a new one",
+            "cannot use the key {}: others can read it and sign for you. Run `chmod 600` on it, or remove it to get \
+             a new key.",
             shown(&path)
         );
     }
@@ -51,8 +52,8 @@ pub(super) fn key() -> anyhow::Result<Key> {
         .map_err(|error| anyhow::anyhow!("{}", escape_line(&error.to_string())))?;
     let seed = seed(&bytes).with_context(|| {
         format!(
-            "{} is not 64 hexadecimal digits: put back your copy of it, or remove it for a new key, with \
-             which you count as somebody else",
+            "cannot use the key {}: it is not 64 hexadecimal digits. Restore your copy, or remove it to get a new \
+             key (a new key is a new owner).",
             shown(&path)
         )
     })?;

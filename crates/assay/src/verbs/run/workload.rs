@@ -7,10 +7,10 @@ use assay_model::workload::{Durability, Pattern};
 /// One workload instead of a plan.
 #[derive(clap::Args, Clone)]
 pub struct OneWorkload {
-    /// One workload instead of a plan: read, write, randread, randwrite, rw or randrw
+    /// Run one workload: read, write, randread, randwrite, rw or randrw
     #[arg(long, help_heading = "One workload", value_name = "PATTERN", value_parser = pattern)]
     rw: Option<Pattern>,
-    /// Block size [default: 4k]
+    /// Set the block size [default: 4k]
     #[arg(
         long,
         help_heading = "One workload",
@@ -18,13 +18,13 @@ pub struct OneWorkload {
         requires = "rw"
     )]
     bs: Option<Bytes>,
-    /// I/Os in flight per job [default: 1]
+    /// Keep N requests in flight per job [default: 1]
     #[arg(long, help_heading = "One workload", value_name = "N", requires = "rw")]
     iodepth: Option<u32>,
-    /// Concurrent jobs [default: 1]
+    /// Run N jobs at once [default: 1]
     #[arg(long, help_heading = "One workload", value_name = "N", requires = "rw")]
     jobs: Option<u32>,
-    /// Share of reads in rw and randrw, percent [default: 50]
+    /// Set the percentage of reads for rw and randrw [default: 50]
     #[arg(
         long,
         help_heading = "One workload",
@@ -32,10 +32,10 @@ pub struct OneWorkload {
         requires = "rw"
     )]
     mix: Option<u8>,
-    /// When a write counts as done: none, dsync, fdatasync or fsync [default: none]
+    /// Sync writes by none, dsync, fdatasync or fsync [default: none]
     #[arg(long, help_heading = "One workload", value_name = "HOW", value_parser = durability, requires = "rw")]
     sync: Option<Durability>,
-    /// Through the page cache instead of O_DIRECT
+    /// Go through the page cache instead of using O_DIRECT
     #[arg(long, help_heading = "One workload", requires = "rw")]
     buffered: bool,
 }

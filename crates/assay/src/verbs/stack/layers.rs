@@ -24,7 +24,7 @@ Examples:
   assay stack vm.qcow2 --json       under an image, and what it is based on
   assay stack --host root@box1 /srv under a path of another machine
 
-Nothing is changed and nothing is written to. As root more can be found out; what cannot is said.";
+Nothing is changed or written. Root sees more; what could not be read is named.";
 
 /// Finds the layers and shows them.
 pub(super) fn run(
@@ -42,13 +42,16 @@ pub(super) fn run(
                     Target::Guest(name.to_owned())
                 }
                 (false, _) => {
-                    anyhow::bail!("{}: say the whole path on that machine", target.display())
+                    anyhow::bail!(
+                        "{}: give the absolute path on that machine",
+                        target.display()
+                    )
                 }
                 (true, _) => Target::Path(target.to_owned()),
             };
             (captured, target)
         }
-        (true, None) => anyhow::bail!("which path on that machine? assay stack --host HOST /srv"),
+        (true, None) => anyhow::bail!("name a path on that machine: assay stack --host HOST /srv"),
     };
     let host: &dyn Host = captured.as_deref().unwrap_or(&Live);
     let stack = discover(host, &target).map_err(|error| match error {

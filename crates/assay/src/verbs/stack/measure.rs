@@ -38,9 +38,9 @@ Measure what each layer costs:
                                             in file systems and volumes made below tank/scratch
   assay stack --show last --html stack.html
 
-All that is measured is made for it by assay, in TARGET or where --scratch-… says, and removed
-afterwards, also after Ctrl-C; after a kill -9 by the next start or by `assay trial --recover`.
-Rungs in a guest need the image of `assay lab build`; without it they are left out.
+assay measures only scratch files and volumes that it creates, in TARGET or where --scratch-… points.
+It removes them afterwards, also after Ctrl-C; after a kill -9, the next start does.
+Layers in a guest need the image of `assay lab build`; without it they are left out.
 
 Exit status: 0 done, 2 error or no such target, 3 the machine cannot be read, 130 interrupted (what
 was measured is kept).";
@@ -51,63 +51,65 @@ const HEADING: &str = "What each layer costs";
 /// Options of `--measure`.
 #[derive(clap::Args)]
 pub struct Measure {
-    /// Measure the same workload at every layer, on things that assay makes in TARGET and removes
+    /// Measure the same workload at every layer, on scratch files in TARGET
     #[arg(long, help_heading = HEADING, requires = "target")]
     measure: bool,
-    /// Show what was measured, judged by today's rules: the newest, or the run that is named
+    /// Show a past measurement: the newest, or the named run
     #[arg(long, help_heading = HEADING, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["measure", "target"])]
     show: Option<String>,
-    /// Layers: image, guest, luks, lvm, ext4, xfs, btrfs; file for none of them [default: all]
+    /// Measure these: image,guest,luks,lvm,ext4,xfs,btrfs,file [default: all]
     #[arg(long, help_heading = HEADING,
         value_name = "LAYER,…",
         value_delimiter = ',',
         requires = "measure"
     )]
     layers: Vec<Part>,
-    /// The image and the virtual disk, as in `assay lab up --disk`, without a size; what it does not
-    /// say is as in the virtual machine that is TARGET [default: format=qcow2,cache=none]
+    /// Set image and disk options, as `assay lab up --disk` has them
     #[arg(long, help_heading = HEADING, value_name = "OPTION,…", requires = "measure")]
     disk: Option<String>,
-    /// Which disk of the virtual machine is followed [default: the first that can be written]
+    /// Follow this disk of the virtual machine [default: first writable]
     #[arg(long, help_heading = HEADING, value_name = "DISK", requires = "measure")]
     vm_disk: Option<String>,
-    /// Where files are made when TARGET is a virtual machine or an image [default: beside the image]
+    /// Create scratch files here [default: beside the image]
     #[arg(long, help_heading = HEADING, value_name = "DIR", requires = "measure")]
     scratch_dir: Option<PathBuf>,
-    /// Also measure ZFS: volumes and file systems are made below this one, of TARGET's pool
+    /// Also measure ZFS, below this dataset of TARGET's ZFS pool
     #[arg(long, help_heading = HEADING, value_name = "POOL/PARENT", requires = "measure")]
     scratch_dataset: Option<String>,
-    /// A property of what is made there [default: primarycache=metadata, so that reads reach disks]
+    /// Set a property of scratch datasets [default: primarycache=metadata]
     #[arg(long, help_heading = HEADING, value_name = "PROPERTY=VALUE", requires = "scratch_dataset")]
     scratch_set: Vec<String>,
-    /// Also measure LVM: a logical volume is made in this group, on which TARGET lies, or in its pool
+    /// Also measure LVM, with a logical volume in this group or thin pool
     #[arg(long, help_heading = HEADING, value_name = "VG[/THINPOOL]", requires = "measure")]
     scratch_vg: Option<String>,
-    /// A built-in plan of `assay run` [default: random read, durable random write, sequential read]
+    /// Use this built-in plan of `assay run` [default: three workloads]
     #[arg(long, help_heading = HEADING, value_name = "NAME", requires = "measure", conflicts_with_all = ["rw", "plan_file"])]
     plan: Option<String>,
     /// Read the plan from a TOML file
     #[arg(long, help_heading = HEADING, value_name = "FILE", requires = "measure", conflicts_with = "rw")]
     plan_file: Option<PathBuf>,
-    /// How often each rung is measured [default: 6]
+    /// Measure each layer N times [default: 6]
     #[arg(long, help_heading = HEADING, value_name = "N", requires = "measure")]
     rounds: Option<u32>,
-    /// Measured time of each sample [default: 2s]
+    /// Reduce the rounds until the measurement fits into this time
+    #[arg(long, help_heading = HEADING, value_name = "TIME", requires = "measure")]
+    budget: Option<Nanos>,
+    /// Measure each sample for this long [default: 2s]
     #[arg(long, help_heading = HEADING, value_name = "TIME", requires = "measure")]
     runtime: Option<Nanos>,
-    /// Time before measuring starts, in each sample [default: 500ms]
+    /// Run each sample this long before measuring [default: 500ms]
     #[arg(long, help_heading = HEADING, value_name = "TIME", requires = "measure")]
     ramp: Option<Nanos>,
-    /// Size of the test file on every rung [default: 256M]
+    /// Set the size of the test file at every layer [default: 256M]
     #[arg(long, help_heading = HEADING, value_name = "SIZE", requires = "measure")]
     size: Option<Bytes>,
-    /// Seed of the order, the offsets and the data
+    /// Set the seed of order, offsets and data
     #[arg(long, help_heading = HEADING, value_name = "N", requires = "measure")]
     seed: Option<u64>,
-    /// Memory of the guest
+    /// Set the memory of the guest
     #[arg(long, help_heading = HEADING, value_name = "SIZE", default_value = "1G", requires = "measure")]
     memory: Bytes,
-    /// kvm or tcg; found out when left out
+    /// Run guests with kvm or tcg [default: detected]
     #[arg(long, help_heading = HEADING,
         value_name = "HOW",
         value_enum,
@@ -115,13 +117,13 @@ pub struct Measure {
         requires = "measure"
     )]
     accel: Option<AccelArg>,
-    /// Show what would be made, and stop
+    /// Show what would be created and stop
     #[arg(long, help_heading = HEADING, requires = "measure")]
     dry_run: bool,
-    /// Begin without asking
+    /// Start without asking
     #[arg(long, help_heading = HEADING, short, requires = "measure")]
     yes: bool,
-    /// Measure although an assay that was killed has left settings changed
+    /// Measure although a killed assay left settings changed
     #[arg(long, help_heading = HEADING, requires = "measure")]
     despite_open_change: bool,
     /// Use this fio instead of the one on PATH
@@ -137,7 +139,7 @@ impl Measure {
     pub(super) fn there(&self, asked: &mut Asked) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.show.is_none(),
-            "what was measured elsewhere is in the store here: leave out --host"
+            "--show reads the store of this machine, which contains remote runs too: leave out --host"
         );
         if let Some(path) = &self.plan_file {
             asked.files.push(SentFile {
@@ -182,7 +184,7 @@ fn measure(
     quiet: bool,
     global: &Global,
 ) -> anyhow::Result<Status> {
-    let wanted = wanted(args, target)?;
+    let mut wanted = wanted(args, target)?;
     let cancel = context::on_signals()?;
     let ground = context::Ground::open()?;
     let env = ground.environment(args.fio.as_deref(), &cancel);
@@ -198,7 +200,7 @@ fn measure(
     // Without an image that can be used, the rungs in a guest are left out, and it is said why.
     let image = match Cache::of_user() {
         Ok(cache) => cache.find().ok_or_else(|| {
-            "there is no guest image; `assay lab build` makes one in some minutes".to_owned()
+            "there is no guest image: build one with `assay lab build` (some minutes)".to_owned()
         }),
         Err(error) => Err(error.to_string()),
     };
@@ -206,7 +208,18 @@ fn measure(
         image,
         state: &guests,
     });
-    let prepared = prepare(&wanted, lab.map_err(Clone::clone), &env)?;
+    let lab = lab.map_err(Clone::clone);
+    let mut prepared = prepare(&wanted, lab.clone(), &env)?;
+    if let Some(budget) = args.budget {
+        let planned = prepared.run.plan.rounds;
+        let rounds = super::super::run::rounds_within(budget, prepared.estimate, planned)?;
+        if rounds < planned {
+            wanted.plan.rounds = Some(rounds);
+            // One preparation at a time may hold the run.
+            drop(prepared);
+            prepared = prepare(&wanted, lab, &env)?;
+        }
+    }
     let plan = plan_text(&prepared);
     if args.dry_run {
         print(&plan)?;
@@ -236,7 +249,7 @@ fn measure(
         report(&run, &samples, shape, global)?;
     }
     if let Some(error) = finished.stopped {
-        let kept = format!("run {} is kept as far as it got", run.id);
+        let kept = format!("the samples measured so far are stored as run {}", run.id);
         return Err(anyhow::Error::new(error).context(kept));
     }
     if run.state == RunState::Interrupted {

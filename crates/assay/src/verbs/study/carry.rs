@@ -47,7 +47,7 @@ pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Resul
     let on = store.machine_of_study(id)?;
     context::begun_here(&format!("study {id}"), on.as_ref())?;
     if run.complete {
-        bail!("study {id} went to its end; `assay study show {id}` shows it");
+        bail!("nothing to resume: study {id} is complete; `assay study show {id}` shows it");
     }
     // The run is named by the option, so that the first word that stands alone is the directory.
     let dir = args.study.as_deref().map_or(args.dir.as_path(), Path::new);
@@ -74,10 +74,10 @@ fn carry_out(
     let lab = Lab::open()?;
     let dir = Live
         .realpath(&std::path::absolute(dir)?)
-        .with_context(|| format!("{} is no place for a study", dir.display()))?;
+        .with_context(|| format!("cannot run a study in {}", dir.display()))?;
     if !dir.is_dir() {
         bail!(
-            "{} is no directory: name one on the storage to be tried",
+            "{} is not a directory: name a directory on the storage to measure",
             dir.display()
         );
     }
@@ -208,17 +208,19 @@ fn carry_out(
 fn own(args: &Args, study: &Study, own: Own) -> anyhow::Result<()> {
     let name = &study.name;
     if args.on.is_some() && own != Own::Dataset {
-        bail!("--on: {name} makes nothing on a ZFS file system of yours");
+        bail!("--on: the study {name} creates no ZFS file systems");
     }
     if !args.dirs.is_empty() && own != Own::Directories {
-        bail!("--dir: {name} knows no file systems by name; its directory is the word after it");
+        bail!("--dir: the study {name} takes one directory: write it after the name");
     }
     let asked = |word: &String| {
         let mut all = study.configurations.iter();
         all.any(|one| one.settings.get("on").and_then(|on| on.as_str()) == Some(word))
     };
     match args.dirs.iter().find(|(word, _)| !asked(word)) {
-        Some((word, _)) => bail!("--dir {word}=: no configuration of {name} is on = {word:?}"),
+        Some((word, _)) => {
+            bail!("--dir {word}=: no configuration of {name} uses the file system {word:?}")
+        }
         None => Ok(()),
     }
 }
@@ -227,8 +229,7 @@ fn own(args: &Args, study: &Study, own: Own) -> anyhow::Result<()> {
 fn directories(named: &[(String, PathBuf)]) -> anyhow::Result<BTreeMap<String, Directory>> {
     let open = |(word, dir): &(String, PathBuf)| {
         let held = Directory::open(dir);
-        let held =
-            held.with_context(|| format!("--dir {word}=: name a directory that is there"))?;
+        let held = held.with_context(|| format!("--dir {word}=: name an existing directory"))?;
         Ok((word.clone(), held))
     };
     named.iter().map(open).collect()
@@ -237,7 +238,7 @@ fn directories(named: &[(String, PathBuf)]) -> anyhow::Result<BTreeMap<String, D
 fn finish(store: &mut Store, run: &StudyRun) -> Option<assay_store::StudyId> {
     store
         .put_study(run)
-        .map_err(|error| eprintln!("the end of the study could not be stored: {error}"))
+        .map_err(|error| eprintln!("cannot store the end of the study: {error}"))
         .ok()
 }
 
@@ -292,7 +293,7 @@ fn tell(
         }
         Err(error) => match run.observations.is_empty() {
             true => Err(error.into()),
-            false => Err(anyhow::Error::from(error).context(format!("the study stopped; {kept}"))),
+            false => Err(anyhow::Error::from(error).context(format!("the study stopped: {kept}"))),
         },
     }
 }

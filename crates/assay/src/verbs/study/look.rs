@@ -11,7 +11,7 @@ use assay_studies::catalogue;
 /// Arguments of `assay study show`.
 #[derive(clap::Args)]
 pub(super) struct Show {
-    /// Which: `last`, `last~1`, a number, or a study's name for its newest run
+    /// Study run: `last`, `last~1`, a number or a study's name
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(super) fn shown(
 /// `assay study show`.
 pub(super) fn show(show: &Show, global: &Global) -> anyhow::Result<Status> {
     let Some(store) = context::existing_store(global)? else {
-        anyhow::bail!("no study was carried out yet: `assay study` lists what there is");
+        anyhow::bail!("no study was run yet: `assay study` lists the studies");
     };
     let id = store.resolve_study(&show.run)?;
     let mut run = store.study(id)?;

@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         for candidate in &candidates {
             if let Some(why) = assay_measure::trials::refuses_to_keep(&candidate.plan) {
                 bail!(
-                    "{} cannot be kept: {why}; leave out --keep to see what it does",
+                    "{} cannot be kept: {why}. Leave out --keep to measure it anyway.",
                     candidate.plan.advice
                 );
             }
@@ -128,7 +128,7 @@ fn resume(
     let (mut store, id) = begun_here(asked, global)?;
     let (mut trial, slots) = (store.trial(id)?, store.slots(id)?);
     if trial.state == TrialState::Complete {
-        bail!("trial {id} has its verdict; `assay trial --show {id}` shows it");
+        bail!("nothing to resume: trial {id} has its verdict; `assay trial --show {id}` shows it");
     }
     trial.plan.budget = args.budget;
     trial.remarks.push(format!(
@@ -160,7 +160,7 @@ fn confirm(
     let (_, judged) = judge_trial(&first, &store.slots(id)?);
     if judged.verdict == Verdict::Undecided {
         bail!(
-            "trial {id} has no verdict that could be confirmed; `assay trial --resume {id}` goes on with it"
+            "cannot confirm trial {id}: it has no verdict yet; `assay trial --resume {id}` continues it"
         );
     }
     let seed = match args.seed {
@@ -171,7 +171,7 @@ fn confirm(
     let now = current(&plan, env.journal)?;
     if let Some(now) = same_already(&plan, now.as_deref()) {
         bail!(
-            "it is {} already, so A and B would be the same: set it back first",
+            "the setting is {} already, so baseline and change would be the same: revert it first",
             now.escape_debug()
         );
     }
@@ -276,7 +276,8 @@ fn advice_and_target(args: &Args) -> anyhow::Result<(Vec<Advice>, Option<String>
     }
     match advice.is_empty() {
         true => bail!(
-            "name the advice to try and what to try it on, such as `assay trial qcow2-cluster-size .`; `assay advice` lists what there is"
+            "name the advice and the target, such as `assay trial qcow2-cluster-size .`; `assay advice` lists all \
+             advice"
         ),
         false => Ok((advice, target)),
     }
@@ -366,8 +367,8 @@ fn verdict_is_possible(plan: &TrialPlan, args: &Args) -> anyhow::Result<()> {
         return Ok(());
     };
     bail!(
-        "{}: no verdict is possible in --budget {}, in which fewer pairs fit than tell a difference from \
-         chance: give {needed} or more, or shorter slots (--slot, --washout)",
+        "{}: no verdict is possible in --budget {}: too few pairs fit to tell a difference from chance. Allow \
+         {needed} or more, or shorten --slot or --washout.",
         plan.advice,
         plan.budget.unwrap_or_default()
     )
@@ -424,7 +425,8 @@ fn agreed(plans: &[&TrialPlan], args: &Args) -> anyhow::Result<bool> {
     }
     if !std::io::stdin().is_terminal() {
         bail!(
-            "this changes a setting of this machine, for the time of the trial: say --yes, or --dry-run to see it"
+            "cannot ask before changing a setting for the time of the trial: there is no terminal. Use --yes, or \
+             --dry-run to see the change."
         );
     }
     asks("Begin?")

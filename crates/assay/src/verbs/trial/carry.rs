@@ -80,7 +80,7 @@ pub(super) fn carry_out(
     for one in &finished {
         if let Stop::Fruitless(why) = &one.stop {
             anyhow::bail!(
-                "trial {} ended because three pairs in a row gave no figure: {why}",
+                "trial {} stopped: three pairs in a row gave no figure: {why}",
                 one.trial.id
             );
         }

@@ -129,12 +129,14 @@ pub(super) fn left_elsewhere(journal: &Journal) -> anyhow::Result<Vec<Elsewhere>
         let (what, original) = (one.what.escape_debug(), one.original.escape_debug());
         match &one.note {
             None => eprintln!(
-                "note: {} was cut off and left {what} changed (it was {original}), with another state directory: `ASSAY_STATE={} assay trial --recover` sets it back",
+                "note: {} was cut off and left {what} changed (it was {original}), with another state directory: \
+                 `ASSAY_STATE={} assay trial --recover` sets it back",
                 one.label,
                 shell_words::quote(&one.state.to_string_lossy()),
             ),
             Some(note) => eprintln!(
-                "note: {} was cut off while it worked on {what} (it was {original}), and its journal in {} is gone: set it as it shall be, then remove {}",
+                "note: {} was cut off while it worked on {what} (it was {original}), and its journal in {} is gone: \
+                 set it as it shall be, then remove {}",
                 one.label,
                 one.state.display(),
                 note.display(),
@@ -283,7 +285,8 @@ pub(crate) fn told(one: &Recovered) -> String {
             original,
             accepted,
         } => format!(
-            "{what}: reads {found}, which is not what assay is known to have set, and was {original} before the trial. {}\n",
+            "{what}: reads {found}, which is not what assay is known to have set, and was {original} before the \
+             trial. {}\n",
             match accepted {
                 true => "It was left so and is forgotten: nothing will set it back.",
                 false => "It was left alone; --force sets it back, --accept leaves it so for good.",

@@ -19,11 +19,11 @@ const LONGEST_PAGE: u64 = 1 << 20;
 pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     anyhow::ensure!(
         !args.list && args.show.is_none(),
-        "trials of all machines are in the store here: leave out --host"
+        "the store of this machine contains remote trials too: leave out --host"
     );
     anyhow::ensure!(
         args.confirm.is_none(),
-        "a second session is not carried out over ssh yet: run `assay trial --confirm` on the machine"
+        "--confirm does not work over ssh: run `assay trial --confirm` on the machine itself"
     );
     let mut asked = asked(args, global)?;
     args.remote.go(args.quiet, |way| {

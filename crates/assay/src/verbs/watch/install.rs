@@ -1,4 +1,4 @@
-//! `assay watch install` and `remove`. What is written is entered before, with its hash, so that what was cut
+//! `assay fleet watch install` and `remove`. What is written is entered before, with its hash, so that what was cut
 //! off is known, and nothing is removed that somebody else wrote or changed.
 
 use super::{What, dir, name, save, units};
@@ -18,20 +18,20 @@ const MOST_OFTEN: Nanos = Nanos(60_000_000_000);
 pub(super) struct Install {
     #[command(flatten)]
     what: What,
-    /// How often, such as 15m, 1h or 24h
+    /// Check this often, such as 15m, 1h or 24h
     #[arg(long, value_name = "TIME", default_value = "1h")]
     every: Nanos,
-    /// Write the units there, and start nothing [default: /etc/systemd/system, or your own as a user]
+    /// Write the units to DIR and start nothing [default: systemd's]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Show what would be written, and stop
+    /// Show what would be written and stop
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(clap::Args)]
 pub(super) struct Remove {
-    /// Also what somebody has changed since
+    /// Also remove files that were changed since
     #[arg(long)]
     force: bool,
 }
@@ -109,7 +109,8 @@ impl Install {
                 );
             }
             false => eprintln!(
-                "systemd does not run here, or does not read this directory: `systemctl enable --now {}.timer` where it does",
+                "systemd does not run here, or does not read this directory: `systemctl enable --now {}.timer` \
+                 where it does",
                 units::NAME
             ),
         }

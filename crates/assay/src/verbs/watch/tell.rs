@@ -54,7 +54,8 @@ fn mail(address: &str, news: &News, text: &str) -> String {
     let subject: Vec<String> = parts.into_iter().flatten().collect();
     // Names of machines stay out of the header: only what is ours stands in it.
     format!(
-        "To: {address}\nSubject: assay watch: {}\nMIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nAuto-Submitted: auto-generated\n\n{text}",
+        "To: {address}\nSubject: assay watch: {}\nMIME-Version: 1.0\nContent-Type: text/plain; \
+         charset=utf-8\nAuto-Submitted: auto-generated\n\n{text}",
         subject.join(", ")
     )
 }

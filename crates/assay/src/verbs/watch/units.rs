@@ -39,7 +39,8 @@ pub(super) fn service(
 pub(super) fn timer(every: Nanos) -> String {
     let seconds = (every.0 / 1_000_000_000).max(60);
     format!(
-        "{FIRST}[Unit]\nDescription=assay watch, every {every}\n\n[Timer]\nOnBootSec=5min\nOnUnitActiveSec={seconds}\nRandomizedDelaySec={}\n\n[Install]\nWantedBy=timers.target\n",
+        "{FIRST}[Unit]\nDescription=assay watch, every \
+         {every}\n\n[Timer]\nOnBootSec=5min\nOnUnitActiveSec={seconds}\nRandomizedDelaySec={}\n\n[Install]\nWantedBy=timers.target\n",
         seconds / 20
     )
 }

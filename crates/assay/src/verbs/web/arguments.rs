@@ -36,27 +36,27 @@ Examples:
   assay web URL --link 1gbit --server-pid 4242    what the link carries; whose CPU time counts
   assay web http://shop/ --server-host root@shop  the CPU time of the server there, over ssh
 
-The run is stored: `assay show`, `assay compare last~1 last`, `assay report --html` know it.
+The run is stored: `assay report show`, `assay report compare last~1 last`, `assay report --html` know it.
 Values of headers, the body and the query of the URL are not stored: they may be secret.
 
 Only servers on this machine are loaded unasked; any other must serve
 /.well-known/assay-consent (see the book: web.md).
 Exit status: 0 measured, 1 no step counts, 2 error, 130 interrupted (what was measured is shown).";
 
-/// Load web servers: capacity, then what users wait at shares of it
+/// Find the capacity of a web server, and its latency below that
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// http:// or https://; several are measured in turns and compared
+    /// http:// or https:// URLs; several are measured in turn and compared
     #[arg(value_name = "URL", required = true)]
     pub urls: Vec<String>,
-    /// Connections to find the capacity: numbers, or `search` for 1, 2, 4, …
+    /// Find the capacity with these connections, or `search`
     #[arg(long, value_name = "LIST", default_value = "search")]
     concurrency: String,
-    /// Shares of the capacity, in percent, at which the latency is measured
+    /// Measure latency at these percentages of the capacity
     #[arg(long, value_name = "LIST", default_value = "25,50,75,90")]
     at: String,
-    /// Requests per second at which it is measured as well
+    /// Also measure latency at these requests per second
     #[arg(
         long,
         value_name = "LIST",
@@ -64,34 +64,34 @@ pub struct Args {
         hide_default_value = true
     )]
     rate: String,
-    /// Random times with exponential gaps instead of even ones
+    /// Space requests at random (exponential gaps)
     #[arg(long)]
     poisson: bool,
-    /// How often each step is repeated
+    /// Repeat each step N times
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Time that is counted in a step [default: 1s for the capacity, 2s for latencies]
+    /// Measure each step for this long [default: 1s capacity, 2s latency]
     #[arg(long, value_name = "TIME")]
     seconds: Option<Nanos>,
-    /// Time before it that is not counted
+    /// Run each step this long before measuring
     #[arg(long, value_name = "TIME", default_value = "300ms")]
     washout: Nanos,
-    /// A request that takes longer has failed
+    /// Count a request that takes longer as failed
     #[arg(long, value_name = "TIME", default_value = "10s")]
     limit: Nanos,
-    /// Threads of the generator [default: half of the CPUs for a server here, else all]
+    /// Use N threads [default: half the CPUs for a local server, or all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
-    /// Most connections of an open loop
+    /// Open at most N connections in an open loop
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CONNECTIONS)))]
     open_connections: Option<u32>,
-    /// Method
+    /// Use this method
     #[arg(short = 'X', long, value_name = "METHOD", default_value = "GET")]
     method: String,
-    /// A header, also a cookie; again for more
+    /// Send a header, such as a cookie (repeatable)
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
-    /// Body of the request; @FILE reads it from there
+    /// Send this body; @FILE reads it from FILE
     #[arg(
         short = 'd',
         long,
@@ -100,61 +100,61 @@ pub struct Args {
         hide_default_value = true
     )]
     data: String,
-    /// Paths that are asked in turn instead of the URL's own; again for more
+    /// Request these paths in turn instead of the URL's (repeatable)
     #[arg(long = "path", value_name = "PATH")]
     paths: Vec<String>,
-    /// Ask each URL or path of this file in turn, one on a line
+    /// Request each URL or path of this file in turn, one per line
     #[arg(long, value_name = "FILE", conflicts_with = "paths")]
     list: Option<PathBuf>,
-    /// Replay this access log (nginx, Apache) at its own times, instead of the two stages
+    /// Replay this access log (nginx, Apache) at its own times
     #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "list", "rate", "poisson", "shuffle"])]
     log: Option<PathBuf>,
-    /// Replay the log so many times as fast
+    /// Replay the log N times as fast
     #[arg(long, value_name = "N", requires = "log")]
     speed: Option<f64>,
-    /// Ask the paths or the list at random
+    /// Request the paths or the list in random order
     #[arg(long)]
     shuffle: bool,
-    /// Status of a good answer
+    /// Expect this status
     #[arg(long, value_name = "STATUS", default_value_t = 200, value_parser = clap::value_parser!(u16).range(200..=599))]
     status: u16,
-    /// The body must be the first one's, byte for byte (costs the generator CPU time)
+    /// Require the same body each time (costs CPU time of the generator)
     #[arg(long)]
     same_body: bool,
-    /// Speak HTTP/2: agreed on in the handshake of https://, known before with http://
+    /// Use HTTP/2: by ALPN with https://, by prior knowledge with http://
     #[arg(long)]
     http2: bool,
-    /// Requests at once on each connection of HTTP/2
+    /// Keep N requests in flight per HTTP/2 connection
     #[arg(long, value_name = "N", default_value_t = 1, requires = "http2", conflicts_with = "new_connections", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CONNECTIONS)))]
     streams: u32,
-    /// A new connection for each request
+    /// Open a new connection for each request
     #[arg(long)]
     new_connections: bool,
-    /// A new connection after so many requests
+    /// Open a new connection after N requests
     #[arg(long, value_name = "N", conflicts_with = "new_connections", value_parser = clap::value_parser!(u32).range(1..))]
     requests_per_connection: Option<u32>,
-    /// Believe any certificate
+    /// Accept any certificate
     #[arg(long, conflicts_with = "ca")]
     insecure: bool,
-    /// Believe certificates of the authorities in this PEM file
+    /// Trust the certificate authorities in this PEM file
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Later connections resume the TLS session of earlier ones
+    /// Resume the TLS session of earlier connections
     #[arg(long)]
     tls_resume: bool,
-    /// Only addresses of IPv4
+    /// Use only IPv4 addresses
     #[arg(short = '4', long, conflicts_with = "ipv6")]
     ipv4: bool,
-    /// Only addresses of IPv6
+    /// Use only IPv6 addresses
     #[arg(short = '6', long)]
     ipv6: bool,
-    /// Load all addresses of the name, not the first that answers
+    /// Load all addresses of the name, not only the first that answers
     #[arg(long)]
     all_addresses: bool,
-    /// Speed of the link, such as 1gbit or 100mbit
+    /// Set the speed of the network link, such as 1gbit or 100mbit
     #[arg(long, value_name = "SPEED", value_parser = speed)]
     link: Option<f64>,
-    /// Read the server's CPU time on its own machine, over ssh; once, or for each URL
+    /// Read the server's CPU time over ssh; once, or for each URL
     #[arg(
         long = "server-host",
         value_name = "[USER@]HOST",
@@ -167,7 +167,7 @@ pub struct Args {
     /// Count the CPU time of this control group
     #[arg(long, value_name = "GROUP")]
     pub cgroup: Option<String>,
-    /// For everything random [default: a new one, which --json tells]
+    /// Set the random seed [default: a new one, which --json reports]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Print one JSON object: every step as it was counted, and what it means
@@ -180,7 +180,7 @@ pub struct Args {
     pub despite: Despite,
     #[command(flatten)]
     pub remote: Remote,
-    /// Load from these machines at once, over ssh: what is asked for is what all do together
+    /// Load from these machines at once over ssh, as one sum
     #[arg(long, value_name = "GROUP|MACHINE,…", value_delimiter = ',', conflicts_with_all = ["host", "log"])]
     pub from: Vec<String>,
     #[command(flatten)]
@@ -234,7 +234,8 @@ impl Args {
     pub fn there(&self) -> anyhow::Result<AskedThere> {
         ensure!(
             self.html.is_none(),
-            "the page of a measurement from elsewhere is made of what is stored: leave out --html, then `assay report last --html FILE`"
+            "the page of a measurement from elsewhere is made of what is stored: leave out --html, then `assay \
+             report last --html FILE`"
         );
         self.files_there()
     }

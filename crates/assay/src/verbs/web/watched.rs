@@ -18,7 +18,8 @@ impl Watch {
         let (hosts, urls) = (&args.server_hosts, args.urls.len());
         ensure!(
             hosts.len() <= 1 || hosts.len() == urls,
-            "--server-host is said {} times for {urls} URLs: say it once for all of them, or once for each, in their order",
+            "--server-host is said {} times for {urls} URLs: say it once for all of them, or once for each, in \
+             their order",
             hosts.len()
         );
         let mut known: Vec<(&String, Arc<There>)> = Vec::new();

@@ -94,7 +94,8 @@ pub(super) fn agreed(args: &Measure) -> anyhow::Result<bool> {
     }
     if !std::io::stdin().is_terminal() {
         bail!(
-            "this makes files and loads the storage they lie on: say --yes, or --dry-run to see it"
+            "cannot ask before creating files and loading the storage: there is no terminal. Use --yes, or \
+             --dry-run to see the plan."
         );
     }
     eprint!("Begin? [y/N] ");

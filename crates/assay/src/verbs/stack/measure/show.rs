@@ -24,7 +24,7 @@ pub(super) fn show(asked: &str, shape: &Shape, global: &Global) -> anyhow::Resul
                     break;
                 }
             }
-            newest.context("no stack has been measured yet: `assay stack . --measure` does")?
+            newest.context("no stack was measured yet: run `assay stack . --measure` first")?
         }
         name => store.resolve(name)?,
     };
@@ -42,7 +42,7 @@ pub(super) fn report(
 ) -> anyhow::Result<()> {
     let ladder = run.ladder.as_ref().with_context(|| {
         format!(
-            "run {0} is not of a stack: `assay show {0}` shows it",
+            "run {0} did not measure a stack: `assay report {0}` shows it",
             run.id
         )
     })?;

@@ -43,8 +43,12 @@ pub(super) fn wanted(args: &Measure, target: &Path) -> anyhow::Result<Wanted> {
         disk,
         remarks,
         plan,
-        memory_mib: u32::try_from(args.memory.0 >> 20)
-            .with_context(|| format!("{} of memory is too much", args.memory))?,
+        memory_mib: u32::try_from(args.memory.0 >> 20).with_context(|| {
+            format!(
+                "cannot start a guest with {} of memory: it is too much",
+                args.memory
+            )
+        })?,
         accel: args.accel.map(Into::into),
         uid: context::random_uid()?,
         seed: context::random_seed()?,
@@ -63,8 +67,7 @@ fn place(args: &Measure, target: &Path) -> anyhow::Result<(PathBuf, Option<Follo
     {
         if args.scratch_dir.is_some() || args.vm_disk.is_some() {
             bail!(
-                "--scratch-dir and --vm-disk are for a TARGET that is a virtual machine or an image; {} is \
-                 a directory",
+                "--scratch-dir and --vm-disk need a virtual machine or an image as TARGET: {} is a directory",
                 path.display()
             );
         }
@@ -74,8 +77,8 @@ fn place(args: &Measure, target: &Path) -> anyhow::Result<(PathBuf, Option<Follo
     let dir = match (&args.scratch_dir, &followed.dir) {
         (Some(dir), _) | (None, Some(dir)) => real(dir)?,
         (None, None) => bail!(
-            "{} lies on a device, where no file can be made: name a directory on the same storage by \
-             --scratch-dir, and the pool or group by --scratch-dataset or --scratch-vg",
+            "cannot create files beside {}: it is on a device. Name a directory on the same storage with \
+             --scratch-dir, and the ZFS pool or volume group with --scratch-dataset or --scratch-vg.",
             followed.name.escape_debug()
         ),
     };
@@ -112,7 +115,7 @@ fn disk(asked: Option<&str>, followed: Option<&Followed>) -> anyhow::Result<(Dis
     let text = words.collect::<Vec<_>>().join(",");
     let disk = Disk::parse(&text, "stack").context("--disk")?;
     if disk.dir.is_some() || disk.device.is_some() {
-        bail!("--disk: images are made in TARGET, so there is neither dir= nor device=");
+        bail!("--disk: leave out dir= and device=, as images are created in TARGET");
     }
     let mut remarks = Vec::new();
     if let Some(followed) = followed {
@@ -161,7 +164,7 @@ fn scratch(args: &Measure) -> anyhow::Result<Scratch> {
     let mut named = group.iter().chain(&thin_pool);
     if let Some(name) = named.find(|name| !assay_changes::is_lvm_name(name)) {
         bail!(
-            "--scratch-vg: {:?} is no name of LVM (letters, digits, + _ . -): it is VG or VG/THINPOOL",
+            "--scratch-vg: {:?} is not an LVM name (letters, digits, + _ . -): write VG or VG/THINPOOL",
             name
         );
     }
@@ -185,8 +188,9 @@ fn plan(args: &Measure) -> anyhow::Result<PlanSpec> {
         return read_plan(path);
     }
     if let Some(name) = &args.plan {
-        let found =
-            builtin(name).with_context(|| format!("no plan `{name}`; see `assay run --help`"))?;
+        let found = builtin(name).with_context(|| {
+            format!("unknown plan `{name}`: `assay run --help` lists the plans")
+        })?;
         // What is built in says how long its own questions take, not this one.
         return Ok(PlanSpec {
             rounds: None,

@@ -1,4 +1,4 @@
-//! `assay run login`: where the time of a login goes, and why.
+//! `assay login`: where the time of a login goes, and why.
 
 mod known;
 mod text;
@@ -23,15 +23,15 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay run login ssh me@server                   each part of a login, and which one waits
-  assay run login ssh server -o Port=2222 --many 1,5,20
-                                                  and how many get in at once
-  assay run login imap localhost --user ann --password-file pw
-  assay run login imap mail.example.org:993 --tls --user ann --password-file pw
-  assay run login smtp localhost:587              as far as a stranger gets
-  assay run login http https://intra/ -H 'Cookie: session=…'
+  assay login ssh me@server                   each part of a login, and which one waits
+  assay login ssh server -o Port=2222 --many 1,5,20
+                                              and how many get in at once
+  assay login imap localhost --user ann --password-file pw
+  assay login imap mail.example.org:993 --tls --user ann --password-file pw
+  assay login smtp localhost:587              as far as a stranger gets
+  assay login http https://intra/ -H 'Cookie: session=…'
 
-ssh is the system's own, with your configuration, keys and agent; it asks nobody for a password.
+ssh is the system's own, with your configuration, keys and agent; it never prompts for a password.
 With ssh, a login shell is started as for a person, and a control socket is compared. Where the
 server is this machine, its configuration is read and, as root, its processes are watched.
 
@@ -41,43 +41,46 @@ Exit status: 0 measured, 1 a login failed, 2 error, 130 interrupted.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What to log in to
+    /// Service to log in to
     #[arg(value_enum, value_name = "SERVICE")]
     service: Service,
-    /// [USER@]HOST[:PORT] for ssh, HOST[:PORT] for mail, a URL for http
+    /// [USER@]HOST[:PORT] for ssh, HOST[:PORT] for mail, URL for http
     #[arg(value_name = "TARGET")]
     target: String,
-    /// How many logins, one after the other
+    /// Log in N times, one login after the other
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// A login that takes longer has failed
+    /// Start no further round after this time
+    #[arg(long, value_name = "TIME")]
+    budget: Option<Nanos>,
+    /// Count a login that takes longer as failed
     #[arg(long, value_name = "TIME", default_value = "90s")]
     limit: Nanos,
-    /// Then so many at once, such as 1,5,20
+    /// Then try so many logins at once, such as 1,5,20
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=200))]
     many: Vec<u32>,
-    /// An option of ssh, such as Port=2222 (may be repeated)
+    /// Pass an option to ssh, such as Port=2222 (repeatable)
     #[arg(short = 'o', long = "ssh-option", value_name = "OPTION")]
     options: Vec<String>,
-    /// Only a command over ssh: no login shell, no control socket
+    /// Only run a command over ssh: no login shell, no control socket
     #[arg(long)]
     command_only: bool,
-    /// Who logs in to mail; without, it goes as far as a stranger gets
+    /// Log in to mail as this user [default: stop before authentication]
     #[arg(long, value_name = "NAME", requires = "password_file")]
     user: Option<String>,
-    /// File whose first line is the password
+    /// Read the password from the first line of this file
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<PathBuf>,
-    /// Mail over TLS from the first byte on
+    /// Use TLS for mail from the first byte
     #[arg(long)]
     tls: bool,
-    /// Believe any certificate
+    /// Accept any certificate
     #[arg(long)]
     insecure: bool,
-    /// A header for http, also a cookie; again for more
+    /// Send an HTTP header, such as a cookie (repeatable)
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
-    /// Status of a good answer of http
+    /// Expect this HTTP status
     #[arg(long, value_name = "STATUS", default_value_t = 200, value_parser = clap::value_parser!(u16).range(200..=599))]
     status: u16,
     /// Print one JSON object
@@ -163,7 +166,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
     let stop = || cancel.is_cancelled();
     let limit = Duration::from(args.limit);
-    ensure!(args.limit.0 >= 1_000_000, "--limit is at least 1ms");
+    ensure!(args.limit.0 >= 1_000_000, "--limit must be at least 1ms");
     let way = Way::new(args.service, args.how()?);
     let mut meter = Meter::new(args.quiet, Nanos(0));
     let mut out = Measured {
@@ -256,7 +259,12 @@ fn measure(
         _ => false,
     };
     let server = &way.watched;
+    let started = crate::progress::now();
+    let is_over = |budget: Nanos| started.elapsed() >= Duration::from(budget);
     for round in 1..=args.rounds {
+        if round > 1 && args.budget.is_some_and(is_over) {
+            break;
+        }
         meter.say(format!("login {round} of {}", args.rounds));
         let mut login = way.login(server, limit, stop)?;
         if let (true, How::Ssh(target)) = (person, &way.how) {
@@ -452,7 +460,7 @@ impl Args {
         };
         ensure!(
             user.is_none() || self.tls || here(),
-            "{}: a password goes to another machine over TLS alone: say --tls and its port (993, 465)",
+            "{}: refusing to send a password to another machine without TLS. Use --tls and its port (993, 465).",
             self.target
         );
         let target = mail::Target {
@@ -472,7 +480,7 @@ fn password(file: &Path) -> anyhow::Result<String> {
     let line = text.lines().next().unwrap_or_default();
     ensure!(
         !line.is_empty(),
-        "{}: its first line is empty",
+        "cannot read a password from {}: its first line is empty",
         file.display()
     );
     Ok(line.to_owned())

@@ -1,0 +1,259 @@
+//! How the help of a command is laid out: which options stand under which heading, and which `-h` leaves to `--help`.
+
+use clap::{Arg, Command};
+use std::ffi::OsString;
+
+/// How much of the help is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// `-h`: the options that people use most, and the first examples.
+    Short,
+    /// `--help`, man pages and the book: everything.
+    Full,
+}
+
+impl Layout {
+    /// The layout that a command line asks for.
+    pub fn asked_for(words: &[OsString]) -> Self {
+        let options = words.iter().take_while(|word| *word != "--");
+        match options.into_iter().any(|word| word == "-h") {
+            true => Self::Short,
+            false => Self::Full,
+        }
+    }
+}
+
+/// Headings of options that several commands share, by the ids of the options.
+const HEADINGS: [(&str, &[&str]); 4] = [
+    (
+        "Output",
+        &[
+            "format", "output", "json", "markdown", "html", "quiet", "color",
+        ],
+    ),
+    (
+        "Another machine",
+        &[
+            "host",
+            "sudo",
+            "deadline",
+            "ssh_config",
+            "remote_assay",
+            "silence",
+            "root",
+        ],
+    ),
+    ("Machines", &["inventory", "ansible", "proxmox", "from"]),
+    ("Records", &["store", "advice_dir"]),
+];
+
+/// The place of what comes last in the help.
+const AFTER_ALL: usize = 800;
+
+/// Shared options that `-h` leaves out.
+const RARE: [&str; 20] = [
+    "accel",
+    "advice_dir",
+    "ansible",
+    "color",
+    "deadline",
+    "despite_open_change",
+    "destroy_unknown_data",
+    "fio",
+    "inventory",
+    "markdown",
+    "proxmox",
+    "ramp",
+    "remote_assay",
+    "root",
+    "seed",
+    "silence",
+    "ssh_config",
+    "store",
+    "sudo",
+    "washout",
+];
+
+/// What `-h` shows of commands that have many options; without an entry it shows all but [`RARE`].
+const COMMON: [(&str, &[&str]); 10] = [
+    (
+        "assay run",
+        &[
+            "plan_file",
+            "resume",
+            "want",
+            "rounds",
+            "runtime",
+            "size",
+            "rw",
+            "bs",
+            "iodepth",
+            "destroy_data",
+        ],
+    ),
+    (
+        "assay web",
+        &[
+            "concurrency",
+            "at",
+            "rate",
+            "rounds",
+            "seconds",
+            "limit",
+            "headers",
+            "http2",
+            "insecure",
+            "log",
+        ],
+    ),
+    (
+        "assay trial",
+        &[
+            "set", "dry_run", "yes", "keep", "budget", "resume", "recover", "list", "show",
+        ],
+    ),
+    (
+        "assay stack",
+        &["measure", "show", "layers", "budget", "dry_run", "yes"],
+    ),
+    (
+        "assay check",
+        &[
+            "only", "fail_on", "accept", "explain", "fix", "dry_run", "yes", "undo", "confirm",
+        ],
+    ),
+    ("assay study", &["on", "full", "dry_run", "resume", "list"]),
+    (
+        "assay plan layout",
+        &[
+            "here", "only", "want", "survive", "io", "limit", "best", "years",
+        ],
+    ),
+    (
+        "assay dups scan",
+        &[
+            "hash_all",
+            "min_size",
+            "glob",
+            "gitignore",
+            "newer_than",
+            "older_than",
+            "index",
+        ],
+    ),
+    (
+        "assay dups refresh",
+        &[
+            "hash_all",
+            "min_size",
+            "glob",
+            "gitignore",
+            "newer_than",
+            "older_than",
+            "index",
+        ],
+    ),
+    (
+        "assay dups act",
+        &[
+            "hardlink", "reflink", "delete", "move", "apply", "keep_in", "protect",
+        ],
+    ),
+];
+
+/// Lines of notes and examples that `-h` shows.
+const SHORT_NOTES: usize = 12;
+
+/// Lays out the help of the whole.
+pub fn arrange(command: Command, layout: Layout) -> Command {
+    arrange_below(command, layout, "")
+}
+
+/// Lays out the help of a command and of all below it. `above`: the words before the name of the command.
+fn arrange_below(command: Command, layout: Layout, above: &str) -> Command {
+    let path = format!("{above} {}", command.get_name()).trim().to_owned();
+    let names: Vec<String> = command
+        .get_subcommands()
+        .map(|below| below.get_name().to_owned())
+        .collect();
+    let mut command = command;
+    for name in names {
+        command = command.mut_subcommand(name, |below| arrange_below(below, layout, &path));
+    }
+    let common = COMMON
+        .iter()
+        .find(|(name, _)| *name == path)
+        .map(|(_, ids)| *ids);
+    let has_ssh = command
+        .get_arguments()
+        .any(|arg| arg.get_id() == "ssh_config");
+    command = command.mut_args(|arg| arrange_option(arg, common, has_ssh, layout));
+    match layout {
+        Layout::Short => shorten_notes(command),
+        Layout::Full => command,
+    }
+}
+
+fn arrange_option(arg: Arg, common: Option<&[&str]>, has_ssh: bool, layout: Layout) -> Arg {
+    if arg.is_positional() {
+        return arg;
+    }
+    let id = arg
+        .get_id()
+        .as_str()
+        .trim_start_matches("short-")
+        .to_owned();
+    let heading = HEADINGS
+        .into_iter()
+        .find(|(title, ids)| ids.contains(&id.as_str()) && (has_ssh || *title != "Another machine"))
+        .map(|(title, _)| title);
+    let is_shared = matches!(
+        id.as_str(),
+        "format" | "output" | "json" | "html" | "quiet" | "host"
+    );
+    let is_short = match common {
+        Some(ids) => is_shared || ids.contains(&id.as_str()),
+        None => !RARE.contains(&id.as_str()),
+    };
+    let help = match id.as_str() {
+        "json" => Some("Print JSON, as --format json does"),
+        "markdown" => Some("Print Markdown, as --format markdown does"),
+        "html" => Some("Also write the report as an HTML page to FILE"),
+        "quiet" => Some("Show no progress on standard error"),
+        _ => None,
+    };
+    let arg = match help {
+        Some(help) => arg.help(help).long_help(None::<&str>),
+        None => arg,
+    };
+    let arg = match heading {
+        Some(heading) => arg.help_heading(heading),
+        None => arg,
+    };
+    let order = HEADINGS[0].1.iter().position(|other| *other == id);
+    let arg = match order {
+        Some(order) => arg.display_order(AFTER_ALL + order),
+        None => arg,
+    };
+    match layout {
+        Layout::Short if !is_short => arg.hide(true),
+        _ => arg,
+    }
+}
+
+/// The first examples instead of all notes.
+fn shorten_notes(command: Command) -> Command {
+    let Some(notes) = command.get_after_help().map(ToString::to_string) else {
+        return command;
+    };
+    let first: Vec<&str> = notes
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .take(SHORT_NOTES)
+        .collect();
+    if first.len() == notes.lines().count() {
+        return command;
+    }
+    let short = format!("{}\n\nAll options and notes: --help", first.join("\n"));
+    command.after_help(short)
+}

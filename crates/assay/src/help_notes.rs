@@ -1,0 +1,129 @@
+//! The notes below the options of a help page, fitted to a narrow terminal: clap breaks long lines anywhere, and the
+//! columns of examples with them.
+
+use assay_render::text::wrap;
+use clap::Command;
+use std::io::IsTerminal as _;
+
+/// The width that notes are written for.
+const WRITTEN_FOR: usize = 100;
+
+/// Least room for the description of an example beside its command.
+const LEAST_ROOM: usize = 24;
+
+/// Fits the notes of a command and of all below it to the terminal.
+pub fn fit_to_terminal(command: Command) -> Command {
+    match columns() {
+        columns if columns < WRITTEN_FOR => fit(command, columns),
+        _ => command,
+    }
+}
+
+/// Columns of the terminal, else `$COLUMNS`, else 100, as clap has it.
+fn columns() -> usize {
+    let stdout = std::io::stdout();
+    let terminal = match stdout.is_terminal() {
+        true => rustix::termios::tcgetwinsize(&stdout).ok(),
+        false => None,
+    };
+    terminal
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0)
+        .or_else(|| std::env::var("COLUMNS").ok()?.parse().ok())
+        .unwrap_or(WRITTEN_FOR)
+        .max(40)
+}
+
+fn fit(mut command: Command, columns: usize) -> Command {
+    let names: Vec<String> = command
+        .get_subcommands()
+        .map(|below| below.get_name().to_owned())
+        .collect();
+    for name in names {
+        command = command.mut_subcommand(name, |below| fit(below, columns));
+    }
+    match command.get_after_help().map(ToString::to_string) {
+        Some(notes) => command.after_help(fit_notes(&notes, columns)),
+        None => command,
+    }
+}
+
+fn fit_notes(notes: &str, columns: usize) -> String {
+    let mut fitted: Vec<String> = Vec::new();
+    let mut prose = String::new();
+    for line in notes.lines() {
+        let is_prose = line.starts_with(|c: char| !c.is_whitespace()) && !line.ends_with(':');
+        if !is_prose {
+            end_prose(&mut fitted, &mut prose, columns);
+            fit_line(&mut fitted, line, columns);
+            continue;
+        }
+        if !prose.is_empty() {
+            prose.push(' ');
+        }
+        prose.push_str(line.trim_end());
+    }
+    end_prose(&mut fitted, &mut prose, columns);
+    fitted.join("\n")
+}
+
+fn end_prose(fitted: &mut Vec<String>, prose: &mut String, columns: usize) {
+    if !prose.is_empty() {
+        fitted.extend(wrap(prose, columns));
+        prose.clear();
+    }
+}
+
+/// A line of a list: a command or name, and its description behind two spaces or more.
+fn fit_line(fitted: &mut Vec<String>, line: &str, columns: usize) {
+    if line.chars().count() <= columns {
+        fitted.push(line.to_owned());
+        return;
+    }
+    let indent = line.chars().take_while(|c| *c == ' ').count();
+    let body = line.get(indent..).unwrap_or_default();
+    let (lead, description) = match body.find("  ") {
+        Some(end) => (&line[..indent + end], body[end..].trim_start()),
+        // The description alone, below its command.
+        None if indent > 6 => ("", body),
+        // A command cannot be broken.
+        None => {
+            fitted.push(line.to_owned());
+            return;
+        }
+    };
+    let at = line.chars().count() - description.chars().count();
+    let beside = at + LEAST_ROOM <= columns;
+    let at = if beside { at } else { 8 };
+    let mut lines = wrap(description, columns - at).into_iter();
+    let mut first = lead.to_owned();
+    if beside && let Some(line) = lines.next() {
+        first.push_str(&" ".repeat(at - lead.chars().count()));
+        first.push_str(&line);
+    }
+    if !first.is_empty() {
+        fitted.push(first);
+    }
+    fitted.extend(lines.map(|line| format!("{}{line}", " ".repeat(at))));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_keep_their_columns_in_a_narrow_terminal() {
+        let notes = "Examples:\n  assay x     what this does on a machine that has a narrow terminal\n\nOne two three \
+                     four\nfive six seven eight nine ten.";
+        let fitted = fit_notes(notes, 40);
+        insta::assert_snapshot!(fitted, @r"
+        Examples:
+          assay x     what this does on a
+                      machine that has a narrow
+                      terminal
+
+        One two three four five six seven eight
+        nine ten.
+        ");
+    }
+}

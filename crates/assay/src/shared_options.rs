@@ -1,0 +1,206 @@
+//! Options that all commands share: `--format FORM` and `--output FILE`, with `--json`, `--markdown` and `--html FILE`
+//! as their short forms. They are added here to each command that reports, so that no verb can leave them out.
+
+use clap::builder::PossibleValuesParser;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
+use std::path::{Path, PathBuf};
+
+/// Where reports go, unless it is the terminal.
+#[derive(Default, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// Only the HTML page is wanted: what else is printed is left out.
+    pub page_only: bool,
+    /// The file that takes what would be printed.
+    pub file: Option<PathBuf>,
+    /// The form that `--format`, or the ending of the file, asks for.
+    pub form: Option<&'static str>,
+}
+
+/// Forms that have a short option: the id of the option, its id where the verb has its own `--format`, and another
+/// name that such a verb may have for the form.
+const SHORT: [(&str, &str, &str); 3] = [
+    ("json", "short-json", "json"),
+    ("markdown", "short-markdown", "md"),
+    ("html", "short-html", "html"),
+];
+
+/// Adds the options to each command that reports. `form` is the form that the command line asks for: the short
+/// option of that form is then in effect.
+pub fn add(command: Command, form: Option<&str>) -> Command {
+    add_below(command, form, false)
+}
+
+/// `inherits`: a command above has `--json` for all that are below it.
+fn add_below(command: Command, form: Option<&str>, inherits: bool) -> Command {
+    let global = (command.get_arguments()).any(|arg| arg.get_id() == "json" && arg.is_global_set());
+    let names: Vec<String> = command
+        .get_subcommands()
+        .map(|below| below.get_name().to_owned())
+        .collect();
+    let mut command = command;
+    for name in names {
+        command = command.mut_subcommand(name, |below| add_below(below, form, inherits || global));
+    }
+    match has(&command, "format") {
+        true => complete_own_forms(command, form, inherits),
+        false if has(&command, "json") => add_forms(command, form, global),
+        false => command,
+    }
+}
+
+fn has(command: &Command, id: &str) -> bool {
+    command.get_arguments().any(|arg| arg.get_id() == id)
+}
+
+/// For a command that has `--json`, and perhaps `--markdown` and `--html`.
+fn add_forms(mut command: Command, form: Option<&str>, global: bool) -> Command {
+    let mut forms = vec!["text"];
+    for (id, ..) in SHORT {
+        if !has(&command, id) {
+            continue;
+        }
+        forms.push(id);
+        if form == Some(id) {
+            command = command.mut_arg(id, |arg| match id {
+                "html" => arg.default_value("-").hide_default_value(true),
+                _ => arg.default_value("true"),
+            });
+        }
+    }
+    let others: Vec<&str> = forms[1..].to_vec();
+    let help = format!("Print the report as {}", listed(&forms));
+    command
+        .arg(
+            Arg::new("format")
+                .long("format")
+                .value_name("FORM")
+                .value_parser(PossibleValuesParser::new(forms))
+                .hide_possible_values(true)
+                .conflicts_with_all(others)
+                .global(global)
+                .help(help),
+        )
+        .arg(output().global(global))
+}
+
+/// For a command that has its own `--format`: the short options that it lacks.
+fn complete_own_forms(mut command: Command, form: Option<&str>, inherits: bool) -> Command {
+    let values: Vec<_> = command
+        .get_arguments()
+        .filter(|arg| arg.get_id() == "format")
+        .flat_map(Arg::get_possible_values)
+        .collect();
+    for (id, own_id, other) in SHORT {
+        let is_form = |name: &str| values.iter().any(|value| value.matches(name, true));
+        let Some(value) = [id, other].into_iter().find(|name| is_form(name)) else {
+            continue;
+        };
+        if !has(&command, id) && !(inherits && id == "json") {
+            let arg = Arg::new(own_id).long(id).conflicts_with("format");
+            command = command.arg(match id {
+                "html" => arg
+                    .value_name("FILE")
+                    .value_parser(clap::value_parser!(PathBuf))
+                    .conflicts_with("output"),
+                _ => arg.action(ArgAction::SetTrue),
+            });
+        }
+        if form == Some(id) {
+            command = command.mut_arg("format", |arg| {
+                arg.default_value(value).hide_default_value(true)
+            });
+        }
+    }
+    match has(&command, "output") {
+        true => command,
+        false => command.arg(output()),
+    }
+}
+
+fn output() -> Arg {
+    Arg::new("output")
+        .long("output")
+        .value_name("FILE")
+        .value_hint(ValueHint::FilePath)
+        .value_parser(clap::value_parser!(PathBuf))
+        .help("Write the report to FILE instead of standard output")
+}
+
+/// "text, json or html".
+fn listed(forms: &[&str]) -> String {
+    match forms.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => forms.concat(),
+    }
+}
+
+/// The matches of the command that was named last.
+fn deepest(matches: &ArgMatches) -> &ArgMatches {
+    match matches.subcommand() {
+        Some((_, below)) => deepest(below),
+        None => matches,
+    }
+}
+
+fn named(matches: &ArgMatches, id: &str) -> Option<PathBuf> {
+    if !is_given(matches, id) {
+        return None;
+    }
+    let mut values = matches.get_raw(id)?;
+    values.next().map(PathBuf::from)
+}
+
+/// The form that `--format` names, else the ending of `--output FILE`, where it is a form with a short option.
+pub fn form(matches: &ArgMatches) -> Option<&'static str> {
+    let matches = deepest(matches);
+    for (id, own_id, _) in SHORT {
+        if is_given(matches, own_id) {
+            return Some(id);
+        }
+    }
+    let word = match named(matches, "format") {
+        Some(form) => form,
+        None if SHORT.iter().any(|(id, ..)| is_given(matches, id)) => return None,
+        None => named(matches, "output")?.extension()?.into(),
+    };
+    let word = word.to_str()?.to_lowercase();
+    SHORT
+        .into_iter()
+        .find(|(id, _, other)| *id == word || *other == word)
+        .map(|(id, ..)| id)
+}
+
+/// Whether the command line has an option; false for one that the command does not know.
+fn is_given(matches: &ArgMatches, id: &str) -> bool {
+    let source = match matches.try_contains_id(id) {
+        Ok(_) => matches.value_source(id),
+        Err(_) => None,
+    };
+    source == Some(ValueSource::CommandLine)
+}
+
+/// Where the report of this command line goes. `own`: verbs, with the verb that they live below, that write their
+/// `--output` themselves.
+pub fn destination(matches: &ArgMatches, own: &[&[&str]]) -> Destination {
+    let mut verb = matches;
+    let mut path = Vec::new();
+    while let Some((name, below)) = verb.subcommand() {
+        path.push(name);
+        verb = below;
+    }
+    if own.contains(&path.as_slice()) {
+        return Destination::default();
+    }
+    let dash = |path: &Path| path == Path::new("-");
+    let html = named(verb, "html");
+    let page = verb.try_contains_id("html").is_ok()
+        && (form(matches) == Some("html") || html.as_deref().is_some_and(dash));
+    Destination {
+        form: form(matches),
+        page_only: page,
+        file: named(verb, "output")
+            .or_else(|| named(verb, "short-html"))
+            .filter(|path| !dash(path)),
+    }
+}
