@@ -41,7 +41,7 @@ const SERVICES: [(&str, &[&str]); 35] = [
     ("Wi-Fi", &["wifi"]),
     ("UPS", &["ups"]),
     ("accounts and sudo", &["accounts", "sudo"]),
-    ("file systems", &["mount", "fstab", "swap"]),
+    ("file systems", &["mount", "fstab", "swap", "network_mount"]),
     ("disks", &["smart", "disk", "dm", "edac"]),
     ("logins through PAM", &["pam"]),
     ("name resolution", &["resolver"]),

@@ -2,7 +2,7 @@
 //! files is in `postfix_redact`.
 
 use super::scopes::{Take, own};
-use super::{mail_tls, postfix_lists, postfix_relay};
+use super::{mail_tls, postfix_lists, postfix_login, postfix_relay};
 use crate::gather::Gather;
 use assay_config::effective::{Effective, Program, ScopeId, Setting};
 use assay_model::{FactKind, Place};
@@ -131,6 +131,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     postfix_relay::collect(g, &all, &commands);
     postfix_lists::collect(g, &all);
     mail_tls::postfix(g, &all);
+    postfix_login::collect(g, &all);
 }
 
 /// The parameters with restrictions, and others that name block lists.
