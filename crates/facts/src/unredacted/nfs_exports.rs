@@ -1,7 +1,8 @@
 //! What the NFS server gives to whom: /etc/exports and /etc/exports.d/*.exports (exports(5)).
 
-use super::lines_of_files::{files, note, read};
+use super::lines_of_files::{exists, files, note, read};
 use crate::gather::Gather;
+use assay_model::FactKind;
 
 const MAIN: &str = "/etc/exports";
 const DIR: &str = "/etc/exports.d";
@@ -9,7 +10,8 @@ const DIR: &str = "/etc/exports.d";
 pub(super) fn collect(g: &mut Gather<'_>) {
     let mut all = vec![MAIN.to_owned()];
     all.extend(files(g, "nfs.export", DIR, ".exports"));
-    let mut number = 0;
+    let mut number: usize = 0;
+    let is_there = exists(g, MAIN);
     for path in all {
         for line in read(g, "nfs.export", &path) {
             let text = line.text.split('#').next().unwrap_or_default();
@@ -41,6 +43,9 @@ pub(super) fn collect(g: &mut Gather<'_>) {
                 );
             }
         }
+    }
+    if is_there {
+        g.facts.known("nfs.exports", number, FactKind::Configured, MAIN);
     }
 }
 
