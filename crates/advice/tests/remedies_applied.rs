@@ -31,7 +31,19 @@ const EXPORTS: &str = "etc/exports";
 const ACCESS: &str = "etc/postgresql/15/main/pg_hba.conf";
 const MARIADB: &str = "etc/mysql/mariadb.conf.d/90-own.cnf";
 
-const REMEDIES: [Remedy; 41] = [
+const REMEDIES: [Remedy; 43] = [
+    (
+        "mariadb-tls-1-0",
+        "old",
+        MARIADB,
+        &[("TLSv1.0,TLSv1.2", "TLSv1.2,TLSv1.3")],
+    ),
+    (
+        "postgresql-tls-1-0",
+        "old",
+        "etc/postgresql/15/main/postgresql.conf",
+        &[("ssl_min_protocol_version = 'TLSv1'\n", "")],
+    ),
     (
         "sshd-user-environment",
         "yes",

@@ -13,7 +13,9 @@ const APPLIED: &str = "crates/advice/tests/remedies_applied.rs";
 const ON_DISKS: &str = "crates/advice/tests/remedies_on_disks.rs";
 
 /// Remedies that were carried out: page, and the test that did so.
-pub const EXECUTED: [(&str, &str); 52] = [
+pub const EXECUTED: [(&str, &str); 54] = [
+    ("mariadb-tls-1-0", APPLIED),
+    ("postgresql-tls-1-0", APPLIED),
     ("account-twin-of-root", APPLIED),
     ("apache-listing", APPLIED),
     ("apache-root-granted", APPLIED),

@@ -34,7 +34,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
     let mut number = 0;
     for path in all {
-        let own_site = !MAINS.contains(&path.as_str());
+        let own_site = !MAINS.contains(&path.as_str()) && !path.contains("/mods-enabled/");
         for section in sections(read(g, "apache", &path)) {
             number += 1;
             section.note(g, &number.to_string(), own_site);
@@ -110,7 +110,8 @@ impl Section {
             let open = granted && !limited;
             note(g, "apache.status", which, place, &[("open", open.into())]);
         }
-        // The package's own line for /var/www is not the administrator's.
+        // Lines that packages bring, for /var/www, icons and home pages, are not the administrator's.
+        let own_site = own_site && !self.argument.starts_with("/usr/share/");
         if let Some((listing, place)) = self.listing.as_ref().filter(|_| own_site) {
             note(
                 g,

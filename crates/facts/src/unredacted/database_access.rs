@@ -21,9 +21,16 @@ pub(super) fn collect(g: &mut Gather<'_>) {
 
 fn postgresql(g: &mut Gather<'_>) {
     let mut number = 0;
+    let mut tls = 1;
     for version in g.list("postgresql.access", POSTGRESQL) {
         let dir = format!("{POSTGRESQL}/{}", lossy(&version));
         for cluster in g.list("postgresql.access", &dir) {
+            tls_of_postgresql(
+                g,
+                &format!("{dir}/{}/postgresql.conf", lossy(&cluster)),
+                tls,
+            );
+            tls += 1;
             let path = format!("{dir}/{}/pg_hba.conf", lossy(&cluster));
             for line in read(g, "postgresql.access", &path) {
                 let text = line.text.split('#').next().unwrap_or_default();
@@ -51,6 +58,31 @@ fn postgresql(g: &mut Gather<'_>) {
                 }
             }
         }
+    }
+}
+
+/// Notes the least version of TLS that a cluster is told, where a line says so: the last one.
+fn tls_of_postgresql(g: &mut Gather<'_>, path: &str, number: usize) {
+    let lines = read(g, "postgresql.tls", path);
+    let said = lines.iter().filter_map(|line| {
+        let (name, value) = line.text.split_once('=')?;
+        let value = value
+            .split('#')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .trim_matches('\'');
+        (name.trim().eq_ignore_ascii_case("ssl_min_protocol_version")).then_some((value, line))
+    });
+    if let Some((value, line)) = said.last() {
+        let old = matches!(value, "TLSv1" | "TLSv1.1" | "");
+        note(
+            g,
+            "postgresql.tls",
+            &number.to_string(),
+            &line.place,
+            &[("old", old.into())],
+        );
     }
 }
 
@@ -99,6 +131,7 @@ struct Options {
     certificate: bool,
     required: bool,
     no_network: bool,
+    tls: Option<(String, Place)>,
 }
 
 fn mariadb(g: &mut Gather<'_>) {
@@ -123,6 +156,13 @@ fn mariadb(g: &mut Gather<'_>) {
             FactKind::Configured,
             place,
         );
+    }
+    if let Some((versions, place)) = said.tls {
+        let old = versions
+            .split(',')
+            .any(|one| matches!(one.trim(), "TLSv1" | "TLSv1.0" | "TLSv1.1"));
+        g.facts
+            .known("mariadb.old_tls", old, FactKind::Configured, place);
     }
     if let Some((address, place)) = said.bind {
         let remote = !is_loopback(&address) && !said.no_network;
@@ -164,6 +204,7 @@ impl Options {
                 "skip-grant-tables" => self.skip_grant_tables = (!off).then(|| line.place.clone()),
                 "skip-networking" => self.no_network = !off,
                 "bind-address" => self.bind = Some((value.to_owned(), line.place.clone())),
+                "tls-version" => self.tls = Some((value.to_owned(), line.place.clone())),
                 "ssl-cert" => self.certificate = !value.is_empty(),
                 "require-secure-transport" => self.required = !off,
                 _ => {}
@@ -210,7 +251,7 @@ mod tests {
 
     #[test]
     fn options_of_the_server_alone() {
-        let text = "[mysql]\nskip-grant-tables\n[mysqld]\nbind_address = 0.0.0.0 # all\n";
+        let text = "[mysql]\nskip-grant-tables\n[mysqld]\nbind_address = 0.0.0.0 # all\ntls_version=TLSv1.1,TLSv1.2\n";
         let host = Recorded::new().file("/etc/mysql/my.cnf", text);
         let mut g = Gather::new(&host);
         mariadb(&mut g);
@@ -219,5 +260,6 @@ mod tests {
             g.facts.get("mariadb.remote_without_tls"),
             Some(&true.into())
         );
+        assert_eq!(g.facts.get("mariadb.old_tls"), Some(&true.into()));
     }
 }

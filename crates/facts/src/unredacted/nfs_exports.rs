@@ -45,7 +45,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         }
     }
     if is_there {
-        g.facts.known("nfs.exports", number, FactKind::Configured, MAIN);
+        g.facts
+            .known("nfs.exports", number, FactKind::Configured, MAIN);
     }
 }
 

@@ -172,7 +172,8 @@ fn processes(g: &mut Gather<'_>) {
         }
     }
     // A container has the clock of its machine, and no init of a whole system.
-    if matches!(first.as_deref(), Some("systemd" | "init")) {
+    let contained = exists(g, "/run/systemd/container");
+    if matches!(first.as_deref(), Some("systemd" | "init")) && !contained {
         let place = clock.clone().unwrap_or_else(|| "/proc".to_owned());
         g.facts.known(
             "system.clock_kept",

@@ -24,7 +24,7 @@ const TIMES: [(&str, u64); 6] = [
 ];
 
 /// What else is asked, of main.cf and of every service.
-pub(super) const KEYS: [(&str, Take); 32] = [
+pub(super) const KEYS: [(&str, Take); 33] = [
     ("smtpd_tls_security_level", Take::Word),
     ("smtp_tls_security_level", Take::Word),
     ("smtpd_tls_protocols", Take::List),
@@ -34,6 +34,7 @@ pub(super) const KEYS: [(&str, Take); 32] = [
     ("smtpd_tls_ciphers", Take::Word),
     ("smtpd_tls_auth_only", Take::Word),
     ("smtpd_sasl_auth_enable", Take::Word),
+    ("smtpd_sasl_security_options", Take::List),
     ("smtpd_relay_restrictions", Take::List),
     ("smtpd_recipient_restrictions", Take::List),
     ("mynetworks_style", Take::Word),

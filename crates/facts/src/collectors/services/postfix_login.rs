@@ -60,7 +60,12 @@ fn takes_cleartext(all: &Effective, id: ScopeId) -> bool {
             word(all, id, "smtpd_tls_security_level").as_str(),
             "encrypt"
         );
-    !always && !is("smtpd_tls_auth_only", "yes")
+    // Without TLS no mechanism is offered that sends the password as it is.
+    let options = word(all, id, "smtpd_sasl_security_options");
+    let never = options
+        .split([',', ' ', '\t'])
+        .any(|one| one == "noplaintext");
+    !always && !never && !is("smtpd_tls_auth_only", "yes")
 }
 
 #[cfg(test)]
@@ -88,6 +93,12 @@ mod tests {
             ),
             (
                 "smtpd_tls_auth_only = yes\n",
+                "",
+                "submission/inet",
+                Some(false),
+            ),
+            (
+                "smtpd_sasl_security_options = noanonymous, noplaintext\n",
                 "",
                 "submission/inet",
                 Some(false),
