@@ -6,7 +6,9 @@ mod say;
 mod steps;
 
 use crate::condition::{Condition, Ledger, SyntaxError, Truth, World};
+use crate::coverage;
 use assay_model::advice::Advice;
+use assay_model::coverage::Outcome;
 use assay_model::finding::{
     Certainty, Check, Checked, Edit, Finding, Fix, Looked, NotAsked, Remedy, Seen, Severity,
 };
@@ -39,9 +41,14 @@ pub fn findings<'a>(pages: impl IntoIterator<Item = &'a Advice>, facts: &Facts) 
             statement: page.statement.clone(),
             severity: check.severity,
             applied: rule.applied,
+            service: coverage::service_of(page, check),
+            sources: page.literature.references.clone(),
+            outcome: Outcome::NoService,
+            why: coverage::condition_of(check),
         });
     }
     sort(&mut checked.findings);
+    coverage::fill_in(&mut checked, facts);
     checked
 }
 

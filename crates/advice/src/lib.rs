@@ -11,6 +11,7 @@ pub mod book;
 mod catalogue;
 mod check;
 mod condition;
+mod coverage;
 mod debian;
 mod findings;
 mod near;

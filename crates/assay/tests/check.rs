@@ -390,3 +390,33 @@ fn what_changed_is_told_with_its_reason() {
         assert_eq!(ran.code, Some(2), "{}", ran.stdout);
     }
 }
+
+/// The first lines name the services that were asked about; a machine of which nothing was read is not called clean.
+#[test]
+fn a_check_says_what_it_asked() {
+    let home = Home::new();
+    let root = planted(&home);
+    let text = check(&home, &root, &[]).stdout;
+    let head: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
+    let head = head.join(" ");
+    for service in ["sshd: ", "nginx: ", "Postfix: ", "Samba: ", "ZFS: "] {
+        assert!(head.contains(service), "{service}: {head}");
+    }
+    let document = json(&check(&home, &root, &["--json"]).stdout);
+    let services = document["services"].as_array().unwrap();
+    let sshd = services.iter().find(|one| one["service"] == "sshd");
+    let sshd = sshd.unwrap_or_else(|| panic!("{services:?}"));
+    assert!(sshd["asked"].as_u64() > Some(10) && sshd["found"].as_u64() >= Some(1));
+    let listed = check(&home, &root, &["--coverage"]);
+    assert_eq!(listed.code, Some(1), "{}", listed.stderr);
+    for rule in document["rules"].as_array().unwrap() {
+        let id = rule["rule"].as_str().unwrap();
+        let here = rule["outcome"] != "no-service";
+        assert!(!here || listed.stdout.contains(id), "{id}");
+    }
+    let empty = home.dir.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let ran = check(&home, &empty, &[]);
+    assert_eq!(ran.code, Some(3), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("Found: nothing"), "{}", ran.stdout);
+}

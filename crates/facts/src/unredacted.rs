@@ -3,14 +3,23 @@
 //! no name of a host, a user or an address. Only for a machine or a tree that is here: no capture and no
 //! bundle has what they read.
 
+mod accounts;
+mod apache_sections;
 mod authorities;
 mod authorized_keys;
+mod database_access;
 mod dependencies;
+mod docker;
+mod haproxy;
+mod lines_of_files;
+mod nfs_exports;
+mod nginx_pitfalls;
 mod openssl_copies;
 mod pfsense;
 mod resume;
 mod sites;
 mod sshd;
+mod system_state;
 
 use crate::gather::Gather;
 
@@ -24,4 +33,12 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     dependencies::collect(g);
     openssl_copies::collect(g);
     pfsense::collect(g);
+    nginx_pitfalls::collect(g);
+    apache_sections::collect(g);
+    nfs_exports::collect(g);
+    accounts::collect(g);
+    database_access::collect(g);
+    haproxy::collect(g);
+    docker::collect(g);
+    system_state::collect(g);
 }

@@ -2,6 +2,7 @@
 //! the `[check]` tables of pages; nothing here is stored.
 
 use crate::change::ConfigLanguage;
+use crate::coverage::{Outcome, Service, WithoutRules};
 use crate::fact::FactKind;
 use crate::place::Place;
 use crate::subject::{Pattern, Subject};
@@ -330,6 +331,15 @@ pub struct Checked {
     /// them is not fine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_asked: Vec<NotAsked>,
+    /// Services that were found and read, each with the number of its rules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
+    /// Programs that run here, and of which no rule speaks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_rules: Vec<WithoutRules>,
+    /// Whether no service was found that any rule speaks of: then silence means nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nothing_read: bool,
 }
 
 /// A rule that was not asked.
@@ -354,6 +364,18 @@ pub struct Looked {
     pub severity: Severity,
     /// To how many subjects it applied.
     pub applied: usize,
+    /// The service that it is about, such as `sshd`.
+    #[serde(default)]
+    pub service: String,
+    /// Where the advice comes from: the references of its page.
+    #[serde(default)]
+    pub sources: Vec<String>,
+    /// What became of it on this machine.
+    #[serde(default)]
+    pub outcome: Outcome,
+    /// Why it has no answer, or the condition that nothing here meets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 impl Checked {
@@ -372,7 +394,9 @@ impl Checked {
     pub fn has_unknown(&self) -> bool {
         let mut all = self.findings.iter();
         let none_asked = !self.not_asked.is_empty() && self.not_asked.len() == self.rules.len();
-        none_asked || all.any(|finding| finding.certainty == Certainty::Unknown)
+        self.nothing_read
+            || none_asked
+            || all.any(|finding| finding.certainty == Certainty::Unknown)
     }
 
     /// How many findings of a severity are violated.

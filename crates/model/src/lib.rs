@@ -7,6 +7,7 @@
 pub mod advice;
 pub mod change;
 pub mod clock;
+pub mod coverage;
 pub mod criterion;
 pub mod doubt;
 pub mod drift;

@@ -2,6 +2,7 @@
 //! a monitoring plugin's line, Prometheus). One file for each form; the same findings give the same
 //! bytes.
 
+mod coverage;
 mod diff;
 mod html;
 mod junit;
@@ -12,6 +13,7 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
+pub use coverage::coverage;
 pub use diff::{Change, Difference, Document, State, diff, diff_text};
 pub use html::html;
 pub use junit::junit;
@@ -20,6 +22,7 @@ pub use numbers::{nagios, prometheus};
 pub use sarif::sarif;
 pub use terminal::terminal;
 
+use assay_model::coverage::{Service, WithoutRules};
 use assay_model::finding::{
     Certainty, Checked, Finding, Fix, Looked, NotAsked, Seen, Severity, Tried,
 };
@@ -28,6 +31,7 @@ use assay_model::{Place, SCHEMA_VERSION};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 
 /// What is shown, and with what.
 pub struct View<'a> {
@@ -58,6 +62,12 @@ pub struct Findings<'a> {
     /// Rules among them that could not be asked from elsewhere, and why; left out where all were.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     not_asked: &'a [NotAsked],
+    /// Services that were found and read, each with the number of its rules.
+    services: &'a [Service],
+    /// Programs that run here, and of which no rule speaks.
+    without_rules: &'a [WithoutRules],
+    /// Whether no service was found that any rule speaks of.
+    nothing_read: bool,
 }
 
 /// A finding under the name by which it is known again.
@@ -133,6 +143,9 @@ pub fn json(view: &View<'_>) -> Value {
         remarks: &view.checked.remarks,
         rules: &view.checked.rules,
         not_asked: &view.checked.not_asked,
+        services: &view.checked.services,
+        without_rules: &view.checked.without_rules,
+        nothing_read: view.checked.nothing_read,
     })
 }
 
@@ -240,7 +253,10 @@ pub(crate) fn counts(checked: &Checked) -> String {
 
 /// [`counts`], and that there are rules that were not asked: silence about them is not fine.
 pub(crate) fn found(checked: &Checked) -> String {
-    let found = counts(checked);
+    let found = match checked.nothing_read {
+        true => NOTHING_READ.to_owned(),
+        false => format!("Found: {}", counts(checked)),
+    };
     match checked.not_asked.len() {
         0 => found,
         1 => format!("{found}; 1 rule was not asked"),
@@ -248,15 +264,45 @@ pub(crate) fn found(checked: &Checked) -> String {
     }
 }
 
-/// How much was looked at.
+/// How much was asked: `nothing found` means nothing in these questions.
 pub(crate) fn scope(checked: &Checked) -> String {
-    let applied = checked.rules.iter().filter(|rule| rule.applied > 0);
+    let asked: usize = checked.services.iter().map(|service| service.asked).sum();
+    let services = match checked.services.len() {
+        1 => "1 service".to_owned(),
+        many => format!("{many} services"),
+    };
     format!(
-        "{} of {} rules have something to look at here",
-        applied.count(),
+        "Asked: {asked} of {} questions, about {services}",
         checked.rules.len()
     )
 }
+
+/// `4 asked, 2 found, 1 unknown` of a service.
+pub(crate) fn counts_of_service(service: &Service) -> String {
+    let mut out = format!("{} asked, {} found", service.asked, service.found);
+    for (count, what) in [
+        (service.unknown, "unknown"),
+        (service.not_asked, "not asked from here"),
+    ] {
+        if count > 0 {
+            let _ = write!(out, ", {count} {what}");
+        }
+    }
+    out
+}
+
+/// `named (DNS server)` for each program that runs here without rules.
+pub(crate) fn without_rules(checked: &Checked) -> String {
+    let programs = checked.without_rules.iter();
+    let programs = programs.map(|one| format!("{} ({})", one.program, one.what));
+    programs.collect::<Vec<_>>().join(", ")
+}
+
+/// Stands before them.
+pub(crate) const WITHOUT_RULES: &str = "Running here, and assay has no rules for it";
+
+/// Stands in place of "nothing found".
+pub(crate) const NOTHING_READ: &str = "Nothing was asked: no service was found that assay has rules for, or its files could not be read";
 
 /// What a finding is about, for people; the machine needs no name.
 pub(crate) fn subject(finding: &Finding) -> String {

@@ -27,6 +27,7 @@ Examples:
   assay check --only ssh,zfs         only these domains or rules
   assay check --fail-on high         exit status 1 only for high and critical
   assay check --explain ssh-usedns   the page behind a finding
+  assay check --coverage             every question with its source, and whether it applied here
   assay check --root box1            a captured machine, an unpacked tree of files, or a bundle
   assay check --host root@box1       another machine: nothing has to be installed there
   assay check --json                 for programs; --format sarif, junit, markdown, html,
@@ -82,6 +83,9 @@ struct Forms {
     /// Print text, json, sarif, junit, markdown, html, nagios or prometheus
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORM", hide_possible_values = true)]
     format: Format,
+    /// List every question by service, with its source and whether it applied
+    #[arg(long, conflicts_with = "format")]
+    coverage: bool,
     /// Fail from this severity on: info, low, medium, high or critical
     #[arg(long, value_enum, default_value_t = Threshold::Low, value_name = "SEVERITY", hide_possible_values = true)]
     fail_on: Threshold,
@@ -227,6 +231,7 @@ fn show(
         line,
     };
     let text = match forms.format() {
+        Format::Text if forms.coverage => report::coverage(checked, context::style(global)),
         Format::Text => report::terminal(&view, context::style(global)),
         Format::Json => format!("{:#}\n", report::json(&view)),
         Format::Sarif => format!("{:#}\n", report::sarif(&view, env!("CARGO_PKG_VERSION"))),

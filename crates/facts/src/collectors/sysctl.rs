@@ -7,7 +7,7 @@ use assay_config::effective::{Program, ScopeId, Trouble, effective};
 use assay_model::FactKind;
 use std::path::Path;
 
-pub(crate) const NAMES: [&str; 28] = [
+pub(crate) const NAMES: [&str; 38] = [
     "vm.dirty_ratio",
     "vm.dirty_bytes",
     "vm.dirty_background_ratio",
@@ -36,6 +36,16 @@ pub(crate) const NAMES: [&str; 28] = [
     "fs.suid_dumpable",
     "fs.protected_symlinks",
     "vm.mmap_min_addr",
+    "fs.protected_hardlinks",
+    "fs.file-max",
+    "vm.zone_reclaim_mode",
+    "vm.panic_on_oom",
+    "vm.max_map_count",
+    "net.ipv4.icmp_echo_ignore_broadcasts",
+    "net.ipv4.tcp_max_tw_buckets",
+    "net.ipv4.tcp_abort_on_overflow",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.ip_no_pmtu_disc",
 ];
 
 /// `sysctl --system` reads it after its drop-ins; Debian links it as 99-sysctl.conf.

@@ -1,7 +1,12 @@
 //! A check as one page.
 
-use super::{Group, NOT_ASKED, View, found, not_asked, scope, subject, unknowns};
-use assay_model::finding::{Finding, Fix};
+use super::coverage::outcome;
+use super::{
+    Group, NOT_ASKED, View, WITHOUT_RULES, counts_of_service, found, not_asked, scope, subject,
+    unknowns, without_rules,
+};
+use assay_model::coverage::Service;
+use assay_model::finding::{Checked, Finding, Fix, Looked};
 use assay_render::html::render_page;
 use assay_render::text::escape_line;
 use minijinja::context;
@@ -20,6 +25,21 @@ article.medium { border-color: var(--warn) }
 struct GroupView {
     heading: &'static str,
     findings: Vec<FindingView>,
+}
+
+#[derive(Serialize)]
+struct ServiceView {
+    name: String,
+    counts: String,
+    questions: Vec<QuestionView>,
+}
+
+#[derive(Serialize)]
+struct QuestionView {
+    rule: String,
+    statement: String,
+    outcome: String,
+    source: String,
 }
 
 #[derive(Serialize)]
@@ -82,12 +102,36 @@ pub fn html(view: &View<'_>) -> String {
             not_asked_title => NOT_ASKED,
             not_asked => left_out,
             scope => scope(checked),
+            services => Serde(services(checked)),
+            without_rules_title => WITHOUT_RULES,
+            without_rules => escape_line(&without_rules(checked)),
             groups => Serde(groups),
             unknown,
             accepted,
             remarks,
         },
     )
+}
+
+/// The services that were asked about, each with its questions.
+fn services(checked: &Checked) -> Vec<ServiceView> {
+    let question = |rule: &Looked| QuestionView {
+        rule: rule.rule.clone(),
+        statement: escape_line(&rule.statement),
+        outcome: escape_line(&outcome(rule)),
+        source: escape_line(rule.sources.first().map_or("", String::as_str)),
+    };
+    let service = |service: &Service| ServiceView {
+        name: escape_line(&service.service),
+        counts: counts_of_service(service),
+        questions: checked
+            .rules
+            .iter()
+            .filter(|rule| rule.service == service.service)
+            .map(question)
+            .collect(),
+    };
+    checked.services.iter().map(service).collect()
 }
 
 fn finding(finding: &Finding) -> FindingView {

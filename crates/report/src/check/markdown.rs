@@ -1,6 +1,9 @@
 //! A check as Markdown.
 
-use super::{Group, NOT_ASKED, View, found, not_asked, scope, subject, unknowns};
+use super::{
+    Group, NOT_ASKED, View, WITHOUT_RULES, counts_of_service, found, not_asked, scope, subject,
+    unknowns, without_rules,
+};
 use assay_model::finding::{Finding, Fix};
 use assay_render::markdown::escape_markdown;
 use assay_render::text::escape_line;
@@ -10,11 +13,21 @@ use std::fmt::Write as _;
 #[must_use]
 pub fn markdown(view: &View<'_>) -> String {
     let checked = view.checked;
-    let mut out = format!(
-        "# Check\n\nFound: {}. {}.\n",
-        found(checked),
-        scope(checked)
-    );
+    let mut out = format!("# Check\n\n{}. {}.\n", found(checked), scope(checked));
+    if !checked.services.is_empty() {
+        out.push_str("\n| service | questions |\n|---|---|\n");
+        for service in &checked.services {
+            let counts = counts_of_service(service);
+            let _ = writeln!(out, "| {} | {counts} |", plain(&service.service));
+        }
+    }
+    if !checked.without_rules.is_empty() {
+        let _ = writeln!(
+            out,
+            "\n{WITHOUT_RULES}: {}.",
+            plain(&without_rules(checked))
+        );
+    }
     for group in Group::ALL {
         let members = group.members(checked);
         if members.is_empty() {

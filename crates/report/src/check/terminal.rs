@@ -1,10 +1,11 @@
 //! A check on a terminal: grouped by what to do first.
 
 use super::{
-    Group, NOT_ASKED, View, found, line_place, not_asked, scope, subject, unknowns, verdict,
+    Group, NOT_ASKED, View, WITHOUT_RULES, counts_of_service, found, line_place, not_asked, scope,
+    subject, unknowns, verdict, without_rules,
 };
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-use assay_model::finding::{Accepted, Finding, Fix, Severity};
+use assay_model::finding::{Accepted, Checked, Finding, Fix, Severity};
 use assay_model::{Place, Span};
 use assay_render::Style;
 use assay_render::text::{escape_line, wrap_lines};
@@ -28,11 +29,12 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
     let mut out = String::new();
     let unknown = unknowns(checked);
     let found = found(checked);
-    let mut head = format!("Found: {found}. {}.", scope(checked));
+    let mut head = format!("{found}. {}.", scope(checked));
     if !unknown.is_empty() {
         let _ = write!(head, " {} could not be read.", things(unknown.len()));
     }
     style.write_paragraph(&mut out, "", 0, &head);
+    services(&mut out, style, checked);
     for group in Group::ALL {
         let members = group.members(checked);
         if members.is_empty() {
@@ -71,6 +73,21 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
         }
     }
     out
+}
+
+/// The services that were asked about, and what runs here without rules.
+fn services(out: &mut String, style: Style, checked: &Checked) {
+    let services = checked.services.iter();
+    let services: Vec<String> = services
+        .map(|one| format!("{}: {}", one.service, counts_of_service(one)))
+        .collect();
+    if !services.is_empty() {
+        style.write_paragraph(out, "  ", 2, &escape_line(&services.join("; ")));
+    }
+    if !checked.without_rules.is_empty() {
+        let text = format!("{WITHOUT_RULES}: {}.", without_rules(checked));
+        style.write_paragraph(out, "", 0, &escape_line(&text));
+    }
 }
 
 fn things(count: usize) -> String {

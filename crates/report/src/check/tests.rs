@@ -1,4 +1,5 @@
 use super::*;
+use assay_model::coverage::{Outcome, Service, WithoutRules};
 use assay_model::finding::{Accepted, Looked, Remedy};
 use assay_model::{FactKind, Span, Subject};
 use assay_render::Style;
@@ -45,6 +46,10 @@ fn checked() -> Checked {
         statement: "s".to_owned(),
         severity: Severity::High,
         applied: 1,
+        service: "sshd".to_owned(),
+        sources: vec![EVIL.to_owned()],
+        outcome: Outcome::Fine,
+        why: None,
     };
     Checked {
         findings: vec![
@@ -60,7 +65,13 @@ fn checked() -> Checked {
         }],
         remarks: vec![EVIL.to_owned()],
         rules: vec![rule("a"), rule("b"), rule("c"), rule("d")],
-        not_asked: Vec::new(),
+        services: vec![Service {
+            service: "sshd".to_owned(),
+            asked: 4,
+            found: 2,
+            ..Service::default()
+        }],
+        ..Checked::default()
     }
 }
 
@@ -203,4 +214,53 @@ fn rules_that_were_not_asked_are_named_in_every_form() {
     }
     assert!(with(&checked, nagios).0.contains("2 rules not asked"));
     assert!(with(&checked, prometheus).contains("assay_check_not_asked 2"));
+}
+
+/// Every form for people names the services that were asked, and what runs here without rules.
+#[test]
+fn every_form_names_what_was_asked() {
+    let mut checked = checked();
+    checked.findings.clear();
+    checked.without_rules.push(WithoutRules {
+        program: "named".to_owned(),
+        what: EVIL.to_owned(),
+    });
+    let style = Style {
+        color: false,
+        width: 200,
+    };
+    for text in [
+        with(&checked, |view| terminal(view, style)),
+        with(&checked, markdown),
+        with(&checked, html),
+    ] {
+        let shown = ["sshd", "4 asked, 2 found", "named"];
+        assert!(shown.iter().all(|part| text.contains(part)), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
+    let json = with(&checked, json);
+    assert_eq!(json["services"][0]["asked"], 4);
+    assert_eq!(json["without_rules"][0]["program"], "named");
+    let listed = coverage(&checked, style);
+    assert!(
+        listed.contains("sshd") && !listed.contains('\u{1b}'),
+        "{listed}"
+    );
+    assert_eq!(
+        listed
+            .lines()
+            .filter(|line| line.contains("asked, no finding"))
+            .count(),
+        4
+    );
+    // Where nothing was read, no form says that nothing is wrong.
+    checked.nothing_read = true;
+    for text in [
+        with(&checked, |view| terminal(view, style)),
+        with(&checked, markdown),
+        with(&checked, html),
+    ] {
+        assert!(!text.contains("Found: nothing"), "{text}");
+    }
+    assert_eq!(with(&checked, nagios).1, 3);
 }

@@ -20,8 +20,8 @@ pub(crate) const OPTIONS: [&str; 2] = ["/etc/my.cnf", "/etc/mysql/my.cnf"];
 /// Directories in which their other files lie: Debian's, and Red Hat's.
 pub(crate) const BELOW: [&str; 2] = ["/etc/mysql/", "/etc/my.cnf.d/"];
 
-/// What is asked of PostgreSQL. Both are on unless something else is said (postgres --describe-config).
-const SWITCHES: [&str; 2] = ["fsync", "full_page_writes"];
+/// What is asked of PostgreSQL. All are on unless something else is said (postgres --describe-config).
+const SWITCHES: [&str; 4] = ["fsync", "full_page_writes", "autovacuum", "track_counts"];
 /// What is asked of InnoDB, and its default (mariadbd 10.11 --no-defaults --help --verbose).
 const INNODB: [(&str, &str); 2] = [
     ("innodb_flush_log_at_trx_commit", "1"),

@@ -68,6 +68,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
     note(g, "openssl-copy", PROGRAMS, "/proc");
     note(g, "swap.resume_is_there", DISKS, "/etc/fstab");
+    super::not_asked_files::collect(g);
     dependencies(g);
 }
 

@@ -2,7 +2,7 @@
 //! files is in `postfix_redact`.
 
 use super::scopes::{Take, own};
-use super::{mail_tls, postfix_lists, postfix_relay};
+use super::{mail_tls, postfix_lists, postfix_login, postfix_relay};
 use crate::gather::Gather;
 use assay_config::effective::{Effective, Program, ScopeId, Setting};
 use assay_model::{FactKind, Place};
@@ -24,7 +24,7 @@ const TIMES: [(&str, u64); 6] = [
 ];
 
 /// What else is asked, of main.cf and of every service.
-pub(super) const KEYS: [(&str, Take); 32] = [
+pub(super) const KEYS: [(&str, Take); 33] = [
     ("smtpd_tls_security_level", Take::Word),
     ("smtp_tls_security_level", Take::Word),
     ("smtpd_tls_protocols", Take::List),
@@ -34,6 +34,7 @@ pub(super) const KEYS: [(&str, Take); 32] = [
     ("smtpd_tls_ciphers", Take::Word),
     ("smtpd_tls_auth_only", Take::Word),
     ("smtpd_sasl_auth_enable", Take::Word),
+    ("smtpd_sasl_security_options", Take::List),
     ("smtpd_relay_restrictions", Take::List),
     ("smtpd_recipient_restrictions", Take::List),
     ("mynetworks_style", Take::Word),
@@ -131,6 +132,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     postfix_relay::collect(g, &all, &commands);
     postfix_lists::collect(g, &all);
     mail_tls::postfix(g, &all);
+    postfix_login::collect(g, &all);
 }
 
 /// The parameters with restrictions, and others that name block lists.

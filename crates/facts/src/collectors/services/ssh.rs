@@ -13,7 +13,7 @@ pub(crate) const SERVER: &str = "/etc/ssh/sshd_config";
 pub(crate) const CLIENT: &str = "/etc/ssh/ssh_config";
 
 /// What is asked of the server.
-const SERVER_KEYS: [(&str, Take); 29] = [
+const SERVER_KEYS: [(&str, Take); 34] = [
     ("usedns", Take::Word),
     ("gssapiauthentication", Take::Word),
     ("kerberosauthentication", Take::Word),
@@ -30,6 +30,11 @@ const SERVER_KEYS: [(&str, Take); 29] = [
     ("exposeauthinfo", Take::Word),
     ("loglevel", Take::Word),
     ("maxauthtries", Take::Word),
+    ("logingracetime", Take::Word),
+    ("gatewayports", Take::Word),
+    ("x11forwarding", Take::Word),
+    ("x11uselocalhost", Take::Word),
+    ("permittunnel", Take::Word),
     ("trustedusercakeys", Take::Word),
     ("authorizedprincipalsfile", Take::Word),
     ("authorizedprincipalscommand", Take::Word),
@@ -194,7 +199,9 @@ fn always(head: &[String]) -> bool {
 
 /// Keywords of the server with a word for a value, which `sshd -T` prints as it is written.
 pub(crate) fn words_of_server() -> impl Iterator<Item = &'static str> {
-    let words = SERVER_KEYS.iter().filter(|(_, take)| *take == Take::Word);
+    // `sshd -T` prints a time in seconds, however it is written.
+    let is_word = |(key, take): &&(&str, Take)| *take == Take::Word && *key != "logingracetime";
+    let words = SERVER_KEYS.iter().filter(is_word);
     words.map(|(key, _)| *key)
 }
 

@@ -1,0 +1,214 @@
+//! Which service a rule is about, and what became of each rule on a machine: asked, not applicable, unknown. What
+//! is wrong with a machine is in `findings`.
+
+use assay_model::advice::Advice;
+use assay_model::coverage::{Outcome, Service, WithoutRules};
+use assay_model::finding::{Certainty, Check, Checked};
+use assay_model::{FactValue, Facts};
+use std::collections::BTreeMap;
+
+/// Services, each with the first words of the facts that speak of it. Facts of a service that stand further up
+/// decide for a rule that asks about several.
+const SERVICES: [(&str, &[&str]); 35] = [
+    ("sshd", &["sshd"]),
+    ("ssh client", &["ssh"]),
+    ("SSH keys of accounts", &["authorized_keys"]),
+    ("nginx", &["nginx"]),
+    ("Apache", &["apache"]),
+    ("lighttpd", &["lighttpd"]),
+    ("HAProxy", &["haproxy"]),
+    ("Postfix", &["postfix", "mail_queue"]),
+    ("Dovecot", &["dovecot"]),
+    ("mail over TLS", &["mail_tls"]),
+    ("SpamAssassin", &["spamassassin"]),
+    ("Samba", &["samba"]),
+    ("NFS server", &["nfs"]),
+    ("OpenVPN", &["openvpn"]),
+    ("pfSense", &["pfsense"]),
+    ("PostgreSQL", &["postgresql"]),
+    ("MariaDB", &["mariadb"]),
+    ("Docker", &["docker"]),
+    ("ZFS", &["zfs"]),
+    ("btrfs", &["btrfs"]),
+    ("LVM", &["lvm"]),
+    ("software RAID", &["md"]),
+    ("virtual machines", &["proxmox", "libvirt", "vm"]),
+    (
+        "certificates and keys",
+        &["certificate", "key_file", "tls_site"],
+    ),
+    ("libraries in use", &["mapped", "openssl-copy"]),
+    ("Wi-Fi", &["wifi"]),
+    ("UPS", &["ups"]),
+    ("accounts and sudo", &["accounts", "sudo"]),
+    ("file systems", &["mount", "fstab", "swap", "network_mount"]),
+    ("disks", &["smart", "disk", "dm", "edac"]),
+    ("logins through PAM", &["pam"]),
+    ("name resolution", &["resolver"]),
+    ("scheduled jobs", &["schedule", "cron"]),
+    ("packages", &["packages", "package", "os"]),
+    (
+        "kernel",
+        &[
+            "sysctl",
+            "module",
+            "kernel",
+            "cpu",
+            "memory",
+            "cgroup",
+            "system",
+            "virtualisation",
+            "tool",
+        ],
+    ),
+];
+
+/// Name of the service that a rule is about.
+pub(crate) fn service_of(page: &Advice, check: &Check) -> String {
+    let mut kinds: Vec<&str> = check.about.iter().map(|about| about.kind()).collect();
+    if kinds.is_empty() {
+        let conditions = [Some(&check.violated), check.applies.as_ref()];
+        let texts = conditions.into_iter().flatten();
+        kinds.extend(texts.flat_map(|cel| cel.split('"').skip(1).step_by(2)));
+    }
+    let first: Vec<&str> = kinds.into_iter().map(first_word).collect();
+    let mut known = SERVICES.iter();
+    let found = known.find(|(_, words)| words.iter().any(|word| first.contains(word)));
+    found.map_or(page.domain.clone(), |(name, _)| (*name).to_owned())
+}
+
+/// What something must be for a rule to apply to it: its condition, or else the kinds of facts.
+pub(crate) fn condition_of(check: &Check) -> Option<String> {
+    let kinds: Vec<&str> = check.about.iter().map(|about| about.kind()).collect();
+    let kinds = (!kinds.is_empty()).then(|| format!("no {} here", kinds.join(", ")));
+    check.applies.clone().or(kinds)
+}
+
+fn first_word(key: &str) -> &str {
+    key.split('.').next().unwrap_or_default()
+}
+
+/// Notes what became of each rule, and which services were found.
+pub(crate) fn fill_in(checked: &mut Checked, facts: &Facts) {
+    let words: Vec<&str> = facts.map.keys().map(|key| first_word(key)).collect();
+    let is_here = |service: &str| {
+        let known = SERVICES.iter().find(|(name, _)| *name == service);
+        known.is_none_or(|(_, of)| of.iter().any(|word| words.contains(word)))
+    };
+    for rule in &mut checked.rules {
+        let mut of = checked
+            .findings
+            .iter()
+            .filter(|finding| finding.rule == rule.rule);
+        let unknown = of
+            .clone()
+            .find(|finding| finding.certainty == Certainty::Unknown);
+        let not_asked = checked.not_asked.iter().find(|one| one.rule == rule.rule);
+        let applies = rule.why.take();
+        (rule.outcome, rule.why) = match (unknown, not_asked) {
+            _ if of.any(|finding| finding.certainty == Certainty::Violated) => {
+                (Outcome::Found, None)
+            }
+            (Some(unknown), _) => (Outcome::Unknown, Some(unknown.text.clone())),
+            (None, Some(not_asked)) => (Outcome::NotAsked, Some(not_asked.why.clone())),
+            _ if !is_here(&rule.service) => (Outcome::NoService, None),
+            _ if rule.applied > 0 => (Outcome::Fine, None),
+            _ => (Outcome::DoesNotApply, applies),
+        };
+    }
+    checked.services = count_services(checked);
+    checked.nothing_read = checked.services.iter().all(|service| service.asked == 0);
+    checked.without_rules = without_rules(facts);
+}
+
+/// Counts the rules of each service that is here, in the order of the table, others after it by name.
+fn count_services(checked: &Checked) -> Vec<Service> {
+    let mut found: BTreeMap<(usize, &str), Service> = BTreeMap::new();
+    let present = checked
+        .rules
+        .iter()
+        .filter(|rule| rule.outcome != Outcome::NoService);
+    for rule in present {
+        let at = SERVICES.iter().position(|(name, _)| *name == rule.service);
+        let key = (at.unwrap_or(SERVICES.len()), rule.service.as_str());
+        let service = found.entry(key).or_insert_with(|| Service {
+            service: rule.service.clone(),
+            ..Service::default()
+        });
+        service.asked += usize::from(rule.outcome.is_answered());
+        service.found += usize::from(rule.outcome == Outcome::Found);
+        service.unknown += usize::from(rule.outcome == Outcome::Unknown);
+        service.not_asked += usize::from(rule.outcome == Outcome::NotAsked);
+    }
+    found.into_values().collect()
+}
+
+/// Programs that run here and that no rule speaks of, by name.
+fn without_rules(facts: &Facts) -> Vec<WithoutRules> {
+    let running = facts.under("running.").filter_map(|(key, fact)| {
+        let FactValue::Known(what) = &fact.value else {
+            return None;
+        };
+        Some(WithoutRules {
+            program: key.trim_start_matches("running.").to_owned(),
+            what: what.as_str()?.to_owned(),
+        })
+    });
+    running.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Catalogue, findings};
+    use assay_model::coverage::Outcome;
+    use assay_model::{FactKind, Facts};
+
+    /// Every rule belongs to a service of the table, so that its facts decide whether the service is here.
+    #[test]
+    fn every_rule_has_a_service() {
+        let catalogue = Catalogue::builtin().unwrap();
+        let checked = findings(catalogue.all(), &Facts::default());
+        assert!(checked.nothing_read && checked.has_unknown());
+        let known = |service: &str| super::SERVICES.iter().any(|(name, _)| *name == service);
+        let lost = checked.rules.iter().filter(|rule| !known(&rule.service));
+        let lost: Vec<&str> = lost.map(|rule| rule.rule.as_str()).collect();
+        assert!(lost.is_empty(), "{lost:?}");
+        assert!(checked.rules.iter().all(|rule| !rule.sources.is_empty()));
+    }
+
+    #[test]
+    fn rules_are_counted_by_service() {
+        let catalogue = Catalogue::builtin().unwrap();
+        let mut facts = Facts::default();
+        let place = "/etc/ssh/sshd_config:1";
+        facts.known(
+            "sshd.scope.everywhere.strictmodes",
+            "no",
+            FactKind::Configured,
+            place,
+        );
+        facts.about(&assay_model::Subject::new(["sshd.scope", "everywhere"]));
+        facts.known(
+            "running.named",
+            "DNS server",
+            FactKind::Runtime,
+            "/proc/7/comm",
+        );
+        let checked = findings(catalogue.all(), &facts);
+        assert_eq!(checked.services.len(), 1, "{:?}", checked.services);
+        let sshd = &checked.services[0];
+        assert_eq!((sshd.service.as_str(), sshd.found), ("sshd", 1));
+        let of_sshd = checked
+            .rules
+            .iter()
+            .filter(|rule| rule.service == "sshd")
+            .count();
+        assert_eq!(sshd.asked + sshd.unknown + sshd.not_asked, of_sshd);
+        assert!(!checked.nothing_read);
+        assert_eq!(checked.without_rules[0].program, "named");
+        let of = |id: &str| checked.rules.iter().find(|rule| rule.rule == id).unwrap();
+        assert_eq!(of("sshd-strict-modes-off").outcome, Outcome::Found);
+        assert_eq!(of("sshd-root-password").outcome, Outcome::DoesNotApply);
+        assert_eq!(of("nginx-sslv3").outcome, Outcome::NoService);
+    }
+}

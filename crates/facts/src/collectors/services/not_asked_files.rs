@@ -1,0 +1,72 @@
+//! Kinds of facts whose files only assay on the machine itself reads: they hold names of accounts, hosts and
+//! sites, or lie where no capture looks. See `not_asked`.
+
+use crate::gather::Gather;
+use assay_model::FactKind;
+use std::path::Path;
+
+const NAMES: &str = "its files hold names of accounts, hosts or sites, which stay on the machine";
+const STATE: &str = "it is asked of the machine itself alone";
+
+/// Kinds, each with the reason and the files or directories without which there is nothing to ask.
+const KINDS: [(&str, &str, &str); 27] = [
+    ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
+    ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
+    ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
+    ("nginx.headers", NAMES, "/etc/nginx/nginx.conf"),
+    ("nginx.root", NAMES, "/etc/nginx/nginx.conf"),
+    ("nginx.redirect", NAMES, "/etc/nginx/nginx.conf"),
+    ("nginx.tls_line", NAMES, "/etc/nginx/nginx.conf"),
+    (
+        "apache.status",
+        NAMES,
+        "/etc/apache2/apache2.conf /etc/httpd/conf/httpd.conf",
+    ),
+    (
+        "apache.listing",
+        NAMES,
+        "/etc/apache2/apache2.conf /etc/httpd/conf/httpd.conf",
+    ),
+    (
+        "apache.root",
+        NAMES,
+        "/etc/apache2/apache2.conf /etc/httpd/conf/httpd.conf",
+    ),
+    ("nfs.export", NAMES, "/etc/exports"),
+    ("accounts.identity", NAMES, "/etc/passwd"),
+    ("accounts.password", NAMES, "/etc/shadow"),
+    ("sudo.rule", NAMES, "/etc/sudoers"),
+    ("postgresql.access", NAMES, "/etc/postgresql"),
+    ("postgresql.tls", NAMES, "/etc/postgresql"),
+    ("mariadb.old_tls", NAMES, "/etc/mysql/my.cnf /etc/my.cnf"),
+    (
+        "mariadb.open_to_all",
+        NAMES,
+        "/etc/mysql/my.cnf /etc/my.cnf",
+    ),
+    (
+        "mariadb.remote_without_tls",
+        NAMES,
+        "/etc/mysql/my.cnf /etc/my.cnf",
+    ),
+    ("haproxy", NAMES, "/etc/haproxy/haproxy.cfg"),
+    ("docker.daemon", NAMES, "/etc/docker/daemon.json"),
+    ("docker.container", NAMES, "/var/lib/docker/containers"),
+    ("system.reboot_required", STATE, "/run/systemd/system"),
+    ("system.failed_units", STATE, "/run/systemd/system"),
+    ("system.clock_kept", STATE, "/run/systemd/system"),
+    ("system.guarded", STATE, "/etc/passwd"),
+    ("network_mount", NAMES, "/etc/fstab"),
+];
+
+/// Notes those of which the machine may have something.
+pub(super) fn collect(g: &mut Gather<'_>) {
+    for (kind, why, paths) in KINDS {
+        let mut paths = paths.split(' ');
+        let may_be = |path: &&str| !matches!(g.host.exists(Path::new(path)), Ok(false));
+        if let Some(path) = paths.find(may_be) {
+            let fact = format!("not_asked.{kind}");
+            g.facts.known(fact, why, FactKind::Runtime, path);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Whether Postfix takes passwords in the clear: each service that offers logins, with what holds for TLS there
+//! (postconf(5), smtpd_sasl_auth_enable, smtpd_tls_auth_only, smtpd_tls_security_level).
+
+use crate::gather::Gather;
+use assay_config::effective::{Effective, ScopeId, expand_macros};
+use assay_model::{FactKind, Place};
+
+/// Notes each scope that says itself that logins are offered, or on which level of TLS.
+pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
+    for (id, scope) in all.scopes() {
+        let own = |key: &str| all.value(id, key).filter(|said| said.scope == id);
+        let keys = [
+            "smtpd_sasl_auth_enable",
+            "smtpd_tls_auth_only",
+            "smtpd_tls_security_level",
+        ];
+        let Some(line) = keys.into_iter().find_map(own) else {
+            continue;
+        };
+        if word(all, id, "smtpd_sasl_auth_enable") != "yes" {
+            continue;
+        }
+        let name = match id {
+            ScopeId::ROOT => "main.cf".to_owned(),
+            _ => scope.head.join("/"),
+        };
+        let subject = format!("postfix.login.{name}");
+        let place = Place::from(&line.place);
+        let cleartext = takes_cleartext(all, id);
+        let offers = word(all, id, "smtpd_tls_security_level");
+        g.facts.known(
+            format!("{subject}.cleartext"),
+            cleartext,
+            FactKind::Configured,
+            place.clone(),
+        );
+        g.facts.known(
+            format!("{subject}.level"),
+            offers,
+            FactKind::Configured,
+            place,
+        );
+        g.about(["postfix.login", &name]);
+    }
+}
+
+fn word(all: &Effective, id: ScopeId, key: &str) -> String {
+    let said = all
+        .value(id, key)
+        .map(|said| expand_macros(all, id, &said.text()));
+    said.unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Whether a client may send its password before the connection is encrypted.
+fn takes_cleartext(all: &Effective, id: ScopeId) -> bool {
+    let is = |key: &str, value: &str| word(all, id, key) == value;
+    let always = is("smtpd_tls_wrappermode", "yes")
+        || is("smtpd_enforce_tls", "yes")
+        || matches!(
+            word(all, id, "smtpd_tls_security_level").as_str(),
+            "encrypt"
+        );
+    // Without TLS no mechanism is offered that sends the password as it is.
+    let options = word(all, id, "smtpd_sasl_security_options");
+    let never = options
+        .split([',', ' ', '\t'])
+        .any(|one| one == "noplaintext");
+    !always && !never && !is("smtpd_tls_auth_only", "yes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::postfix;
+    use crate::gather::Gather;
+    use assay_host::Recorded;
+
+    #[test]
+    fn services_and_their_near_misses() {
+        const SERVICE: &str = "submission inet n - y - - smtpd\n  -o smtpd_sasl_auth_enable=yes\n";
+        for (main, options, key, expected) in [
+            ("", "", "submission/inet", Some(true)),
+            (
+                "",
+                "  -o smtpd_tls_security_level=encrypt\n",
+                "submission/inet",
+                Some(false),
+            ),
+            (
+                "",
+                "  -o smtpd_tls_wrappermode=yes\n",
+                "submission/inet",
+                Some(false),
+            ),
+            (
+                "smtpd_tls_auth_only = yes\n",
+                "",
+                "submission/inet",
+                Some(false),
+            ),
+            (
+                "smtpd_sasl_security_options = noanonymous, noplaintext\n",
+                "",
+                "submission/inet",
+                Some(false),
+            ),
+            (
+                "smtpd_tls_security_level = may\n",
+                "",
+                "submission/inet",
+                Some(true),
+            ),
+            ("smtpd_sasl_auth_enable = yes\n", "", "main.cf", Some(true)),
+            ("smtpd_tls_security_level = may\n", "", "main.cf", None),
+        ] {
+            let host = Recorded::new()
+                .file(postfix::MAIN, format!("{main}# end\n"))
+                .file(postfix::MASTER, format!("{SERVICE}{options}"));
+            let mut g = Gather::new(&host);
+            postfix::collect(&mut g);
+            let found = g.facts.get(&format!("postfix.login.{key}.cleartext"));
+            assert_eq!(found, expected.map(Into::into).as_ref(), "{main}{options}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Sections of Apache that show more than a site: listings of directories, the pages of status, the whole file
+//! system. Only `<Directory>` and `<Location>` are looked at, and only lines of the machine's own files.
+
+use super::lines_of_files::{Line, exists, files, note, read};
+use crate::gather::Gather;
+use assay_model::Place;
+
+const MAINS: [&str; 2] = ["/etc/apache2/apache2.conf", "/etc/httpd/conf/httpd.conf"];
+const DIRS: [&str; 4] = [
+    "/etc/apache2/sites-enabled",
+    "/etc/apache2/conf-enabled",
+    "/etc/apache2/mods-enabled",
+    "/etc/httpd/conf.d",
+];
+
+/// What a section says.
+struct Section {
+    name: String,
+    argument: String,
+    place: Place,
+    handler: Option<Place>,
+    requires: Vec<String>,
+    listing: Option<(bool, Place)>,
+}
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let mut all: Vec<String> = MAINS
+        .into_iter()
+        .filter(|path| exists(g, path))
+        .map(str::to_owned)
+        .collect();
+    for dir in DIRS {
+        all.extend(files(g, "apache", dir, ".conf"));
+    }
+    let mut number = 0;
+    for path in all {
+        let own_site = !MAINS.contains(&path.as_str()) && !path.contains("/mods-enabled/");
+        for section in sections(read(g, "apache", &path)) {
+            number += 1;
+            section.note(g, &number.to_string(), own_site);
+        }
+    }
+}
+
+/// The sections of a file that are about directories or locations; one inside another counts alone.
+fn sections(lines: Vec<Line>) -> Vec<Section> {
+    let mut done = Vec::new();
+    let mut open: Vec<Section> = Vec::new();
+    for line in lines {
+        let text = line.text.trim();
+        if let Some(rest) = text.strip_prefix("</") {
+            let name = rest.trim_end_matches('>').to_ascii_lowercase();
+            if open.last().is_some_and(|section| section.name == name) {
+                done.extend(open.pop());
+            }
+        } else if let Some(rest) = text.strip_prefix('<') {
+            let rest = rest.trim_end_matches('>');
+            let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            let name = name.to_ascii_lowercase();
+            if ["directory", "location", "directorymatch", "locationmatch"].contains(&name.as_str())
+            {
+                open.push(Section {
+                    name,
+                    argument: argument.trim().trim_matches('"').to_owned(),
+                    place: line.place,
+                    handler: None,
+                    requires: Vec::new(),
+                    listing: None,
+                });
+            }
+        } else if let Some(section) = open.last_mut() {
+            section.take(text, &line.place);
+        }
+    }
+    done
+}
+
+impl Section {
+    fn take(&mut self, text: &str, place: &Place) {
+        let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let rest = rest.trim().to_ascii_lowercase();
+        match name.to_ascii_lowercase().as_str() {
+            "sethandler" if ["server-status", "server-info"].contains(&rest.trim_matches('"')) => {
+                self.handler = Some(place.clone());
+            }
+            "require" | "allow" | "deny" | "authtype" => self.requires.push(rest),
+            "options" => {
+                for word in rest.split_whitespace() {
+                    match word.trim_start_matches('+') {
+                        "indexes" | "all" => self.listing = Some((true, place.clone())),
+                        "-indexes" | "none" => self.listing = Some((false, place.clone())),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn note(&self, g: &mut Gather<'_>, which: &str, own_site: bool) {
+        let granted = self
+            .requires
+            .iter()
+            .any(|rule| rule == "all granted" || rule == "from all");
+        let limited = self
+            .requires
+            .iter()
+            .any(|rule| rule != "all granted" && rule != "from all");
+        if let Some(place) = &self.handler {
+            let open = granted && !limited;
+            note(g, "apache.status", which, place, &[("open", open.into())]);
+        }
+        // Lines that packages bring, for /var/www, icons and home pages, are not the administrator's.
+        let own_site = own_site && !self.argument.starts_with("/usr/share/");
+        if let Some((listing, place)) = self.listing.as_ref().filter(|_| own_site) {
+            note(
+                g,
+                "apache.listing",
+                which,
+                place,
+                &[("on", (*listing && !limited).into())],
+            );
+        }
+        if self.name == "directory" && self.argument == "/" {
+            note(
+                g,
+                "apache.root",
+                which,
+                &self.place,
+                &[("granted", (granted && !limited).into())],
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn sections_and_their_near_misses() {
+        for (text, key, expected) in [
+            (
+                "<Location /s>\nSetHandler server-status\nRequire all granted\n</Location>",
+                "apache.status.1.open",
+                true,
+            ),
+            (
+                "<Location /s>\nSetHandler server-status\nRequire local\n</Location>",
+                "apache.status.1.open",
+                false,
+            ),
+            (
+                "<Directory /srv>\nOptions +Indexes\n</Directory>",
+                "apache.listing.1.on",
+                true,
+            ),
+            (
+                "<Directory /srv>\nOptions -Indexes\n</Directory>",
+                "apache.listing.1.on",
+                false,
+            ),
+            (
+                "<Directory />\nRequire all granted\n</Directory>",
+                "apache.root.1.granted",
+                true,
+            ),
+            (
+                "<Directory />\nRequire all denied\n</Directory>",
+                "apache.root.1.granted",
+                false,
+            ),
+        ] {
+            let host = Recorded::new().file("/etc/apache2/sites-enabled/a.conf", text);
+            let mut g = Gather::new(&host);
+            collect(&mut g);
+            assert_eq!(
+                g.facts.get(key),
+                Some(&expected.into()),
+                "{text}: {:?}",
+                g.facts.map.keys()
+            );
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Who may use a database: pg_hba.conf of each cluster, and the option files of MariaDB and MySQL as far as they
+//! speak of access. Durability is in `collectors::services::databases`.
+
+use super::lines_of_files::{Line, files, is_loopback, note, read};
+use crate::collectors::services::databases::{OPTIONS, POSTGRESQL};
+use crate::gather::{Gather, lossy};
+use assay_model::{FactKind, Place};
+
+const DIRS: [&str; 3] = [
+    "/etc/mysql/conf.d",
+    "/etc/mysql/mariadb.conf.d",
+    "/etc/my.cnf.d",
+];
+/// Groups that the server reads.
+const GROUPS: [&str; 4] = ["mysqld", "server", "mariadb", "mariadbd"];
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    postgresql(g);
+    mariadb(g);
+}
+
+fn postgresql(g: &mut Gather<'_>) {
+    let mut number = 0;
+    let mut tls = 1;
+    for version in g.list("postgresql.access", POSTGRESQL) {
+        let dir = format!("{POSTGRESQL}/{}", lossy(&version));
+        for cluster in g.list("postgresql.access", &dir) {
+            tls_of_postgresql(
+                g,
+                &format!("{dir}/{}/postgresql.conf", lossy(&cluster)),
+                tls,
+            );
+            tls += 1;
+            let path = format!("{dir}/{}/pg_hba.conf", lossy(&cluster));
+            for line in read(g, "postgresql.access", &path) {
+                let text = line.text.split('#').next().unwrap_or_default();
+                let words: Vec<&str> = text.split_whitespace().collect();
+                if let Some(rule) = access(&words) {
+                    number += 1;
+                    let properties = [
+                        ("trust", (rule.method == "trust").into()),
+                        ("remote", rule.remote.into()),
+                        ("world", rule.world.into()),
+                        (
+                            "cleartext",
+                            (rule.method == "password" && rule.remote && !rule.tls).into(),
+                        ),
+                        ("tls", rule.tls.into()),
+                        ("refused", (rule.method == "reject").into()),
+                    ];
+                    note(
+                        g,
+                        "postgresql.access",
+                        &number.to_string(),
+                        &line.place,
+                        &properties,
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Notes the least version of TLS that a cluster is told, where a line says so: the last one.
+fn tls_of_postgresql(g: &mut Gather<'_>, path: &str, number: usize) {
+    let lines = read(g, "postgresql.tls", path);
+    let said = lines.iter().filter_map(|line| {
+        let (name, value) = line.text.split_once('=')?;
+        let value = value
+            .split('#')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .trim_matches('\'');
+        (name.trim().eq_ignore_ascii_case("ssl_min_protocol_version")).then_some((value, line))
+    });
+    if let Some((value, line)) = said.last() {
+        let old = matches!(value, "TLSv1" | "TLSv1.1" | "");
+        note(
+            g,
+            "postgresql.tls",
+            &number.to_string(),
+            &line.place,
+            &[("old", old.into())],
+        );
+    }
+}
+
+/// One record of pg_hba.conf.
+struct Access<'a> {
+    method: &'a str,
+    remote: bool,
+    world: bool,
+    tls: bool,
+}
+
+fn access<'a>(words: &[&'a str]) -> Option<Access<'a>> {
+    let kind = *words.first()?;
+    if kind == "local" {
+        let method = words.get(3)?;
+        return Some(Access {
+            method,
+            remote: false,
+            world: false,
+            tls: false,
+        });
+    }
+    if !kind.starts_with("host") {
+        return None;
+    }
+    let address = *words.get(3)?;
+    // A mask of its own may stand between the address and the method.
+    let next = *words.get(4)?;
+    let is_mask = next.starts_with(|c: char| c.is_ascii_digit()) && next.contains('.');
+    let method = if is_mask { *words.get(5)? } else { next };
+    let world = matches!(address, "all" | "0.0.0.0/0" | "::/0" | "::0/0")
+        || (address == "0.0.0.0" && next == "0.0.0.0");
+    Some(Access {
+        method,
+        remote: !is_loopback(address) && address != "samehost",
+        world,
+        tls: kind == "hostssl",
+    })
+}
+
+/// What the option files say, the last line of each.
+#[derive(Default)]
+struct Options {
+    skip_grant_tables: Option<Place>,
+    bind: Option<(String, Place)>,
+    certificate: bool,
+    required: bool,
+    no_network: bool,
+    tls: Option<(String, Place)>,
+}
+
+fn mariadb(g: &mut Gather<'_>) {
+    let mut all: Vec<String> = OPTIONS.map(str::to_owned).to_vec();
+    for dir in DIRS {
+        all.extend(files(g, "mariadb.access", dir, ".cnf"));
+    }
+    let mut said = Options::default();
+    for path in all {
+        said.take(&read(g, "mariadb.access", &path));
+    }
+    if let Some(place) = said.skip_grant_tables {
+        g.facts.known(
+            "mariadb.open_to_all",
+            !said.no_network,
+            FactKind::Configured,
+            place.clone(),
+        );
+        g.facts.known(
+            "mariadb.skip_grant_tables",
+            true,
+            FactKind::Configured,
+            place,
+        );
+    }
+    if let Some((versions, place)) = said.tls {
+        let old = versions
+            .split(',')
+            .any(|one| matches!(one.trim(), "TLSv1" | "TLSv1.0" | "TLSv1.1"));
+        g.facts
+            .known("mariadb.old_tls", old, FactKind::Configured, place);
+    }
+    if let Some((address, place)) = said.bind {
+        let remote = !is_loopback(&address) && !said.no_network;
+        let bare = remote && !said.certificate && !said.required;
+        g.facts.known(
+            "mariadb.remote_without_tls",
+            bare,
+            FactKind::Configured,
+            place,
+        );
+    }
+}
+
+impl Options {
+    fn take(&mut self, lines: &[Line]) {
+        let mut counts = false;
+        for line in lines {
+            let text = line.text.trim();
+            if let Some(group) = text.strip_prefix('[') {
+                let name = group.trim_end_matches(']');
+                counts = GROUPS
+                    .iter()
+                    .any(|known| name == *known || name.starts_with(&format!("{known}-")));
+                continue;
+            }
+            if !counts || text.starts_with(['#', ';']) {
+                continue;
+            }
+            let (name, value) = text.split_once('=').unwrap_or((text, ""));
+            let name = name.trim().to_ascii_lowercase().replace('_', "-");
+            let value = value
+                .split('#')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .trim_matches(['"', '\'']);
+            let off = matches!(value.to_ascii_lowercase().as_str(), "0" | "off" | "false");
+            match name.as_str() {
+                "skip-grant-tables" => self.skip_grant_tables = (!off).then(|| line.place.clone()),
+                "skip-networking" => self.no_network = !off,
+                "bind-address" => self.bind = Some((value.to_owned(), line.place.clone())),
+                "tls-version" => self.tls = Some((value.to_owned(), line.place.clone())),
+                "ssl-cert" => self.certificate = !value.is_empty(),
+                "require-secure-transport" => self.required = !off,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn records_of_pg_hba() {
+        for (text, method, remote, world) in [
+            ("local all all trust", "trust", false, false),
+            ("host all all 127.0.0.1/32 trust", "trust", false, false),
+            (
+                "host all all ::1/128 scram-sha-256",
+                "scram-sha-256",
+                false,
+                false,
+            ),
+            ("host all all 0.0.0.0/0 md5", "md5", true, true),
+            ("host all all 0.0.0.0 0.0.0.0 trust", "trust", true, true),
+            (
+                "hostssl app app 192.0.2.0 255.255.255.0 password",
+                "password",
+                true,
+                false,
+            ),
+        ] {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let rule = access(&words).unwrap();
+            assert_eq!(
+                (rule.method, rule.remote, rule.world),
+                (method, remote, world),
+                "{text}"
+            );
+        }
+        assert!(access(&["include", "x"]).is_none());
+    }
+
+    #[test]
+    fn options_of_the_server_alone() {
+        let text = "[mysql]\nskip-grant-tables\n[mysqld]\nbind_address = 0.0.0.0 # all\ntls_version=TLSv1.1,TLSv1.2\n";
+        let host = Recorded::new().file("/etc/mysql/my.cnf", text);
+        let mut g = Gather::new(&host);
+        mariadb(&mut g);
+        assert_eq!(g.facts.get("mariadb.skip_grant_tables"), None);
+        assert_eq!(
+            g.facts.get("mariadb.remote_without_tls"),
+            Some(&true.into())
+        );
+        assert_eq!(g.facts.get("mariadb.old_tls"), Some(&true.into()));
+    }
+}

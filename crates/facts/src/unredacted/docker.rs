@@ -1,0 +1,131 @@
+//! Docker: whether its daemon takes commands from the network, and which running containers have the rights of the
+//! machine. Names of containers and images stay out of the facts; a container is its short number.
+
+use super::lines_of_files::{is_loopback, note, read};
+use crate::gather::{Gather, lossy};
+use assay_model::{FactKind, Place};
+use serde_json::Value;
+use std::path::Path;
+
+const DAEMON: &str = "/etc/docker/daemon.json";
+const CONTAINERS: &str = "/var/lib/docker/containers";
+const DROP_INS: &str = "/etc/systemd/system/docker.service.d";
+/// Most containers that are looked at.
+const MOST: usize = 500;
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    daemon(g);
+    containers(g);
+}
+
+/// Notes whether anybody on the network is root here: a TCP address without the certificates of clients.
+fn daemon(g: &mut Gather<'_>) {
+    if let Some(text) = g.read("docker.daemon", DAEMON) {
+        let Ok(said) = serde_json::from_str::<Value>(&text) else {
+            g.facts
+                .unknown("docker.daemon", "not JSON", FactKind::Configured, DAEMON);
+            return;
+        };
+        let hosts = said["hosts"].as_array().cloned().unwrap_or_default();
+        let open = hosts.iter().filter_map(Value::as_str).any(is_open) && said["tlsverify"] != true;
+        let at = text.lines().position(|line| line.contains("\"hosts\""));
+        let place = at.map_or(Place::from(DAEMON), |at| {
+            Place::from(format!("{DAEMON}:{}", at + 1))
+        });
+        note(g, "docker.daemon", "file", &place, &[("open", open.into())]);
+    }
+    let files = super::lines_of_files::files(g, "docker.daemon", DROP_INS, ".conf");
+    for (number, path) in files.into_iter().enumerate() {
+        let lines = read(g, "docker.daemon", &path);
+        let Some(line) = lines.iter().rfind(|line| {
+            line.text.trim().starts_with("ExecStart=") && line.text.contains("dockerd")
+        }) else {
+            continue;
+        };
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        let open = words
+            .iter()
+            .any(|word| is_open(word.trim_start_matches("--host=").trim_start_matches("-H")))
+            && !words.iter().any(|word| word.starts_with("--tlsverify"));
+        let properties = [("open", open.into())];
+        note(
+            g,
+            "docker.daemon",
+            &format!("drop-in-{}", number + 1),
+            &line.place,
+            &properties,
+        );
+    }
+}
+
+fn is_open(host: &str) -> bool {
+    let address = host.trim_start_matches('=').strip_prefix("tcp://");
+    address.is_some_and(|address| !is_loopback(address))
+}
+
+fn containers(g: &mut Gather<'_>) {
+    let names = g.list("docker.container", CONTAINERS);
+    for name in names.iter().take(MOST).map(|name| lossy(name)) {
+        let read = |file: &str| -> Option<Value> {
+            let path = format!("{CONTAINERS}/{name}/{file}");
+            serde_json::from_str(&g.host.read_text(Path::new(&path)).ok()?).ok()
+        };
+        let (Some(host), Some(state)) = (read("hostconfig.json"), read("config.v2.json")) else {
+            continue;
+        };
+        if state["State"]["Running"] != true {
+            continue;
+        }
+        let sources = state["MountPoints"]
+            .as_object()
+            .into_iter()
+            .flat_map(|all| all.values());
+        let socket = sources.clone().any(|mount| {
+            mount["Source"]
+                .as_str()
+                .is_some_and(|path| path.ends_with("/docker.sock"))
+        });
+        let root = sources
+            .into_iter()
+            .any(|mount| mount["Source"] == "/" && mount["RW"] == true);
+        let properties = [
+            ("privileged", (host["Privileged"] == true).into()),
+            ("socket", socket.into()),
+            ("whole_machine", root.into()),
+        ];
+        let short: String = name.chars().take(12).collect();
+        let place = Place::from(format!("{CONTAINERS}/{name}/hostconfig.json"));
+        note(g, "docker.container", &short, &place, &properties);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn addresses_of_the_daemon() {
+        for (text, open) in [
+            (
+                r#"{"hosts": ["unix:///run/docker.sock", "tcp://0.0.0.0:2375"]}"#,
+                true,
+            ),
+            (r#"{"hosts": ["tcp://127.0.0.1:2375"]}"#, false),
+            (
+                r#"{"hosts": ["tcp://0.0.0.0:2376"], "tlsverify": true}"#,
+                false,
+            ),
+            (r#"{"log-driver": "journald"}"#, false),
+        ] {
+            let host = Recorded::new().file(DAEMON, text);
+            let mut g = Gather::new(&host);
+            collect(&mut g);
+            assert_eq!(
+                g.facts.get("docker.daemon.file.open"),
+                Some(&open.into()),
+                "{text}"
+            );
+        }
+    }
+}

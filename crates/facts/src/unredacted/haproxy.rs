@@ -1,0 +1,187 @@
+//! HAProxy as far as a check asks: versions of TLS, its page of statistics, its socket for commands.
+
+use super::lines_of_files::{Line, files, is_loopback, note, read};
+use crate::gather::Gather;
+use assay_model::Place;
+
+const MAIN: &str = "/etc/haproxy/haproxy.cfg";
+const DIR: &str = "/etc/haproxy/conf.d";
+const SECTIONS: [&str; 6] = [
+    "global", "defaults", "frontend", "backend", "listen", "userlist",
+];
+
+/// What a section says of statistics and addresses.
+#[derive(Default)]
+struct Section {
+    page: Option<Place>,
+    guarded: bool,
+    addresses: Vec<String>,
+}
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let mut all = vec![MAIN.to_owned()];
+    all.extend(files(g, "haproxy", DIR, ".cfg"));
+    let mut number = 0;
+    for path in all {
+        let mut section = Section::default();
+        for line in read(g, "haproxy", &path) {
+            let text = line.text.split('#').next().unwrap_or_default();
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let Some(first) = words.first() else { continue };
+            number += 1;
+            if SECTIONS.contains(first) {
+                std::mem::take(&mut section).note(g, number);
+            }
+            section.take(&words, &line);
+            tls(g, &words, &line, number);
+            socket(g, &words, &line, number);
+        }
+        section.note(g, number + 1);
+    }
+}
+
+/// The lowest version that a line names, where that is one before TLS 1.2.
+fn tls(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
+    let speaks =
+        words[0] == "ssl-default-bind-options" || (words[0] == "bind" && words.contains(&"ssl"));
+    if !speaks {
+        return;
+    }
+    let least = words
+        .windows(2)
+        .find(|pair| pair[0] == "ssl-min-ver")
+        .map(|pair| pair[1]);
+    let old = matches!(least, Some("SSLv3" | "TLSv1.0" | "TLSv1.1"))
+        || words
+            .iter()
+            .any(|word| ["force-tlsv10", "force-tlsv11", "force-sslv3"].contains(word));
+    note(
+        g,
+        "haproxy.tls",
+        &number.to_string(),
+        &line.place,
+        &[("old", old.into())],
+    );
+}
+
+/// Whether the socket for commands gives every local user, or the network, the rights of an administrator.
+fn socket(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
+    let ["stats", "socket", address, options @ ..] = words else {
+        return;
+    };
+    let after = |name: &str| {
+        options
+            .windows(2)
+            .find(|pair| pair[0] == name)
+            .map(|pair| pair[1])
+    };
+    let network =
+        address.starts_with("ipv4@") || address.starts_with("ipv6@") || address.starts_with('*');
+    let local = address.contains("@127.") || address.contains("@[::1]") || address.contains("@::1");
+    let all = after("mode").is_some_and(|mode| mode.ends_with(['6', '7', '2', '3']));
+    let open = after("level") == Some("admin") && (all || (network && !local));
+    note(
+        g,
+        "haproxy.socket",
+        &number.to_string(),
+        &line.place,
+        &[("open", open.into())],
+    );
+}
+
+impl Section {
+    fn take(&mut self, words: &[&str], line: &Line) {
+        match words {
+            ["stats", "enable" | "uri", ..] => {
+                self.page.get_or_insert_with(|| line.place.clone());
+            }
+            ["stats", "auth", ..]
+            | [
+                "http-request" | "stats",
+                "auth" | "deny" | "http-request",
+                ..,
+            ] => self.guarded = true,
+            ["bind", address, ..] => self.addresses.push((*address).to_owned()),
+            _ => {}
+        }
+    }
+
+    fn note(self, g: &mut Gather<'_>, number: usize) {
+        let Some(place) = self.page else { return };
+        let local =
+            !self.addresses.is_empty() && self.addresses.iter().all(|address| is_loopback(address));
+        let open = !self.guarded && !local;
+        note(
+            g,
+            "haproxy.statistics",
+            &number.to_string(),
+            &place,
+            &[("open", open.into())],
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn lines_and_their_near_misses() {
+        for (text, end, expected) in [
+            (
+                "frontend a\n bind :443 ssl crt /x ssl-min-ver TLSv1.0\n",
+                ".old",
+                true,
+            ),
+            (
+                "frontend a\n bind :443 ssl crt /x ssl-min-ver TLSv1.2\n",
+                ".old",
+                false,
+            ),
+            (
+                "global\n ssl-default-bind-options ssl-min-ver TLSv1.1\n",
+                ".old",
+                true,
+            ),
+            ("listen s\n bind :9000\n stats enable\n", ".open", true),
+            (
+                "listen s\n bind :9000\n stats enable\n stats auth a:b\n",
+                ".open",
+                false,
+            ),
+            (
+                "listen s\n bind 127.0.0.1:9000\n stats uri /\n",
+                ".open",
+                false,
+            ),
+            (
+                "global\n stats socket /run/a.sock mode 660 level admin\n",
+                ".open",
+                false,
+            ),
+            (
+                "global\n stats socket /run/a.sock mode 666 level admin\n",
+                ".open",
+                true,
+            ),
+            (
+                "global\n stats socket ipv4@0.0.0.0:9999 level admin\n",
+                ".open",
+                true,
+            ),
+            (
+                "global\n stats socket ipv4@127.0.0.1:9999 level admin\n",
+                ".open",
+                false,
+            ),
+        ] {
+            let host = Recorded::new().file(MAIN, text);
+            let mut g = Gather::new(&host);
+            collect(&mut g);
+            let key = g.facts.map.keys().find(|key| key.ends_with(end)).cloned();
+            let key = key.unwrap_or_else(|| panic!("{text}: {:?}", g.facts.map.keys()));
+            assert_eq!(g.facts.get(&key), Some(&expected.into()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Lines of small configuration files, with their places. What each file means is in the collector that reads it.
+
+use crate::collectors::services::lines::place;
+use crate::gather::{Gather, lossy};
+use assay_model::{FactKind, Place};
+use serde_json::Value;
+use std::path::Path;
+
+/// Most files that are read in one directory.
+const MOST: usize = 1000;
+
+/// A line with its place.
+pub(super) struct Line {
+    pub(super) text: String,
+    pub(super) place: Place,
+}
+
+/// Reads the lines of a file; backslashes at the end join a line with the next one. A file that is missing has
+/// none; a fault is noted under `key`.
+pub(super) fn read(g: &mut Gather<'_>, key: &str, path: &str) -> Vec<Line> {
+    let Some(text) = g.read(key, path) else {
+        return Vec::new();
+    };
+    let mut lines: Vec<Line> = Vec::new();
+    let mut goes_on = false;
+    for (number, line) in text.lines().enumerate() {
+        let (body, more) = match line.strip_suffix('\\') {
+            Some(body) => (body, true),
+            None => (line, false),
+        };
+        match lines.last_mut().filter(|_| goes_on) {
+            Some(last) => {
+                last.text.push(' ');
+                last.text.push_str(body);
+            }
+            None => lines.push(Line {
+                text: body.to_owned(),
+                place: place(path, number, line),
+            }),
+        }
+        goes_on = more;
+    }
+    lines
+}
+
+/// Paths of the files of a directory whose names end so, sorted.
+pub(super) fn files(g: &mut Gather<'_>, key: &str, dir: &str, end: &str) -> Vec<String> {
+    let mut names: Vec<String> = g.list(key, dir).iter().map(|name| lossy(name)).collect();
+    names.retain(|name| name.ends_with(end) && !name.starts_with('.'));
+    names.sort();
+    names.truncate(MOST);
+    names
+        .into_iter()
+        .map(|name| format!("{dir}/{name}"))
+        .collect()
+}
+
+/// Whether a path exists.
+pub(super) fn exists(g: &Gather<'_>, path: &str) -> bool {
+    g.host.exists(Path::new(path)).unwrap_or(false)
+}
+
+/// Notes properties of one subject, all with the same place.
+pub(super) fn note(
+    g: &mut Gather<'_>,
+    kind: &str,
+    which: &str,
+    place: &Place,
+    properties: &[(&str, Value)],
+) {
+    for (name, value) in properties {
+        let fact = format!("{kind}.{which}.{name}");
+        g.facts
+            .known(fact, value.clone(), FactKind::Configured, place.clone());
+    }
+    g.about([kind, which]);
+}
+
+/// Whether an address, perhaps with a port, is one of this machine alone.
+pub(super) fn is_loopback(address: &str) -> bool {
+    let bare = address.trim_matches(['"', '\'']);
+    bare.starts_with("127.")
+        || bare.starts_with("localhost")
+        || bare.starts_with("[::1]")
+        || bare.starts_with("::1")
+        || bare.starts_with("unix:")
+        || bare.starts_with('/')
+}

@@ -1,0 +1,135 @@
+//! What the NFS server gives to whom: /etc/exports and /etc/exports.d/*.exports (exports(5)).
+
+use super::lines_of_files::{exists, files, note, read};
+use crate::gather::Gather;
+use assay_model::FactKind;
+
+const MAIN: &str = "/etc/exports";
+const DIR: &str = "/etc/exports.d";
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let mut all = vec![MAIN.to_owned()];
+    all.extend(files(g, "nfs.export", DIR, ".exports"));
+    let mut number: usize = 0;
+    let is_there = exists(g, MAIN);
+    for path in all {
+        for line in read(g, "nfs.export", &path) {
+            let text = line.text.split('#').next().unwrap_or_default();
+            let mut words = words(text).into_iter();
+            if words.next().is_none() {
+                continue;
+            }
+            // Options for all clients of a line that say nothing else (`-rw,sync`).
+            let mut defaults = String::new();
+            for client in words {
+                if let Some(options) = client.strip_prefix('-') {
+                    defaults = options.to_owned();
+                    continue;
+                }
+                number += 1;
+                let client = Client::parse(&client, &defaults);
+                let properties = [
+                    ("root_kept", client.has("no_root_squash").into()),
+                    ("world", client.is_world().into()),
+                    ("writable", client.is_writable().into()),
+                    ("blank_before_options", client.host.is_empty().into()),
+                ];
+                note(
+                    g,
+                    "nfs.export",
+                    &number.to_string(),
+                    &line.place,
+                    &properties,
+                );
+            }
+        }
+    }
+    if is_there {
+        g.facts
+            .known("nfs.exports", number, FactKind::Configured, MAIN);
+    }
+}
+
+/// Words between blanks; blanks between quotation marks do not end one.
+fn words(text: &str) -> Vec<String> {
+    let mut out = vec![String::new()];
+    let mut quoted = false;
+    for letter in text.chars() {
+        match letter {
+            '"' => quoted = !quoted,
+            ' ' | '\t' if !quoted => out.push(String::new()),
+            other => {
+                if let Some(last) = out.last_mut() {
+                    last.push(other);
+                }
+            }
+        }
+    }
+    out.retain(|word| !word.is_empty());
+    out
+}
+
+struct Client {
+    host: String,
+    options: Vec<String>,
+}
+
+impl Client {
+    fn parse(word: &str, defaults: &str) -> Self {
+        let (host, options) = word.split_once('(').unwrap_or((word, ""));
+        let both = defaults
+            .split(',')
+            .chain(options.trim_end_matches(')').split(','));
+        Self {
+            host: host.to_owned(),
+            options: both.map(str::to_owned).collect(),
+        }
+    }
+
+    fn has(&self, option: &str) -> bool {
+        let opposite = option.strip_prefix("no_").unwrap_or(option);
+        let last = self
+            .options
+            .iter()
+            .rfind(|one| *one == option || *one == opposite);
+        last.is_some_and(|last| last == option)
+    }
+
+    fn is_world(&self) -> bool {
+        let kerberos = self.options.iter().any(|one| one.starts_with("sec=krb5"));
+        matches!(self.host.as_str(), "" | "*" | "0.0.0.0/0" | "::/0") && !kerberos
+    }
+
+    fn is_writable(&self) -> bool {
+        self.options
+            .iter()
+            .rfind(|one| *one == "rw" || *one == "ro")
+            .is_some_and(|one| one == "rw")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn clients_of_a_line() {
+        let text = "# c\n/srv/a 192.0.2.0/24(rw,no_root_squash) *(ro)\n/srv/b host (rw)\n\"/srv/c d\" -rw,root_squash \\\n  h1 h2(ro)\n";
+        let host = Recorded::new().file(MAIN, text);
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        let flags = |number: usize| {
+            ["root_kept", "world", "writable", "blank_before_options"].map(|name| {
+                g.facts.get(&format!("nfs.export.{number}.{name}")) == Some(&true.into())
+            })
+        };
+        assert_eq!(flags(1), [true, false, true, false]);
+        assert_eq!(flags(2), [false, true, false, false]);
+        assert_eq!(flags(3), [false, false, false, false]);
+        assert_eq!(flags(4), [false, true, true, true]);
+        assert_eq!(flags(5), [false, false, true, false]);
+        assert_eq!(flags(6), [false, false, false, false]);
+        assert_eq!(g.facts.map["nfs.export.5.world"].place.line(), Some(4));
+    }
+}

@@ -1,0 +1,329 @@
+//! Blocks of nginx that do something else than they seem to do: files beside an alias, pages of status for
+//! everybody, headers that an inner block drops, redirects that a request can write headers into. What each block
+//! says of TLS for all readers is in `collectors::services::nginx`.
+
+use super::lines_of_files::{is_loopback, note};
+use crate::collectors::nginx::FILE;
+use crate::gather::Gather;
+use assay_config::effective::files::OfHost;
+use assay_config::effective::{Effective, Program, ScopeId, Setting, effective};
+use assay_model::Place;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Headers that protect a site, in lower case.
+const PROTECTING: [&str; 4] = [
+    "strict-transport-security",
+    "content-security-policy",
+    "x-frame-options",
+    "x-content-type-options",
+];
+
+/// Directories that hold the system, or accounts.
+const SYSTEM: [&str; 8] = [
+    "/", "/etc", "/root", "/home", "/var", "/var/log", "/usr", "/proc",
+];
+
+/// Settings by which a location is kept from the public.
+const GUARDS: [&str; 5] = ["deny", "auth_basic", "auth_request", "internal", "auth_jwt"];
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let Ok(all) = effective(Program::Nginx, Path::new(FILE), &OfHost(g.host)) else {
+        return;
+    };
+    for (number, (id, scope)) in all.scopes().enumerate() {
+        let which = number.to_string();
+        let kind = scope.head.first().map_or("", String::as_str);
+        if kind == "location" {
+            location(g, &all, id, &which);
+        }
+        lost_headers(g, &all, id, &which);
+        root(g, &all, id, &which);
+        redirects(g, &all, id, &which);
+    }
+    old_tls(g, &all);
+}
+
+fn own<'a>(all: &'a Effective, id: ScopeId, key: &str) -> Option<&'a Setting> {
+    all.settings()
+        .iter()
+        .find(|said| said.scope == id && said.key == key)
+}
+
+fn location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
+    let head = &all.scope(id).head;
+    let (sign, path) = match &head[1..] {
+        [path] => ("", path.as_str()),
+        [sign, path, ..] => (sign.as_str(), path.as_str()),
+        [] => return,
+    };
+    if let Some(alias) = own(all, id, "alias") {
+        let target = alias.word().unwrap_or_default();
+        let open = matches!(sign, "" | "^~") && !path.ends_with('/') && target.ends_with('/');
+        note(
+            g,
+            "nginx.alias",
+            which,
+            &Place::from(&alias.place),
+            &[("open", open.into())],
+        );
+    }
+    if let Some(status) = own(all, id, "stub_status") {
+        let guarded = GUARDS.iter().any(|key| !all.get(id, key).is_empty()) || is_local(all, id);
+        note(
+            g,
+            "nginx.status",
+            which,
+            &Place::from(&status.place),
+            &[("open", (!guarded).into())],
+        );
+    }
+    if let Some(pass) = own(all, id, "fastcgi_pass") {
+        let of_php = sign.starts_with('~') && path.contains("\\.php");
+        let is_inside =
+            |(_, scope): (ScopeId, &assay_config::effective::Scope)| scope.parent == Some(id);
+        let tested = own(all, id, "try_files").is_some() || all.scopes().any(is_inside);
+        if of_php {
+            let guarded = tested || !all.get(id, "internal").is_empty();
+            note(
+                g,
+                "nginx.php",
+                which,
+                &Place::from(&pass.place),
+                &[("unguarded", (!guarded).into())],
+            );
+        }
+    }
+}
+
+/// Whether the server around a block listens on this machine alone.
+fn is_local(all: &Effective, id: ScopeId) -> bool {
+    let mut around = std::iter::successors(Some(id), |id| all.scope(*id).parent);
+    let server = around.find(|id| {
+        all.scope(*id)
+            .head
+            .first()
+            .is_some_and(|head| head == "server")
+    });
+    let listens = server.map(|id| all.get(id, "listen")).unwrap_or_default();
+    !listens.is_empty()
+        && listens
+            .iter()
+            .all(|said| is_loopback(&said.word().unwrap_or_default()))
+}
+
+/// Notes which protecting headers of the block around it a block drops, because it adds one of its own.
+fn lost_headers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
+    let Some(parent) = all.scope(id).parent else {
+        return;
+    };
+    let Some(first) = own(all, id, "add_header") else {
+        return;
+    };
+    if all
+        .settings()
+        .iter()
+        .any(|said| said.key == "add_header_inherit")
+    {
+        return;
+    }
+    let names = |said: Vec<&Setting>| -> BTreeSet<String> {
+        said.iter()
+            .filter_map(|one| one.word())
+            .map(|name| name.to_ascii_lowercase())
+            .collect()
+    };
+    let (inner, outer) = (
+        names(all.get(id, "add_header")),
+        names(all.get(parent, "add_header")),
+    );
+    let lost: Vec<&str> = PROTECTING
+        .into_iter()
+        .filter(|name| outer.contains(*name) && !inner.contains(*name))
+        .collect();
+    note(
+        g,
+        "nginx.headers",
+        which,
+        &Place::from(&first.place),
+        &[("lost", lost.into())],
+    );
+}
+
+/// Notes where files are served from.
+fn root(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
+    for key in ["root", "alias"] {
+        let Some(said) = own(all, id, key) else {
+            continue;
+        };
+        let path = said.word().unwrap_or_default();
+        let bare = if path == "/" {
+            "/"
+        } else {
+            path.trim_end_matches('/')
+        };
+        let system = SYSTEM.contains(&bare);
+        // What is sent nowhere but through `internal` is the application's to decide.
+        let inside = !all.get(id, "internal").is_empty();
+        let properties = [("system", (system && !inside).into())];
+        note(
+            g,
+            "nginx.root",
+            &format!("{which}-{key}"),
+            &Place::from(&said.place),
+            &properties,
+        );
+    }
+}
+
+/// Notes redirects that contain the decoded path: a line break in it ends the header (`%0d%0a` in the request).
+fn redirects(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
+    let returns = all
+        .settings()
+        .iter()
+        .filter(|said| said.scope == id && said.key == "return");
+    for (number, said) in returns.enumerate() {
+        let code = said.word().unwrap_or_default();
+        if !matches!(code.as_str(), "301" | "302" | "303" | "307" | "308") {
+            continue;
+        }
+        let text = said.text();
+        let names = text.split('$').skip(1).map(|rest| {
+            let rest = rest.trim_start_matches('{');
+            rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .next()
+                .unwrap_or_default()
+        });
+        let splits = names
+            .into_iter()
+            .any(|name| matches!(name, "uri" | "document_uri"));
+        let which = format!("{which}-{number}");
+        note(
+            g,
+            "nginx.redirect",
+            &which,
+            &Place::from(&said.place),
+            &[("splits", splits.into())],
+        );
+    }
+}
+
+/// Notes the lines by which servers that speak TLS are told their versions.
+fn old_tls(g: &mut Gather<'_>, all: &Effective) {
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    for (id, _) in all
+        .scopes()
+        .filter(|(_, scope)| scope.head.first().is_some_and(|head| head == "server"))
+    {
+        let on = all.value(id, "ssl").and_then(Setting::word).as_deref() == Some("on");
+        let mut listens = all
+            .get(id, "listen")
+            .into_iter()
+            .flat_map(|said| said.words.iter().skip(1));
+        let said = all.value(id, "ssl_protocols");
+        let (true, Some(said)) = (on || listens.any(|word| word == b"ssl"), said) else {
+            continue;
+        };
+        let place = Place::from(&said.place);
+        if !seen.insert(place.to_string()) {
+            continue;
+        }
+        let words = said
+            .words
+            .iter()
+            .map(|word| String::from_utf8_lossy(word).into_owned());
+        let old: Vec<Value> = words
+            .filter(|word| matches!(word.as_str(), "TLSv1" | "TLSv1.1"))
+            .map(Value::from)
+            .collect();
+        note(
+            g,
+            "nginx.tls_line",
+            &seen.len().to_string(),
+            &place,
+            &[("old", old.into())],
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    fn facts(server: &str) -> assay_model::Facts {
+        let text = format!("events {{}}\nhttp {{\nserver {{\n{server}\n}}\n}}\n");
+        let host = Recorded::new().file(FILE, text);
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        g.facts
+    }
+
+    fn any(server: &str, end: &str) -> Vec<Value> {
+        let facts = facts(server);
+        let found = facts.map.iter().filter(|(key, _)| key.ends_with(end));
+        found
+            .filter_map(|(key, _)| facts.get(key).cloned())
+            .collect()
+    }
+
+    #[test]
+    fn blocks_and_their_near_misses() {
+        for (server, end, expected) in [
+            ("location /i { alias /srv/i/; }", ".open", vec![true]),
+            ("location /i/ { alias /srv/i/; }", ".open", vec![false]),
+            ("location /i { alias /srv/i; }", ".open", vec![false]),
+            ("location = /i { alias /srv/i/; }", ".open", vec![false]),
+            ("location /s { stub_status; }", ".open", vec![true]),
+            (
+                "location /s { stub_status; allow 127.0.0.1; deny all; }",
+                ".open",
+                vec![false],
+            ),
+            (
+                "listen 127.0.0.1:81; location /s { stub_status; }",
+                ".open",
+                vec![false],
+            ),
+            ("return 301 https://$host$uri;", ".splits", vec![true]),
+            (
+                "return 301 https://$host$request_uri;",
+                ".splits",
+                vec![false],
+            ),
+            ("return 200 $uri;", ".splits", vec![]),
+            ("root /etc/;", ".system", vec![true]),
+            ("root /var/www;", ".system", vec![false]),
+            (
+                "location ~ \\.php$ { fastcgi_pass unix:/a; }",
+                ".unguarded",
+                vec![true],
+            ),
+            (
+                "location ~ \\.php$ { try_files $uri =404; fastcgi_pass unix:/a; }",
+                ".unguarded",
+                vec![false],
+            ),
+        ] {
+            let expected: Vec<Value> = expected.into_iter().map(Value::from).collect();
+            assert_eq!(any(server, end), expected, "{server}");
+        }
+    }
+
+    #[test]
+    fn headers_and_versions() {
+        let lost = any(
+            "add_header X-Frame-Options DENY; location / { add_header A b; }",
+            ".lost",
+        );
+        assert_eq!(lost[1], serde_json::json!(["x-frame-options"]));
+        let same = "add_header X-Frame-Options DENY; location / { add_header x-frame-options SAMEORIGIN; }";
+        assert_eq!(any(same, ".lost")[1], serde_json::json!([]));
+        assert_eq!(
+            any("listen 443 ssl; ssl_protocols TLSv1 TLSv1.2;", ".old"),
+            [serde_json::json!(["TLSv1"])]
+        );
+        assert!(any("listen 80; ssl_protocols TLSv1 TLSv1.2;", ".old").is_empty());
+    }
+}

@@ -1,0 +1,281 @@
+//! The state of the whole system: what waits for a reboot, units that failed, whether the clock is kept, mounts
+//! that the start waits for, files of the system that everybody may write, programs of which no rule speaks.
+
+use super::lines_of_files::{exists, files, note, read};
+use crate::collectors::fstab::FSTAB;
+use crate::gather::{Gather, lossy};
+use assay_model::{FactKind, Place};
+use std::path::Path;
+
+/// Written by packages of Debian and Ubuntu after an upgrade of the kernel or of libraries that all use.
+const REBOOT: [&str; 2] = ["/run/reboot-required", "/var/run/reboot-required"];
+const FAILED: [&str; 5] = [
+    "systemctl",
+    "list-units",
+    "--failed",
+    "--plain",
+    "--no-legend",
+];
+/// Programs that keep the clock, as `/proc/PID/comm` names them (15 letters).
+const CLOCKS: [&str; 9] = [
+    "chronyd",
+    "ntpd",
+    "systemd-timesyn",
+    "ptp4l",
+    "phc2sys",
+    "timemaster",
+    "openntpd",
+    "vmtoolsd",
+    "VBoxService",
+];
+/// File systems that come over the network.
+const NETWORK: [&str; 9] = [
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "sshfs",
+    "fuse.sshfs",
+    "glusterfs",
+    "ceph",
+    "9p",
+];
+/// Any of these, and the start does not wait for the server.
+const NO_WAIT: [&str; 3] = ["nofail", "noauto", "x-systemd.automount"];
+/// Directories in which root looks for programs, and files that decide who may do what.
+const GUARDED: [&str; 12] = [
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/etc",
+    "/etc/passwd",
+    "/etc/shadow",
+    "/etc/sudoers",
+    "/etc/crontab",
+    "/etc/cron.d",
+    "/etc/systemd/system",
+    "/etc/ld.so.preload",
+];
+const SCRIPTS: [&str; 5] = [
+    "/etc/cron.d",
+    "/etc/cron.hourly",
+    "/etc/cron.daily",
+    "/etc/cron.weekly",
+    "/etc/cron.monthly",
+];
+
+/// Servers of which no rule speaks, by the name of their process (15 letters of it).
+const WITHOUT_RULES: [(&str, &str); 47] = [
+    ("named", "DNS server"),
+    ("unbound", "DNS resolver"),
+    ("dnsmasq", "DNS and DHCP server"),
+    ("pdns_server", "DNS server"),
+    ("redis-server", "in-memory database"),
+    ("valkey-server", "in-memory database"),
+    ("memcached", "cache"),
+    ("mongod", "database"),
+    ("clickhouse-serv", "database"),
+    ("influxd", "database"),
+    ("exim4", "mail server"),
+    ("master.cyrus", "mail server"),
+    ("squid", "web proxy"),
+    ("varnishd", "web cache"),
+    ("caddy", "web server"),
+    ("traefik", "web proxy"),
+    ("envoy", "web proxy"),
+    ("proftpd", "FTP server"),
+    ("vsftpd", "FTP server"),
+    ("pure-ftpd", "FTP server"),
+    ("in.tftpd", "TFTP server"),
+    ("slapd", "LDAP server"),
+    ("krb5kdc", "Kerberos server"),
+    ("freeradius", "RADIUS server"),
+    ("asterisk", "telephony server"),
+    ("containerd", "container runtime"),
+    ("kubelet", "Kubernetes node"),
+    ("etcd", "key-value store"),
+    ("consul", "service registry"),
+    ("prometheus", "monitoring server"),
+    ("grafana", "dashboard server"),
+    ("zabbix_server", "monitoring server"),
+    ("beam.smp", "Erlang virtual machine (RabbitMQ, ejabberd)"),
+    ("mosquitto", "MQTT broker"),
+    ("cupsd", "print server"),
+    ("avahi-daemon", "mDNS responder"),
+    ("snmpd", "SNMP agent"),
+    ("xrdp", "remote desktop server"),
+    ("charon", "IPsec server"),
+    ("tailscaled", "VPN"),
+    ("zerotier-one", "VPN"),
+    ("minio", "object storage"),
+    ("glusterd", "cluster file system"),
+    ("ceph-osd", "cluster storage"),
+    ("ceph-mon", "cluster storage"),
+    ("tgtd", "iSCSI target"),
+    ("java", "Java virtual machine"),
+];
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    if let Some(path) = REBOOT.into_iter().find(|path| exists(g, path)) {
+        g.facts
+            .known("system.reboot_required", true, FactKind::Runtime, path);
+    }
+    failed_units(g);
+    processes(g);
+    network_mounts(g);
+    writable(g);
+}
+
+fn failed_units(g: &mut Gather<'_>) {
+    if !exists(g, "/run/systemd/system") {
+        return;
+    }
+    if let Ok(output) = g.try_ask(&FAILED)
+        && output.success()
+    {
+        let text = output.text();
+        let count = text.lines().filter(|line| !line.trim().is_empty()).count();
+        g.facts.known(
+            "system.failed_units",
+            count,
+            FactKind::Runtime,
+            Place::command(FAILED),
+        );
+    }
+}
+
+/// Notes programs without rules, and whether one keeps the clock.
+fn processes(g: &mut Gather<'_>) {
+    let mut clock = None;
+    let mut first = None;
+    for entry in g.list("system.processes", "/proc") {
+        let pid = lossy(&entry);
+        if !pid.bytes().all(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        let path = format!("/proc/{pid}/comm");
+        // Processes come and go.
+        let Ok(name) = g.host.read_text(Path::new(&path)) else {
+            continue;
+        };
+        let name = name.trim();
+        if pid == "1" {
+            first = Some(name.to_owned());
+        }
+        if CLOCKS.contains(&name) {
+            clock.get_or_insert(path.clone());
+        }
+        if let Some((name, what)) = WITHOUT_RULES.iter().find(|(known, _)| *known == name) {
+            g.facts
+                .known(format!("running.{name}"), *what, FactKind::Runtime, &*path);
+        }
+    }
+    // A container has the clock of its machine, and no init of a whole system.
+    let contained = exists(g, "/run/systemd/container");
+    if matches!(first.as_deref(), Some("systemd" | "init")) && !contained {
+        let place = clock.clone().unwrap_or_else(|| "/proc".to_owned());
+        g.facts.known(
+            "system.clock_kept",
+            clock.is_some(),
+            FactKind::Runtime,
+            &*place,
+        );
+    }
+}
+
+fn network_mounts(g: &mut Gather<'_>) {
+    let lines = read(g, "network_mount", FSTAB);
+    for (number, line) in lines.iter().enumerate() {
+        let fields: Vec<&str> = line.text.split_whitespace().collect();
+        let [source, _, kind, options, ..] = fields[..] else {
+            continue;
+        };
+        if source.starts_with('#') || !NETWORK.contains(&kind) {
+            continue;
+        }
+        let waits = !options.split(',').any(|option| NO_WAIT.contains(&option));
+        note(
+            g,
+            "network_mount",
+            &(number + 1).to_string(),
+            &line.place,
+            &[("waits", waits.into())],
+        );
+    }
+}
+
+/// Notes files and directories of the system that everybody may write.
+fn writable(g: &mut Gather<'_>) {
+    let mut all: Vec<String> = GUARDED
+        .into_iter()
+        .filter(|path| exists(g, path))
+        .map(str::to_owned)
+        .collect();
+    for dir in SCRIPTS {
+        all.extend(files(g, "system.guarded", dir, ""));
+    }
+    if all.is_empty() {
+        return;
+    }
+    let mut argv = vec!["stat", "--dereference", "--format=%a %n", "--"];
+    argv.extend(all.iter().map(String::as_str));
+    let Ok(output) = g.try_ask(&argv) else { return };
+    for (number, line) in output.text().lines().enumerate() {
+        let Some((mode, path)) = line.split_once(' ') else {
+            continue;
+        };
+        let Ok(mode) = u32::from_str_radix(mode, 8) else {
+            continue;
+        };
+        let properties = [("by_all", (mode & 0o002 != 0).into())];
+        note(
+            g,
+            "system.guarded",
+            &(number + 1).to_string(),
+            &Place::from(path),
+            &properties,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn programs_and_the_clock() {
+        let host = Recorded::new()
+            .file("/proc/1/comm", "systemd\n")
+            .file("/proc/7/comm", "redis-server\n")
+            .file("/proc/8/comm", "secret-agent\n");
+        let mut g = Gather::new(&host);
+        processes(&mut g);
+        assert_eq!(g.facts.get("system.clock_kept"), Some(&false.into()));
+        assert_eq!(
+            g.facts.str("running.redis-server"),
+            Some("in-memory database")
+        );
+        assert_eq!(g.facts.map.len(), 2);
+        let host = host.file("/proc/9/comm", "systemd-timesyn\n");
+        let mut g = Gather::new(&host);
+        processes(&mut g);
+        assert_eq!(g.facts.get("system.clock_kept"), Some(&true.into()));
+    }
+
+    #[test]
+    fn mounts_that_the_start_waits_for() {
+        let text = "h:/a /a nfs defaults 0 0\nh:/b /b nfs4 rw,nofail 0 0\n//h/c /c cifs noauto 0 0\n/dev/sda1 / ext4 defaults 0 1\n";
+        let host = Recorded::new().file(FSTAB, text);
+        let mut g = Gather::new(&host);
+        network_mounts(&mut g);
+        let waits: Vec<bool> = g
+            .facts
+            .map
+            .values()
+            .map(|fact| fact.value == assay_model::FactValue::Known(true.into()))
+            .collect();
+        assert_eq!(waits, [true, false, false]);
+    }
+}
