@@ -7,6 +7,7 @@ use assay_net::role::{Role, Workload};
 use assay_net::verdict::{Grade, RoleVerdict, Second};
 use assay_render::svg::draw::{Anchor, Svg, shorten};
 use assay_render::text::clean;
+use assay_render::units::NONE;
 
 /// One self-contained page.
 #[must_use]
@@ -42,7 +43,7 @@ fn verdicts(net: &Net) -> Section {
             .filter_map(RoleVerdict::share_over)
             .fold(0.0, f64::max);
         Line {
-            label: person.person.clone(),
+            label: super::name(person),
             lanes: vec![vec![Part {
                 colour: colour(person.grade),
                 amount: share,
@@ -108,22 +109,28 @@ fn figures(net: &Net) -> Section {
     }
 }
 
-/// Where names end and the seconds begin.
+/// Where the names of curves end and the seconds begin.
 pub(super) const NAME: f64 = 170.0;
-/// Of a drawing with seconds.
+/// Width of a drawing with curves.
 pub(super) const WIDTH: f64 = 720.0;
+/// Width of a drawing whose names stand above their seconds, so that it fits a telephone.
+pub(super) const SECONDS: f64 = 560.0;
+/// Height of a name above its seconds.
+pub(super) const ABOVE: f64 = 16.0;
 const ROW: f64 = 18.0;
+/// Most letters of a name in such a drawing.
+pub(super) const LETTERS: usize = 56;
 
 fn timeline(net: &Net) -> Section {
     let rows: Vec<(&str, Role, &RoleVerdict)> = roles(net).collect();
     let seconds = net.seconds();
-    let height = rows.len() as f64 * ROW + 20.0;
-    let mut svg = Svg::new(WIDTH, height);
-    let wide = (WIDTH - NAME) / seconds.max(1) as f64;
+    let height = rows.len() as f64 * (ABOVE + ROW) + 20.0;
+    let mut svg = Svg::new(SECONDS, height);
+    let wide = SECONDS / seconds.max(1) as f64;
     for (at, (person, role, verdict)) in rows.iter().enumerate() {
-        let top = at as f64 * ROW;
-        let label = shorten(&cross(person, &role.name), 26);
-        svg.text(NAME - 6.0, top + 12.0, Anchor::End, "", &label);
+        let top = at as f64 * (ABOVE + ROW) + ABOVE;
+        let label = shorten(&cross(person, &role.name), LETTERS);
+        svg.text(0.0, top - 3.0, Anchor::Start, "", &label);
         let most = verdict
             .seconds
             .iter()
@@ -133,7 +140,7 @@ fn timeline(net: &Net) -> Section {
         for second in &verdict.seconds {
             let (class, says) = cell(role, second, most);
             let says = format!("{} {says}", net.clock(u64::from(second.at) * 1_000_000));
-            let x = NAME + f64::from(second.at) * wide;
+            let x = f64::from(second.at) * wide;
             // Higher is worse, so that colour alone never tells.
             let high = match class {
                 "special" => ROW - 3.0,
@@ -144,7 +151,7 @@ fn timeline(net: &Net) -> Section {
             svg.titled(at, &format!("c-{class}"), &says);
         }
     }
-    axis(&mut svg, net, seconds, height);
+    axis(&mut svg, net, seconds, height, (0.0, SECONDS));
     Section {
         heading: "Second by second".to_owned(),
         about: "Everybody on one axis. Low and green: as it should be; higher and yellow: some over the goal; high and \
@@ -156,16 +163,16 @@ fn timeline(net: &Net) -> Section {
     }
 }
 
-/// Times of day under a drawing of seconds.
-pub(super) fn axis(svg: &mut Svg, net: &Net, seconds: usize, height: f64) {
-    let wide = (WIDTH - NAME) / seconds.max(1) as f64;
+/// Times of day under a drawing of seconds, which goes from one edge to the other.
+pub(super) fn axis(svg: &mut Svg, net: &Net, seconds: usize, height: f64, (from, to): (f64, f64)) {
+    let wide = (to - from) / seconds.max(1) as f64;
     for at in [0, seconds / 2, seconds] {
         let anchor = match at {
             0 => Anchor::Start,
             at if at == seconds => Anchor::End,
             _ => Anchor::Middle,
         };
-        let x = NAME + at as f64 * wide;
+        let x = from + at as f64 * wide;
         svg.text(
             x,
             height - 5.0,
@@ -253,11 +260,16 @@ fn latencies(net: &Net) -> Section {
 fn starts(net: &Net) -> Section {
     let rows = net.run.people.iter().map(|taken| {
         let start = taken.record.as_ref().map(|record| record.start);
+        let congestion = taken.record.as_ref().map(|record| &record.congestion);
+        let algorithm =
+            |name: Option<&String>| name.map_or_else(|| NONE.to_owned(), |name| clean(name));
         let us = |value: Option<i64>| ms(value.and_then(|us| u64::try_from(us.abs()).ok()));
         Line {
             label: taken.person.clone(),
             cells: vec![
                 clean(&taken.client),
+                algorithm(congestion.and_then(|both| both.server.as_ref())),
+                algorithm(congestion.and_then(|both| both.client.as_ref())),
                 us(start.map(|start| start.late_us)),
                 us(start.map(|start| start.error_us)),
                 ms(start.map(|start| start.idle_us)),
@@ -267,11 +279,20 @@ fn starts(net: &Net) -> Section {
         }
     });
     Section {
-        heading: "How the start was known".to_owned(),
+        heading: "Devices and their start".to_owned(),
         about: "No wall clock was asked: the offset to the server's clock is that of the exchange with the smallest \
                 round trip, and is off by half of it at most."
             .to_owned(),
-        columns: vec!["person", "client", "began late by", "clock known to", "idle round trip", "moved since"],
+        columns: vec![
+            "person",
+            "device",
+            "server sends with",
+            "device sends with",
+            "began late by",
+            "clock known to",
+            "idle round trip",
+            "moved since",
+        ],
         rows: rows.collect(),
         drawing: Some(String::new()),
         ..Section::default()
