@@ -68,6 +68,17 @@ fn a_phone_takes_part_and_what_it_did_not_see_is_void() {
         (&json!("unknown"), &json!(0))
     );
 
+    // The page ends with the verdict of its person, as the controller has it.
+    browser.until(&session, "!document.getElementById('verdict').hidden");
+    let shown = browser.evaluate(&session, "document.getElementById('verdict').className");
+    assert_eq!(shown, value["judged"][0]["grade"]);
+    let text = browser.evaluate(&session, "document.getElementById('verdict').textContent");
+    assert!(text.as_str().unwrap().len() > 20, "{text}");
+    // Whose congestion control it is: the server's is known, the browser's is not.
+    assert!(record["congestion"]["server"].is_string(), "{record}");
+    assert!(record["congestion"]["client"].is_null(), "{record}");
+    assert!(!record["trips"].as_array().unwrap().is_empty());
+
     // Another tab in front: all of it is void.
     let (other, _) = browser.open("about:blank");
     browser.call("Target.activateTarget", json!({ "targetId": other }), None);

@@ -403,9 +403,24 @@ fn open_handles(check: &Check<'_>) -> Found {
         String::new()
     };
     Err(format!(
-        "what these processes have open (root sees most): {}{others}",
+        "what these processes have open cannot be read ({}): {}{others}",
+        way_to_see(check),
         hidden.join(", ")
     ))
+}
+
+/// What a user can do about processes that are hidden: whoever is root already gets no advice to become it.
+fn way_to_see(check: &Check<'_>) -> &'static str {
+    let status = check.host.read_text(Path::new("/proc/self/status"));
+    let status = status.unwrap_or_default();
+    // Real, effective, saved and file system user (proc_pid_status(5)).
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().nth(1));
+    match effective {
+        Some("0") => "a sandbox or container hides them from root as well: run assay outside of it",
+        _ => "run assay as root",
+    }
 }
 
 /// The first device among the open files of a process that would be hit.

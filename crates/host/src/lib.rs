@@ -35,6 +35,7 @@ mod root;
 pub mod seal;
 pub mod socket;
 mod succeed;
+pub mod tcp_info;
 mod write;
 
 pub use bundle::{Bundle, Captured, MAX_BUNDLE, open};

@@ -9,6 +9,7 @@ use crate::tls::Tls;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// How often a wait asks whether to stop.
@@ -25,6 +26,7 @@ pub struct Exchange {
     stream: Option<Stream>,
     memory: Memory,
     buffer: Vec<u8>,
+    congestion: Option<String>,
 }
 
 /// What came, and when.
@@ -66,7 +68,21 @@ impl Exchange {
             stream: None,
             memory: Memory::default(),
             buffer: vec![0; AT_ONCE.min(BUFFER)],
+            congestion: None,
         }
+    }
+
+    /// Sends on new connections with this algorithm of congestion control, where the kernel allows it.
+    #[must_use]
+    pub fn with_congestion(mut self, algorithm: Option<String>) -> Self {
+        self.congestion = algorithm;
+        self
+    }
+
+    /// The connection, while there is one: for what the kernel counts of it.
+    #[must_use]
+    pub fn connection(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.stream.as_ref()?.tcp.as_fd())
     }
 
     /// Closes the connection; the next exchange makes another.
@@ -122,6 +138,10 @@ impl Exchange {
             Some(stream) => stream,
             None => {
                 let stream = waiting.connect(self.tls.as_ref(), &mut connected)?;
+                if let Some(algorithm) = &self.congestion {
+                    // A kernel that refuses goes on with its own algorithm, which the caller can read.
+                    let _ = rustix::net::sockopt::set_tcp_congestion(&stream.tcp, algorithm);
+                }
                 secured = self.tls.is_some().then(Instant::now);
                 stream
             }

@@ -2,8 +2,9 @@
 
 mod radio;
 
+use crate::queue::{Load, QUEUED, Queue};
 use crate::record::{Event, PersonRecord};
-use crate::role::{Role, Workload};
+use crate::role::{Direction, Role, Workload};
 use crate::verdict::{RoleVerdict, Second};
 use assay_wifi::channel::Channel;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Cause {
-    /// Nothing was lost, everything waited: a queue on the way is long and full.
+    /// Everything waited, and what did not fit was dropped: a queue on the way is long and full.
     Queue {
         /// What half of the round trips took at least during the run.
         during_us: u64,
@@ -91,14 +92,22 @@ pub enum Cause {
 
 /// More than this share lost is called loss.
 const LOSS: f64 = 0.02;
-/// A queue adds at least so much to a round trip, in microseconds.
-const QUEUED: u64 = 30_000;
+
+/// What is known of the way between server and device beside a role.
+#[derive(Clone, Copy)]
+pub(crate) struct Way<'a> {
+    /// The queue on it.
+    pub queue: Option<&'a Queue>,
+    /// What everybody moved.
+    pub load: &'a Load,
+}
 
 pub(crate) fn cause(
     role: &Role,
     verdict: &RoleVerdict,
     events: &[Event],
     record: &PersonRecord,
+    way: Way<'_>,
 ) -> Option<Cause> {
     let lost = events.iter().filter(|event| event.took.is_none()).count();
     // Everything from some time on failed, that is most of what did, and no byte came any more: what is late may
@@ -116,7 +125,7 @@ pub(crate) fn cause(
         }
     }
     radio::differs(role, events, record)
-        .or_else(|| path(role, verdict, events, record))
+        .or_else(|| path(role, verdict, events, record, way))
         .or_else(|| radio::always(role, events, record))
 }
 
@@ -126,11 +135,8 @@ fn path(
     verdict: &RoleVerdict,
     events: &[Event],
     record: &PersonRecord,
+    way: Way<'_>,
 ) -> Option<Cause> {
-    let before = record.start.idle_us;
-    let lost = events.iter().filter(|event| event.took.is_none()).count();
-    let share = lost as f64 / events.len().max(1) as f64;
-    let came: Vec<u64> = events.iter().filter_map(|event| event.took).collect();
     if let Workload::Stream {
         bit_per_s: needs, ..
     } = role.workload
@@ -141,21 +147,53 @@ fn path(
             needs,
         });
     }
-    // Only packets get lost for whoever sends them: TCP sends again what was.
-    if share > LOSS && matches!(role.workload, Workload::Packets { .. }) {
-        return Some(Cause::Loss { share });
+    let Some(within) = role.within_us() else {
+        return loss(role, events);
+    };
+    let best = way.load.best_bit_per_s(Direction::Down);
+    let needs = needs_bit_per_s(role, within);
+    if let Some(needs) = needs.filter(|needs| best > 0.0 && best < *needs) {
+        return Some(Cause::Rate {
+            bit_per_s: best,
+            needs,
+        });
     }
-    let within = role.within_us()?;
-    if before > within / 2 {
+    let before = record.start.idle_us;
+    if before > within {
         return Some(Cause::Far { before_us: before });
     }
-    // Of what was over its goal: the answer to small things is a round trip and nothing else.
+    queued(events, within, way.queue)
+        .or_else(|| loss(role, events))
+        .or_else(|| (before > within / 2).then_some(Cause::Far { before_us: before }))
+        .or_else(|| slow_answers(role, events, within, before))
+}
+
+/// A full queue delays and drops: what it dropped is no other loss. At least half of what was over the goal was
+/// due while the queue was long.
+fn queued(events: &[Event], within: u64, queue: Option<&Queue>) -> Option<Cause> {
+    let queue = queue?;
+    let late = events
+        .iter()
+        .filter(|event| event.took.is_none_or(|took| took > within));
+    let (all, meanwhile) = late.fold((0u64, 0u64), |(all, meanwhile), event| {
+        (all + 1, meanwhile + u64::from(queue.is_slow(event.due)))
+    });
+    (meanwhile * 2 >= all).then_some(Cause::Queue {
+        during_us: queue.loaded_us,
+        before_us: queue.idle_us,
+    })
+}
+
+/// The answer to small things is a round trip and nothing else: of those over the goal, half took far longer
+/// than an idle round trip.
+fn slow_answers(role: &Role, events: &[Event], within: u64, before: u64) -> Option<Cause> {
     let small = match role.workload {
         Workload::Packets { .. } => true,
         Workload::Fetches { bytes, .. } => bytes <= 16 << 10,
         _ => false,
     };
-    let mut over: Vec<u64> = came.into_iter().filter(|took| *took > within).collect();
+    let came = events.iter().filter_map(|event| event.took);
+    let mut over: Vec<u64> = came.filter(|took| *took > within).collect();
     over.sort_unstable();
     let during = *over.get(over.len() / 2)?;
     // The idle round trip is at least one exchange of a few hundred bytes; a queue is many times that.
@@ -163,4 +201,22 @@ fn path(
         during_us: during,
         before_us: before,
     })
+}
+
+/// Only packets get lost for whoever sends them: TCP sends again what was.
+fn loss(role: &Role, events: &[Event]) -> Option<Cause> {
+    let packets = matches!(role.workload, Workload::Packets { .. });
+    let lost = events.iter().filter(|event| event.took.is_none()).count();
+    let share = lost as f64 / events.len().max(1) as f64;
+    (packets && share > LOSS).then_some(Cause::Loss { share })
+}
+
+/// Bits per second that a page needs to come within its goal, in microseconds, on an idle link.
+fn needs_bit_per_s(role: &Role, within: u64) -> Option<f64> {
+    match role.workload {
+        Workload::Pages { objects, bytes, .. } => {
+            Some(f64::from(objects) * bytes as f64 * 8e6 / within.max(1) as f64)
+        }
+        _ => None,
+    }
 }

@@ -17,7 +17,8 @@ mod timer;
 pub use link::{Link, LinkError};
 
 use crate::air::Air;
-use crate::wire::{Done, Join, Joined, Order, Poll, Polled, VERSION};
+use crate::congestion;
+use crate::wire::{Done, Join, Joined, Order, Poll, Polled, VERSION, Verdict};
 use assay_host::Live;
 use assay_model::clock::{self, Exchange, Offset};
 use radio::Radio;
@@ -36,6 +37,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 const EXCHANGES: usize = 24;
 /// Exchanges that are remembered.
 const REMEMBERED: usize = 64;
+/// A client that ends after this run waits for its verdict for so long.
+const VERDICT_WITHIN: Duration = Duration::from_secs(12);
 /// A server that does not answer is asked again for this long.
 const SERVER_AWAY_AT_MOST: Duration = Duration::from_secs(60);
 
@@ -48,6 +51,8 @@ pub enum Event<'a> {
     Begins(&'a Order),
     /// It is over; the record was delivered.
     Delivered(&'a Order),
+    /// What the run meant for this person.
+    Verdict(&'a Verdict),
     /// The server does not answer; it is asked again.
     Lost(&'a LinkError),
 }
@@ -60,6 +65,8 @@ struct Client<'a> {
     origin: Instant,
     exchanges: VecDeque<Exchange>,
     sleeps: sleep::Sleeps,
+    /// Small requests during a run: when each began and ended.
+    trips: Vec<(Instant, Instant)>,
     stop: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -128,10 +135,11 @@ impl<'a> Client<'a> {
             origin: Instant::now(),
             exchanges: VecDeque::new(),
             sleeps: sleep::Sleeps::default(),
+            trips: Vec::new(),
             stop,
         };
         for _ in 0..EXCHANGES {
-            client.ask(None)?;
+            client.ask(None, None)?;
         }
         Ok(client)
     }
@@ -140,8 +148,13 @@ impl<'a> Client<'a> {
         i64::try_from(at.saturating_duration_since(self.origin).as_micros()).unwrap_or(i64::MAX)
     }
 
-    /// Asks what to do; the exchange tells of the clocks as well, while the network is at rest.
-    fn ask(&mut self, live: Option<crate::wire::Live>) -> Result<Polled, LinkError> {
+    /// Asks what to do, and for the verdict of a run; the exchange also compares the clocks, while the network is
+    /// at rest.
+    fn ask(
+        &mut self,
+        live: Option<crate::wire::Live>,
+        verdict_of: Option<u64>,
+    ) -> Result<Polled, LinkError> {
         let busy = live.is_some();
         // The clock of this process stands while the machine sleeps: what was known before is wrong.
         if !busy && self.slept().is_some() {
@@ -151,11 +164,15 @@ impl<'a> Client<'a> {
             client: self.joined.client,
             key: self.joined.key.clone(),
             live,
+            verdict_of,
         };
         let (polled, times): (Polled, _) =
             self.link
                 .post_timed(&mut self.control, "/poll", &poll, ANSWER_WITHIN, self.stop)?;
         // A new connection is three round trips.
+        if busy && times.connected.is_none() {
+            self.trips.push((times.began, times.ended));
+        }
         if !busy && times.connected.is_none() {
             self.exchanges.push_back(Exchange {
                 sent: self.micros(times.began),
@@ -186,9 +203,14 @@ impl<'a> Client<'a> {
     ) -> Result<(), LinkError> {
         let mut last = 0;
         let mut lost = None;
-        while *left != Some(0) && !(self.stop)() {
+        let mut verdict: Option<(u64, Instant)> = None;
+        loop {
+            let waits = verdict.is_some_and(|(_, since)| since.elapsed() < VERDICT_WITHIN);
+            if (self.stop)() || (*left == Some(0) && !waits) {
+                return Ok(());
+            }
             // A device that roams is the same one afterwards; only a server that has forgotten it is joined again.
-            let polled = match self.ask(None) {
+            let polled = match self.ask(None, verdict.map(|(run, _)| run)) {
                 Ok(polled) => polled,
                 Err(error @ LinkError::Net(_)) => {
                     patiently(error, &mut lost, self.stop, tell)?;
@@ -197,16 +219,21 @@ impl<'a> Client<'a> {
                 Err(error) => return Err(error),
             };
             lost = None;
-            if let Some(order) = polled.order.filter(|order| order.run != last) {
+            if let Some(came) = polled.verdict {
+                verdict = None;
+                tell(Event::Verdict(&came));
+            }
+            let next = polled.order.filter(|_| *left != Some(0));
+            if let Some(order) = next.filter(|order| order.run != last) {
                 last = order.run;
                 tell(Event::Begins(&order));
                 self.part(&order)?;
                 tell(Event::Delivered(&order));
+                verdict = Some((order.run, Instant::now()));
                 *left = left.map(|left| left.saturating_sub(1));
             }
             timer::sleep_until(Instant::now() + IDLE, self.stop);
         }
-        Ok(())
     }
 
     /// Carries a part out and delivers what was seen.
@@ -219,6 +246,7 @@ impl<'a> Client<'a> {
         let local = u64::try_from(local).unwrap_or(0);
         let begin = self.origin + Duration::from_micros(local.min(1 << 50));
         let idle = self.idle();
+        self.trips.clear();
         let (joined, link) = (self.joined.clone(), self.link);
         let carrying = carry::Carrying::new(order, begin, &joined, link);
         let stop = self.stop;
@@ -235,7 +263,7 @@ impl<'a> Client<'a> {
                 timer::sleep_until(Instant::now() + BUSY, &|| handle.is_finished());
                 asleep.extend(self.slept());
                 // A server that cannot be asked now is asked again later; the work goes on.
-                if let Ok(polled) = self.ask(Some(carrying.live()))
+                if let Ok(polled) = self.ask(Some(carrying.live()), None)
                     && polled.abort
                 {
                     carrying.abort();
@@ -251,6 +279,12 @@ impl<'a> Client<'a> {
             air.samples.retain(|sample| sample.at <= record.ran_us);
             air
         });
+        record.trips = (self.trips.iter())
+            .filter(|(began, _)| *began >= begin)
+            .map(|(began, ended)| (timer::micros(begin, *began), timer::micros(*began, *ended)))
+            .filter(|(at, _)| *at < record.ran_us)
+            .collect();
+        record.congestion.client = self.sends_with(order);
         let since = |at: i64| u64::try_from(at - self.micros(begin)).unwrap_or(0);
         record.void = asleep
             .iter()
@@ -270,6 +304,15 @@ impl<'a> Client<'a> {
         self.deliver(&done)
     }
 
+    /// The congestion control of this device on the way to the server: that of the plan, where the kernel takes it.
+    fn sends_with(&self, order: &Order) -> Option<String> {
+        let control = self.control.connection()?;
+        match &order.congestion {
+            Some(wanted) => congestion::set(control, wanted),
+            None => congestion::of_connection(control),
+        }
+    }
+
     /// Round trips of the remembered exchanges in microseconds, ascending.
     fn idle(&self) -> Vec<u64> {
         let times = self.exchanges.iter().filter_map(Exchange::round_trip);
@@ -282,7 +325,7 @@ impl<'a> Client<'a> {
     fn drift(&mut self, before: Offset) -> Option<i64> {
         self.exchanges.clear();
         for _ in 0..8 {
-            self.ask(None).ok()?;
+            self.ask(None, None).ok()?;
         }
         Some(self.offset()?.offset_us - before.offset_us)
     }

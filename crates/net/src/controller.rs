@@ -158,6 +158,7 @@ fn collect(
         plan: plan.clone(),
         began,
         aborted: status.aborted,
+        congestion: started.congestion.clone(),
         people,
     })
 }

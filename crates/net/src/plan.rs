@@ -1,5 +1,6 @@
 //! Who does what, and for how long.
 
+use crate::congestion;
 use crate::role::{Role, builtin};
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub const LONGEST: u32 = 3600;
 /// Most people in a plan.
 pub const MOST_PEOPLE: usize = 500;
+/// Most algorithms of congestion control in a plan.
+pub const MOST_ALGORITHMS: usize = 4;
 
 /// A run as it is asked for; nothing is left to its execution but which device a person gets, where the
 /// plan names none.
@@ -18,6 +21,9 @@ pub struct Plan {
     /// Seconds that are measured.
     #[serde(default = "seconds")]
     pub seconds: u32,
+    /// Algorithms of congestion control to send with, each in a run of its own; empty: whatever the devices use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub congestion: Vec<String>,
     /// The people.
     #[serde(rename = "person")]
     pub people: Vec<Person>,
@@ -38,7 +44,8 @@ pub struct Person {
     pub name: String,
     /// Names of roles, all at the same time.
     pub roles: Vec<String>,
-    /// Name of the client; without, the next one that joined.
+    /// Name of the client. Without: the client with the person's own name, else the one of the run before, else
+    /// the next one that joined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
 }
@@ -102,6 +109,7 @@ impl Plan {
         if self.name.len() > 100 || self.roles.len() > 50 {
             return Err("a plan has a name of at most 100 bytes and at most 50 roles".to_owned());
         }
+        self.check_congestion()?;
         self.roles.iter().try_for_each(Role::check)?;
         let mut names: Vec<&str> = Vec::new();
         let mut clients: Vec<&str> = Vec::new();
@@ -129,6 +137,39 @@ impl Plan {
             self.roles_of(person)?;
         }
         Ok(())
+    }
+
+    fn check_congestion(&self) -> Result<(), String> {
+        if self.congestion.len() > MOST_ALGORITHMS {
+            return Err(format!(
+                "`congestion` names at most {MOST_ALGORITHMS} algorithms"
+            ));
+        }
+        for (at, name) in self.congestion.iter().enumerate() {
+            let shown = name.escape_debug();
+            if !congestion::is_name(name) {
+                return Err(format!(
+                    "`congestion`: `{shown}` cannot be an algorithm of the kernel, such as cubic, bbr or reno"
+                ));
+            }
+            if self.congestion[..at].contains(name) {
+                return Err(format!("`congestion` names `{shown}` twice"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Splits the plan into runs: one for each algorithm of congestion control, or itself.
+    #[must_use]
+    pub fn runs(&self) -> Vec<Self> {
+        if self.congestion.len() < 2 {
+            return vec![self.clone()];
+        }
+        let with = |name: &String| Self {
+            congestion: vec![name.clone()],
+            ..self.clone()
+        };
+        self.congestion.iter().map(with).collect()
     }
 
     /// The roles of a person, whole.
@@ -166,15 +207,30 @@ mod tests {
     }
 
     #[test]
+    fn the_example_of_the_book_is_a_plan() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/net-plans.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let (_, rest) = page.split_once("```toml\n").unwrap();
+        let plan = Plan::read(rest.split_once("```").unwrap().0).unwrap();
+        assert_eq!((plan.people.len(), plan.runs().len()), (3, 2));
+    }
+
+    #[test]
     fn what_is_no_plan() {
         let person = "[[person]]\nname = 'a'\nroles = ['voip']\n";
         assert!(Plan::read(&format!("name = 'x'\n{person}")).is_ok());
+        let both = format!("name = 'x'\ncongestion = ['cubic', 'bbr']\n{person}");
+        let runs = Plan::read(&both).unwrap().runs();
+        assert_eq!(runs.len(), 2);
+        assert_eq!(runs[1].congestion, ["bbr"]);
         for bad in [
             String::new(),
             "name = 'x'\nperson = []".to_owned(),
             format!("name = 'x'\n{person}{person}"),
             format!("name = 'x'\nseconds = 0\n{person}"),
             format!("name = 'x'\nsecond = 1\n{person}"),
+            format!("name = 'x'\ncongestion = ['BBR']\n{person}"),
+            format!("name = 'x'\ncongestion = ['bbr', 'bbr']\n{person}"),
             "name = 'x'\n[[person]]\nname = 'a'\nroles = ['sleeping']\n".to_owned(),
             "name = 'x'\n[[person]]\nname = 'a'\nroles = []\n".to_owned(),
         ] {

@@ -45,6 +45,35 @@ pub struct Probe {
     pub http: u64,
 }
 
+/// Segments of TCP with data, as the sender's kernel counted them.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+pub struct Segments {
+    /// Sent, those that were sent again included.
+    pub sent: u64,
+    /// Of these, sent again, because they were lost or seemed to be.
+    pub again: u64,
+}
+
+/// Congestion control of TCP, by its name in the kernel; none where it is not known, as in a browser.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct Congestion {
+    /// With which the server sends to this device.
+    pub server: Option<String>,
+    /// With which the device sends to the server.
+    pub client: Option<String>,
+}
+
+impl Congestion {
+    /// Whether neither is known.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What was seen of one role.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
@@ -59,6 +88,9 @@ pub struct RoleRecord {
     pub probes: Vec<Probe>,
     /// Why requests failed, and how many of each.
     pub failures: BTreeMap<String, u64>,
+    /// Of TCP, from whoever sent the bytes; none in records of older clients and of pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segments: Option<Segments>,
 }
 
 /// How well a client's start is known.
@@ -105,6 +137,13 @@ pub struct PersonRecord {
     /// What its radio saw; none where it has a cable, and of clients that do not look.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub air: Option<Air>,
+    /// Congestion control of both ends.
+    #[serde(skip_serializing_if = "Congestion::is_unknown")]
+    pub congestion: Congestion,
+    /// Round trips of the client's own small requests during the run: when one began and how long it took, in
+    /// microseconds. Nothing but the network and its queues is in them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trips: Vec<(u64, u64)>,
     /// Role by role.
     pub roles: Vec<RoleRecord>,
 }
@@ -120,6 +159,13 @@ impl RoleRecord {
             self.slots.resize(slot + 1, 0);
         }
         self.slots[slot] = self.slots[slot].saturating_add(bytes);
+    }
+
+    /// Adds segments of TCP.
+    pub fn add_segments(&mut self, more: Segments) {
+        let all = self.segments.get_or_insert_default();
+        all.sent = all.sent.saturating_add(more.sent);
+        all.again = all.again.saturating_add(more.again);
     }
 
     /// Notes a failure.

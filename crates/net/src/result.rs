@@ -1,8 +1,10 @@
 //! A run with what everybody saw, and how two runs stand to each other.
 
 use crate::plan::Plan;
+use crate::queue::Load;
 use crate::record::PersonRecord;
-use crate::verdict::{Grade, PersonVerdict, judge};
+use crate::trial::MARGIN;
+use crate::verdict::{Grade, PersonVerdict, judge_among};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
@@ -15,6 +17,9 @@ pub struct Run {
     pub began: jiff::Timestamp,
     /// It was ended early.
     pub aborted: bool,
+    /// Algorithms of congestion control that the server may send with; empty when that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub congestion: Vec<String>,
     /// The people, in the order of the plan.
     pub people: Vec<Taken>,
 }
@@ -45,15 +50,23 @@ impl Run {
     /// What it means, in the order of the plan.
     #[must_use]
     pub fn judged(&self) -> Vec<PersonVerdict> {
-        let people = self.plan.people.iter().zip(&self.people);
-        people
+        let people = || self.plan.people.iter().zip(&self.people);
+        let mut load = Load::default();
+        for (person, taken) in people() {
+            let roles = self.plan.roles_of(person).unwrap_or_default();
+            if let Some(record) = &taken.record {
+                load.add(record, &roles);
+            }
+        }
+        people()
             .map(|(person, taken)| {
                 let roles = self.plan.roles_of(person).unwrap_or_default();
                 let nothing = PersonRecord {
                     person: person.name.clone(),
+                    client: taken.client.clone(),
                     ..PersonRecord::default()
                 };
-                judge(taken.record.as_ref().unwrap_or(&nothing), &roles)
+                judge_among(taken.record.as_ref().unwrap_or(&nothing), &roles, &load)
             })
             .collect()
     }
@@ -109,14 +122,19 @@ pub fn experience(judged: &[PersonVerdict]) -> Experience {
 }
 
 impl Experience {
-    /// Less is better: first those who suffer, then those who notice, then shares over the goals.
+    /// Less is better: first those who suffer, then those who notice, then shares over the goals. Shares that differ
+    /// by less than [`MARGIN`] are equal: nobody notices.
     #[must_use]
     pub fn order(&self, other: &Self) -> Ordering {
         let people = self
             .bad
             .cmp(&other.bad)
             .then(self.tolerable.cmp(&other.tolerable));
-        people.then(self.over.total_cmp(&other.over))
+        let shares = match (self.over - other.over).abs() < MARGIN {
+            true => Ordering::Equal,
+            false => self.over.total_cmp(&other.over),
+        };
+        people.then(shares)
     }
 }
 
@@ -167,6 +185,7 @@ mod tests {
             plan,
             began: jiff::Timestamp::UNIX_EPOCH,
             aborted: false,
+            congestion: Vec::new(),
             people: vec![
                 taken("a", 20, voip),
                 taken("b", 170, download),
@@ -186,6 +205,10 @@ mod tests {
         let [a, b] = [&fast, &fine].map(|run| experience(&run.judged()));
         assert_eq!(a.order(&b), Ordering::Greater);
         assert_eq!((a.bad, a.unknown, b.bad, b.unknown), (1, 1, 0, 1));
+        // A hundredth of what was due is nothing that people notice; a tenth is.
+        let with = |over| Experience { over, ..a };
+        assert_eq!(with(0.50).order(&with(0.51)), Ordering::Equal);
+        assert_eq!(with(0.60).order(&with(0.50)), Ordering::Greater);
         assert_eq!(
             fast.spread(),
             Some(Spread {

@@ -11,11 +11,12 @@ pub mod gate;
 pub mod head;
 pub mod hub;
 
+use crate::congestion;
 use crate::invite::{Invitation, TOKEN, Token};
 use assay_http::Url;
 use budget::Budget;
 use gate::Gate;
-use hub::Hub;
+use hub::{Hub, Writer};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use rustls::ServerConfig;
@@ -79,6 +80,8 @@ pub struct Shared {
     large: Mutex<()>,
     /// Other ports than the first.
     ports: Vec<u16>,
+    /// Algorithms of congestion control that this process may send with.
+    congestion: Vec<String>,
 }
 
 impl Shared {
@@ -173,6 +176,7 @@ impl Server {
                 budget: Budget::default(),
                 large: Mutex::default(),
                 ports,
+                congestion: congestion::usable(),
             }),
             listeners,
             udp,
@@ -180,6 +184,11 @@ impl Server {
             fingerprint,
             gate: Gate::default(),
         })
+    }
+
+    /// Writes the verdicts that devices show in these sentences.
+    pub fn write_verdicts_with(&self, writer: Writer) {
+        self.shared.hub().write_with(writer);
     }
 
     /// Where it listens.

@@ -2,8 +2,9 @@
 //! one grade.
 
 use crate::air::{AirVerdict, judge as judge_air};
-use crate::cause::{Cause, cause};
+use crate::cause::{Cause, Way, cause};
 use crate::player::{Film, Played, play};
+use crate::queue::{self, Load, Queue};
 use crate::record::{Event, PersonRecord, Probe, RoleRecord, SLOT_US};
 use crate::role::{Role, Workload};
 use assay_model::Histogram;
@@ -60,6 +61,27 @@ pub struct Percentiles {
     pub max: Option<u64>,
 }
 
+/// What was lost of a role.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Lost {
+    /// What was counted.
+    pub what: Counted,
+    /// Share that was lost, or sent again.
+    pub share: f64,
+    /// Of so many.
+    pub of: u64,
+}
+
+/// What losses are counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counted {
+    /// Packets of UDP that did not come back.
+    Packets,
+    /// Segments of TCP, which were sent again.
+    Segments,
+}
+
 /// What one role was like.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RoleVerdict {
@@ -73,6 +95,10 @@ pub struct RoleVerdict {
     pub void: u64,
     /// Failed, lost or never sent.
     pub failed: u64,
+    /// What was lost on the way, where it was counted: packets that did not come back, or segments of TCP that
+    /// were sent again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
     /// Over the goal, those that failed included.
     pub over: u64,
     /// Latencies.
@@ -104,8 +130,14 @@ pub struct RoleVerdict {
 pub struct PersonVerdict {
     /// Who.
     pub person: String,
+    /// Name of the device.
+    #[serde(default)]
+    pub client: String,
     /// The worst of the roles that were measured.
     pub grade: Grade,
+    /// The full queue on the way to this device, where the record shows one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
     /// What its radio went through, where it looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub air: Option<AirVerdict>,
@@ -129,22 +161,46 @@ const MOST_VOID: f64 = 0.1;
 /// Fewer events than these are no measurement.
 pub(crate) const LEAST_EVENTS: u64 = 5;
 
-/// Judges a person.
+/// Judges a person alone.
 #[must_use]
 pub fn judge(record: &PersonRecord, roles: &[Role]) -> PersonVerdict {
+    let mut load = Load::default();
+    load.add(record, roles);
+    judge_among(record, roles, &load)
+}
+
+/// Judges a person among others; `load` is what all of them moved.
+#[must_use]
+pub fn judge_among(record: &PersonRecord, roles: &[Role], load: &Load) -> PersonVerdict {
+    let packets: Vec<Vec<Event>> = roles
+        .iter()
+        .filter(|role| matches!(role.workload, Workload::Packets { .. }))
+        .filter_map(|role| {
+            let seen = record.roles.iter().find(|seen| seen.role == role.name)?;
+            let counts = |event: &Event| !is_void(role, event, &record.void);
+            Some(seen.events.iter().copied().filter(counts).collect())
+        })
+        .collect();
+    let queue = queue::find(record, &packets, load);
+    let way = Way {
+        queue: queue.as_ref(),
+        load,
+    };
     let verdicts: Vec<RoleVerdict> = roles
         .iter()
         .map(|role| {
             let of = record.roles.iter().find(|seen| seen.role == role.name);
-            judge_role(role, of.unwrap_or(&RoleRecord::default()), record)
+            judge_role(role, of.unwrap_or(&RoleRecord::default()), record, way)
         })
         .collect();
     let known = verdicts.iter().map(|verdict| verdict.grade);
     let worst = known.filter(|grade| *grade != Grade::Unknown).max();
     PersonVerdict {
         person: record.person.clone(),
+        client: record.client.clone(),
         grade: worst.unwrap_or(Grade::Unknown),
         air: record.air.as_ref().map(judge_air),
+        queue,
         roles: verdicts,
     }
 }
@@ -169,7 +225,7 @@ pub(crate) fn is_over(role: &Role, event: &Event) -> bool {
     }
 }
 
-fn judge_role(role: &Role, seen: &RoleRecord, record: &PersonRecord) -> RoleVerdict {
+fn judge_role(role: &Role, seen: &RoleRecord, record: &PersonRecord, way: Way<'_>) -> RoleVerdict {
     let (void, events): (Vec<Event>, Vec<Event>) = seen
         .events
         .iter()
@@ -211,6 +267,7 @@ fn judge_role(role: &Role, seen: &RoleRecord, record: &PersonRecord) -> RoleVerd
         counted,
         void: void.len() as u64,
         failed,
+        lost: lost(role, seen, failed, counted),
         over,
         latency: percentiles(&events),
         jitter_us: jitter(role, &events),
@@ -232,9 +289,23 @@ fn judge_role(role: &Role, seen: &RoleRecord, record: &PersonRecord) -> RoleVerd
         verdict.at_ceiling = true;
     }
     if matches!(verdict.grade, Grade::Bad | Grade::Tolerable) {
-        verdict.cause = cause(role, &verdict, &events, record);
+        verdict.cause = cause(role, &verdict, &events, record, way);
     }
     verdict
+}
+
+/// Packets that did not come back, or segments that were sent again.
+fn lost(role: &Role, seen: &RoleRecord, failed: u64, counted: u64) -> Option<Lost> {
+    let (what, lost, of) = match (&role.workload, seen.segments) {
+        (Workload::Packets { .. }, _) => (Counted::Packets, failed, counted),
+        (_, Some(segments)) => (Counted::Segments, segments.again, segments.sent),
+        (_, None) => return None,
+    };
+    (of > 0).then(|| Lost {
+        what,
+        share: lost as f64 / of as f64,
+        of,
+    })
 }
 
 /// Whether the client took in about as much as it can, in all of its roles together.

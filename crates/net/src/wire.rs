@@ -15,6 +15,7 @@
 
 use crate::record::PersonRecord;
 use crate::role::Role;
+use crate::verdict::Grade;
 use serde::{Deserialize, Serialize};
 
 /// Changes when an older client would misunderstand; others are told so.
@@ -61,6 +62,9 @@ pub struct Poll {
     /// How it goes, while a run goes.
     #[serde(default)]
     pub live: Option<Live>,
+    /// Number of a run whose verdict it wants to show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict_of: Option<u64>,
 }
 
 /// How it goes: of the last second or so.
@@ -96,6 +100,20 @@ pub struct Polled {
     /// The run under way is to end now.
     #[serde(default)]
     pub abort: bool,
+    /// The verdict that was asked for, as soon as the run is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+}
+
+/// What a run meant for one person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Verdict {
+    /// Number of the run.
+    pub run: u64,
+    /// How it was.
+    pub grade: Grade,
+    /// The same in sentences, with the cause.
+    pub text: String,
 }
 
 /// A part in a run.
@@ -111,6 +129,9 @@ pub struct Order {
     pub person: String,
     /// What to do, all at once.
     pub roles: Vec<Role>,
+    /// Algorithm of congestion control to send with, where the plan names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
 }
 
 /// What a client saw.
@@ -153,6 +174,9 @@ pub struct Started {
     pub run: u64,
     /// Milliseconds until it begins.
     pub begins_in_ms: u64,
+    /// Algorithms of congestion control that the server may send with.
+    #[serde(default)]
+    pub congestion: Vec<String>,
 }
 
 /// How a run stands.

@@ -265,6 +265,7 @@ impl Talk {
             heartbeat: true,
             compression: false,
             random: visit.random(),
+            renegotiates: &[],
         };
         let mut cookie = Vec::new();
         let mut number = 0;

@@ -1,10 +1,12 @@
 //! HTTP: headers that protect, that are obsolete or that tell too much; security.txt; links to objects
 //! that anybody may fetch.
 
+mod cookies;
 mod judge;
 mod links;
 mod security_txt;
 
+pub use cookies::{Cookie, SameSite};
 pub use links::{CONSENT, Links};
 pub use security_txt::SecurityTxt;
 
@@ -27,6 +29,8 @@ pub struct Report {
     pub status: u16,
     /// The headers that are judged, as they were sent.
     pub headers: Vec<(String, String)>,
+    /// Cookies that `/` sets, without their values.
+    pub cookies: Vec<Cookie>,
     /// What stands in `/.well-known/security.txt`; none when there is none.
     pub security_txt: Option<SecurityTxt>,
     /// Links to objects, when they were asked about.
@@ -107,6 +111,7 @@ pub fn scan(visit: &Visit, question: &Question<'_>) -> Result<Report, ProbeError
         https: question.https,
         status: page.status,
         headers: page.headers.iter().filter(judged).cloned().collect(),
+        cookies: Cookie::all(&page),
         security_txt,
         links,
         remarks: Vec::new(),

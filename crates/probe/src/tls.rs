@@ -2,18 +2,24 @@
 
 mod answer;
 mod ask;
+mod chain;
+mod distrust;
 mod enumerate;
 mod hello;
 mod judge;
+mod renegotiate;
 mod trust;
+mod verifier;
 mod version;
 
 pub(crate) use answer::bits;
 pub use answer::{Answer, Assembler, Exchange, Flight, Until, alert_name, header, is_refusal};
 pub(crate) use ask::{Door, Offer};
+pub use distrust::Distrust;
 pub use enumerate::{Order, State};
 pub use hello::{Hello, Share, record as record_of};
 pub(crate) use judge::heartbleed as heartbleed_remark;
+pub use renegotiate::Renegotiation;
 pub use trust::Roots;
 pub(crate) use trust::handshake;
 pub use version::{Version, group_name, groups, suite_name};
@@ -43,6 +49,8 @@ pub struct Report {
     pub chains: Vec<Chain>,
     /// Heartbleed.
     pub heartbeats: Heartbeats,
+    /// Whether clients may renegotiate.
+    pub renegotiation: Renegotiation,
     /// What is wrong, the worst first.
     pub remarks: Vec<Remark>,
     /// What did not come out: never to be taken for fine.
@@ -83,6 +91,11 @@ pub struct Chain {
     pub certificates: Vec<Certificate>,
     /// Why no root of this machine stands behind it; none when one does.
     pub untrusted: Option<String>,
+    /// An OCSP response came with it; none when nobody asked for one.
+    pub stapled: Option<bool>,
+    /// The same as `untrusted`, for whoever says what to do.
+    #[serde(skip)]
+    pub distrust: Option<Distrust>,
     /// In DER.
     #[serde(skip)]
     pub der: Vec<Vec<u8>>,
@@ -118,12 +131,17 @@ pub fn scan(visit: &Visit, question: &Question<'_>) -> Report {
     if let Heartbeats::Unknown { why } = &heartbeats {
         unknown.push(format!("Heartbleed: {why}"));
     }
+    let renegotiation = renegotiation(&door, &versions);
+    if let Renegotiation::Unknown { why } = &renegotiation {
+        unknown.push(format!("renegotiation by clients: {why}"));
+    }
     let mut report = Report {
         place: visit.place().clone(),
         starttls: question.starttls.map(Starttls::name),
         versions: versions.iter().map(reported).collect(),
         chains,
         heartbeats,
+        renegotiation,
         remarks: Vec::new(),
         unknown,
         connections: 0,
@@ -143,8 +161,8 @@ pub fn certificates(
     question: &Question<'_>,
 ) -> Result<Vec<Vec<u8>>, crate::error::ProbeError> {
     let door = door(visit, question);
-    let first = match trust::chain_of_tls13(&door) {
-        Ok(chain) if !chain.is_empty() => return Ok(chain),
+    let first = match trust::chain_of(&door, &[&rustls::version::TLS13]) {
+        Ok((chain, _)) if !chain.is_empty() => return Ok(chain),
         other => other.err(),
     };
     let mut last = first;
@@ -260,26 +278,24 @@ fn chains(
     versions: &[Found],
     unknown: &mut Vec<String>,
 ) -> Vec<Chain> {
-    let mut all: Vec<Vec<Vec<u8>>> = Vec::new();
-    let mut add = |chain: Vec<Vec<u8>>| {
-        if !chain.is_empty() && !all.contains(&chain) {
-            all.push(chain);
+    let mut all: Vec<(Vec<Vec<u8>>, Option<bool>)> = Vec::new();
+    let mut add = |chain: Vec<Vec<u8>>, stapled: Option<bool>| {
+        let is_new = all.iter().all(|(known, _)| *known != chain);
+        if !chain.is_empty() && is_new {
+            all.push((chain, stapled));
         }
     };
-    let has_13 = versions
-        .iter()
-        .any(|found| found.version == Version::Tls13 && !found.suites.is_empty());
-    if has_13 {
-        match trust::chain_of_tls13(door) {
-            Ok(chain) => add(chain),
+    if speaks(versions, Version::Tls13) {
+        match trust::chain_of(door, &[&rustls::version::TLS13]) {
+            Ok((chain, stapled)) => add(chain, Some(stapled)),
             Err(error) => unknown.push(format!("the certificates of TLS 1.3: {error}")),
         }
     }
     for chain in versions.iter().flat_map(|found| &found.chains) {
-        add(chain.clone());
+        add(chain.clone(), None);
     }
     all.into_iter()
-        .map(|der| {
+        .map(|(der, stapled)| {
             let mut certificates = Vec::new();
             for one in &der {
                 match Certificate::read(one) {
@@ -287,13 +303,68 @@ fn chains(
                     Err(error) => unknown.push(error.to_string()),
                 }
             }
+            let must = certificates.first().is_some_and(|leaf| leaf.must_staple);
+            let stapled = match must && stapled != Some(true) {
+                true => staple(door, versions, &der).or(stapled),
+                false => stapled,
+            };
+            if must && stapled.is_none() {
+                unknown.push("whether an OCSP response comes with the certificate".to_owned());
+            }
+            let distrust = question.roots.objection(&der, &certificates, question.now);
             Chain {
                 certificates,
-                untrusted: question.roots.objection(&der, question.now),
+                untrusted: distrust.as_ref().map(Distrust::says),
+                stapled,
+                distrust,
                 der,
             }
         })
         .collect()
+}
+
+fn speaks(versions: &[Found], version: Version) -> bool {
+    let mut spoken = versions.iter().filter(|found| !found.suites.is_empty());
+    spoken.any(|found| found.version == version)
+}
+
+/// Servers fetch the response when it is asked for the first time: a second handshake gets it then.
+const FETCHES: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Whether an OCSP response comes with this chain; none when the chain does not come again.
+fn staple(door: &Door<'_>, versions: &[Found], der: &[Vec<u8>]) -> Option<bool> {
+    let mut known = None;
+    for attempt in 0..2 {
+        if attempt > 0 {
+            std::thread::sleep(FETCHES);
+        }
+        for (version, library) in [
+            (Version::Tls13, &rustls::version::TLS13),
+            (Version::Tls12, &rustls::version::TLS12),
+        ] {
+            if !speaks(versions, version) {
+                continue;
+            }
+            match trust::chain_of(door, &[library]) {
+                Ok((chain, true)) if chain == der => return Some(true),
+                Ok((chain, false)) if chain == der => known = Some(false),
+                _ => {}
+            }
+        }
+    }
+    known
+}
+
+/// Only TLS 1.2 is tried: the library that makes the handshake speaks nothing older.
+fn renegotiation(door: &Door<'_>, versions: &[Found]) -> Renegotiation {
+    let older = [Version::Tls11, Version::Tls10, Version::Ssl3];
+    match speaks(versions, Version::Tls12) {
+        true => renegotiate::by_client(door),
+        false if older.iter().any(|version| speaks(versions, *version)) => Renegotiation::Unknown {
+            why: "it is tried in TLS 1.2, which is not spoken".to_owned(),
+        },
+        false => Renegotiation::NotPossible,
+    }
 }
 
 fn heartbeats(door: &Door<'_>, versions: &[Found]) -> Heartbeats {

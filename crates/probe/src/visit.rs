@@ -178,6 +178,7 @@ impl Visit {
             limit: LIMIT,
             waiting_for: "an answer",
             buffer: Vec::new(),
+            passed: None,
             _place: place,
         };
         // Small packets are sent as they are: a scan waits for each answer.
@@ -236,6 +237,8 @@ pub(crate) struct Connection<'v> {
     limit: usize,
     waiting_for: &'static str,
     buffer: Vec<u8>,
+    /// Copies of what was sent and received, while they are wanted.
+    passed: Option<(Vec<u8>, Vec<u8>)>,
     _place: Place<'v>,
 }
 
@@ -281,7 +284,12 @@ impl Connection<'_> {
                 .set_write_timeout(Some(left))
                 .and_then(|()| self.stream.write(bytes));
             match sent {
-                Ok(sent) => bytes = &bytes[sent..],
+                Ok(sent) => {
+                    if let Some((ours, _)) = &mut self.passed {
+                        ours.extend_from_slice(&bytes[..sent]);
+                    }
+                    bytes = &bytes[sent..];
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.failed(error)),
             }
@@ -314,6 +322,9 @@ impl Connection<'_> {
             match read {
                 Ok(count) => {
                     self.received += count;
+                    if let Some((_, theirs)) = &mut self.passed {
+                        theirs.extend_from_slice(&into[..count]);
+                    }
                     return Ok(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -383,6 +394,16 @@ impl Connection<'_> {
             self.fill()?;
         }
         Ok(std::mem::take(&mut self.buffer))
+    }
+
+    /// Keeps a copy of all bytes from now on, for [`Self::passed`].
+    pub(crate) fn record_what_passes(&mut self) {
+        self.passed = Some((Vec::new(), Vec::new()));
+    }
+
+    /// The bytes that were sent and received since [`Self::record_what_passes`]; no more are kept.
+    pub(crate) fn passed(&mut self) -> (Vec<u8>, Vec<u8>) {
+        self.passed.take().unwrap_or_default()
     }
 
     /// How much may come as a whole, in bytes.

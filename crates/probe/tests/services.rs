@@ -254,7 +254,81 @@ fn https_of_openssl() {
     let report = http::scan(&visit(server.port), &question).unwrap();
     assert_eq!(report.status, 200);
     let ids: Vec<&str> = report.remarks.iter().map(|one| one.id).collect();
-    assert_eq!(ids, ["http-no-hsts"]);
+    assert_eq!(ids, ["http-no-hsts", "http-no-csp"]);
+}
+
+/// nginx over TLS that sends these headers with every page.
+fn nginx(keys: &Keys, headers: &str) -> Server {
+    let port = free_port();
+    let dir = keys.dir.path().display();
+    let user = match rustix::process::geteuid().is_root() {
+        true => "user nobody nogroup;",
+        false => "",
+    };
+    let text = format!(
+        "{user} worker_processes 1; pid {dir}/nginx.pid; error_log {dir}/error.log; daemon off;
+         events {{ }}
+         http {{
+           access_log off; server_tokens off; default_type text/html;
+           client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy;
+           fastcgi_temp_path {dir}/fastcgi; uwsgi_temp_path {dir}/uwsgi; scgi_temp_path {dir}/scgi;
+           server {{
+             listen 127.0.0.1:{port} ssl;
+             ssl_certificate {dir}/cert.pem; ssl_certificate_key {dir}/key.pem;
+             add_header Strict-Transport-Security max-age=31536000;
+             {headers}
+             location / {{ return 200 ok; }}
+             location /.well-known/ {{ return 404; }}
+           }}
+         }}"
+    );
+    let config = keys.path("nginx.conf");
+    std::fs::write(&config, text).unwrap();
+    let mut command = Command::new(assay_testing::servers::find("nginx").unwrap());
+    command.arg("-c").arg(&config);
+    command.arg("-e").arg(keys.path("error.log"));
+    Server::listening(command, &keys.path("nginx.log"), port)
+}
+
+#[test]
+fn cookies_and_policies_of_nginx() {
+    if lacks(&["nginx", "openssl"]) {
+        return;
+    }
+    let keys = Keys::rsa();
+    let ask = |headers: &str| {
+        let server = nginx(&keys, headers);
+        let question = http::Question {
+            https: true,
+            name: Some("localhost"),
+            link: None,
+            now: common::now(),
+        };
+        http::scan(&visit(server.port), &question).unwrap()
+    };
+    let ids = |report: &http::Report| report.remarks.iter().map(|one| one.id).collect::<Vec<_>>();
+    let good = ask(
+        "add_header Set-Cookie '__Host-id=s3cret; Path=/; Secure; HttpOnly; SameSite=Lax';
+         add_header Content-Security-Policy \"default-src 'self'\";",
+    );
+    assert_eq!(ids(&good), [""; 0], "{:?}", good.remarks);
+    assert_eq!(good.cookies.len(), 1);
+    let bad = ask("add_header Set-Cookie 'id=s3cret; Path=/';
+         add_header Set-Cookie 'other=s3cret; SameSite=None; HttpOnly';
+         add_header Content-Security-Policy \"script-src 'self' 'unsafe-inline'\";");
+    assert_eq!(
+        ids(&bad),
+        [
+            "http-cookie-secure",
+            "http-cookie-refused",
+            "http-weak-csp",
+            "http-cookie-httponly",
+            "http-cookie-samesite"
+        ]
+    );
+    assert_eq!(bad.cookies.len(), 2);
+    // Values are secrets, and are nowhere.
+    assert!(!format!("{bad:?}").contains("s3cret"));
 }
 
 #[test]

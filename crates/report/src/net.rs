@@ -5,6 +5,7 @@ mod compare_page;
 mod page;
 mod radio;
 mod trial;
+mod way;
 mod words;
 
 pub use compare::{Document as Compared, Named, compared, json as compared_json};
@@ -39,11 +40,7 @@ pub struct Net<'a> {
 impl Net<'_> {
     /// The time of day so many microseconds after the start.
     fn clock(&self, us: u64) -> String {
-        let span = jiff::SignedDuration::from_micros(i64::try_from(us).unwrap_or(0));
-        let at = self.run.began.checked_add(span).unwrap_or(self.run.began);
-        at.to_zoned(self.zone.clone())
-            .strftime("%H:%M:%S")
-            .to_string()
+        time_of_day(self.run.began, us, &self.zone)
     }
 
     /// Seconds of the longest record.
@@ -95,6 +92,33 @@ pub fn json(net: &Net) -> String {
     format!("{value:#}\n")
 }
 
+/// A person and the device: `Anna (laptop)`. A device of the same name is not named twice.
+pub(crate) fn name(person: &PersonVerdict) -> String {
+    let (who, device) = (clean(&person.person), clean(&person.client));
+    match device.is_empty() || device.to_lowercase() == who.to_lowercase() {
+        true => who,
+        false => format!("{who} ({device})"),
+    }
+}
+
+/// What a device shows after a run: the grade, and the sentences of the report.
+#[must_use]
+pub fn verdict(
+    person: &PersonVerdict,
+    roles: &[Role],
+    began: jiff::Timestamp,
+    zone: &TimeZone,
+) -> String {
+    let said = words::headline(person, roles, None, &|us| time_of_day(began, us, zone));
+    format!("{}: {said}", grade(person.grade))
+}
+
+fn time_of_day(began: jiff::Timestamp, us: u64, zone: &TimeZone) -> String {
+    let span = jiff::SignedDuration::from_micros(i64::try_from(us).unwrap_or(0));
+    let at = began.checked_add(span).unwrap_or(began);
+    at.to_zoned(zone.clone()).strftime("%H:%M:%S").to_string()
+}
+
 /// A grade as a word.
 fn grade(grade: Grade) -> &'static str {
     match grade {
@@ -125,10 +149,11 @@ fn mbit(bit_per_s: f64) -> String {
     )
 }
 
-const HEAD: [&str; 9] = [
+const HEAD: [&str; 10] = [
     "role",
     "verdict",
     "over goal",
+    "lost",
     "p50",
     "p99",
     "p99.9",
@@ -165,6 +190,7 @@ fn cells(net: &Net, role: &RoleVerdict) -> Vec<String> {
         escape_line(&role.role),
         grade(role.grade).to_owned(),
         counted,
+        role.lost.map_or_else(|| NONE.to_owned(), way::lost),
         ms(role.latency.p50),
         ms(role.latency.p99),
         ms(role.latency.p999),
@@ -198,6 +224,7 @@ fn sentences(net: &Net) -> Vec<String> {
             format_latency(spread.error_us as f64 * 1e3)
         ));
     }
+    out.extend(way::congestion(net.run));
     if net.run.aborted {
         out.push("The run was ended early: this is what was measured until then.".to_owned());
     }
@@ -211,10 +238,10 @@ pub fn terminal(net: &Net, style: Style) -> String {
     let names = net
         .judged
         .iter()
-        .map(|p| assay_render::text::measure_width(&escape_line(&p.person)));
-    let indent = names.max().unwrap_or(0).min(24) + 2;
+        .map(|p| assay_render::text::measure_width(&name(p)));
+    let indent = names.max().unwrap_or(0).min(30) + 2;
     for (person, roles, missing) in net.people() {
-        let label = format!("{}  ", escape_line(&person.person));
+        let label = format!("{}  ", name(person));
         let said = words::headline(person, &roles, missing, &|us| net.clock(us));
         let colour = match person.grade {
             Grade::Good => "32",
@@ -250,7 +277,7 @@ fn figures(out: &mut String, net: &Net, style: Style) {
     fitted(
         out,
         &mut rows,
-        "lllrrrrrrr",
+        "lllrrrrrrrr",
         &["p99.9", "worst second", "max", "rate"],
         style,
     );

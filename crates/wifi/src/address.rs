@@ -78,6 +78,26 @@ impl fmt::Debug for Family {
     }
 }
 
+/// Whether a text has the form of an address, with digits hidden: `02:00:5e:xx:xx:xx`.
+#[must_use]
+pub fn is_masked(text: &str) -> bool {
+    let hidden = |byte: u8| byte.is_ascii_hexdigit() || b"xX*_?#.".contains(&byte);
+    let parts: Vec<&str> = text.split([':', '-']).collect();
+    parts.len() == 6
+        && parts
+            .iter()
+            .all(|part| part.len() == 2 && part.bytes().all(hidden))
+}
+
+/// Reads an address that may be masked: none within for one that is, none when the text is no address at all.
+#[must_use]
+pub fn read_or_masked(text: &str) -> Option<Option<Address>> {
+    match Address::read(text) {
+        Some(address) => Some(Some(address)),
+        None => is_masked(text).then_some(None),
+    }
+}
+
 /// Length of an address as text.
 const LENGTH: usize = 17;
 

@@ -1,7 +1,7 @@
 //! The list of Kismet up to 2009 (dump_netdump.cc), which airodump-ng writes as `-01.kismet.csv`
 //! (dump_kismet_csv.c): fields with semicolons between and behind them. Nothing in it is escaped.
 
-use crate::address::Address;
+use crate::address::read_or_masked;
 use crate::channel::Channel;
 use crate::reading::{Bss, Format, MOST, ReadError, Reading};
 use crate::security::Security;
@@ -50,7 +50,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
             String::from_utf8_lossy(field).trim().to_owned()
         };
         // A name with a semicolon shifts everything behind it: the address is not where it belongs.
-        let Some(read) = Address::read(&text(address)) else {
+        let Some(read) = read_or_masked(&text(address)) else {
             reading.unread.note(line, "an address in the column BSSID");
             continue;
         };
@@ -76,7 +76,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
             _ => Security::from_words(&words),
         };
         let mut bss = Bss {
-            address: Some(read),
+            address: read,
+            masked: read.is_none(),
             hidden: cloaked || ssid.is_hidden(),
             ssid,
             channel: text(channel).parse().ok().and_then(Channel::numbered),

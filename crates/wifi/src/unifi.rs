@@ -3,7 +3,7 @@
 //! controller's own definitions list (`ace.jar`, from which clients of its interface are generated). Only the
 //! fields below are looked at; passwords are never taken.
 
-use crate::address::Address;
+use crate::address::read_or_masked;
 use crate::channel::{Band, Channel};
 use crate::json::{self, Object};
 use crate::reading::{Bss, Format, Lines, MOST, Radio, ReadError, Reading, Wlan};
@@ -121,7 +121,7 @@ fn heard(object: &Object<'_>, reading: &mut Reading) {
     let Some(value) = value_of(object, reading) else {
         return;
     };
-    let Some(address) = value["bssid"].as_str().and_then(Address::read) else {
+    let Some(address) = value["bssid"].as_str().and_then(read_or_masked) else {
         let line = object.line_of("bssid");
         reading.unread.note(line, "an address in the field bssid");
         return;
@@ -133,7 +133,8 @@ fn heard(object: &Object<'_>, reading: &mut Reading) {
         .and_then(Channel::at);
     let vendor = text(value.get("oui"));
     reading.heard.push(Bss {
-        address: Some(address),
+        address,
+        masked: address.is_none(),
         hidden: ssid.is_hidden(),
         ssid,
         channel: at_mhz.or(placed(number(value.get("channel")), radio)),
@@ -302,12 +303,13 @@ fn device(object: &Object<'_>, reading: &mut Reading) {
     for vap in sent {
         let radio = band(text(vap.get("radio")));
         let address = text(vap.get("bssid"));
-        let Some(address) = Address::read(address) else {
+        let Some(address) = read_or_masked(address) else {
             continue;
         };
         let begin = object.line_of("vap_table");
         reading.heard.push(Bss {
-            address: Some(address),
+            address,
+            masked: address.is_none(),
             ssid: Ssid::new(text(vap.get("essid")).as_bytes()),
             channel: placed(number(vap.get("channel")), radio),
             width: widths

@@ -1,7 +1,7 @@
 //! The list of WiGLE (api.wigle.net/csvFormat.html, versions 1.0 to 1.6): a line about the device, a heading,
 //! a record for each time that something was heard.
 
-use crate::address::Address;
+use crate::address::{Address, read_or_masked};
 use crate::channel::Channel;
 use crate::reading::{Bss, Format, MOST, ReadError, Reading};
 use crate::security::Security;
@@ -57,7 +57,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
         if kind.is_some_and(|at| !text(at).eq_ignore_ascii_case("WIFI")) {
             continue;
         }
-        let Some(read) = Address::read(&text(address)) else {
+        let Some(read) = read_or_masked(&text(address)) else {
             reading.unread.note(line, "an address in the column MAC");
             continue;
         };
@@ -66,7 +66,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
         let signal = signal
             .and_then(|at| text(at).parse::<i32>().ok())
             .filter(|dbm| (-200..0).contains(dbm));
-        if let Some(at) = known.get(&(read, ssid.clone())) {
+        // Rows of one network cannot be found by a masked address.
+        if let Some(at) = read.and_then(|read| known.get(&(read, ssid.clone()))) {
             let before = &mut reading.heard[*at];
             if before.security == security {
                 before.signal = before.signal.max(signal);
@@ -81,7 +82,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
             .and_then(Channel::at);
         let numbered = || text(channel).parse().ok().and_then(Channel::numbered);
         let mut bss = Bss {
-            address: Some(read),
+            address: read,
+            masked: read.is_none(),
             hidden: ssid.is_hidden(),
             direct: text(words).contains("[IBSS]"),
             channel: at_mhz.or_else(numbered),
@@ -91,7 +93,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
             ..Bss::default()
         };
         bss.lines.begin = line;
-        known.insert((read, ssid), reading.heard.len());
+        if let Some(read) = read {
+            known.insert((read, ssid), reading.heard.len());
+        }
         reading.heard.push(bss);
     }
     Ok(reading)

@@ -2,9 +2,9 @@
 
 use super::task::{Task, threads, together};
 use super::timer::{self, micros};
-use crate::record::{Probe, RoleRecord};
+use crate::record::{Probe, RoleRecord, Segments};
 use crate::role::{Direction, Workload};
-use crate::wire::CLIENT_HEADER;
+use assay_host::tcp_info::{self, SentSegments};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, Instant};
@@ -23,14 +23,14 @@ pub fn bulk(task: &Task<'_>) -> RoleRecord {
         return RoleRecord::default();
     };
     let mut record = together(threads(connections, |which| match direction {
-        Direction::Down => endlessly(task, "GET", &format!("/bytes/{bytes}"), &[], b""),
+        Direction::Down => {
+            let headers = task.headers();
+            endlessly(task, "GET", &format!("/bytes/{bytes}"), &headers, b"")
+        }
         Direction::Up => {
-            let joined = task.joined;
-            let client = format!("{} {} {}", joined.client, joined.key, task.role.name);
             let mut body = vec![0; usize::try_from(bytes).unwrap_or(1 << 20)];
             ChaCha8Rng::seed_from_u64(which.into()).fill_bytes(&mut body);
-            let headers = [(CLIENT_HEADER.to_owned(), client)];
-            endlessly(task, "POST", "/bytes", &headers, &body)
+            endlessly(task, "POST", "/bytes", &task.headers(), &body)
         }
     }));
     if direction == Direction::Up {
@@ -51,9 +51,24 @@ fn endlessly(
     let Ok(request) = task.link.request(method, path, headers, body) else {
         return record;
     };
-    let mut exchange = task.link.exchange();
+    let mut exchange = task.exchange();
+    let upload = method == "POST";
+    let mut counted = SentSegments::default();
     while !task.over() {
         let asked = task.ask(&mut exchange, &request, &mut record, true);
+        let now = exchange.connection().filter(|_| upload);
+        if let Some(now) = now.and_then(tcp_info::sent_segments) {
+            // A new connection counts from 0.
+            let before = match now.sent < counted.sent {
+                true => SentSegments::default(),
+                false => counted,
+            };
+            record.add_segments(Segments {
+                sent: now.sent - before.sent,
+                again: now.again.saturating_sub(before.again),
+            });
+            counted = now;
+        }
         if let Err(error) = &asked
             && !task.over()
         {
@@ -75,7 +90,10 @@ pub fn responsiveness(task: &Task<'_>) -> RoleRecord {
     };
     together(threads(connections + 1, |which| match which {
         0 => probes(task, every_ms * 1e3),
-        _ => endlessly(task, "GET", &format!("/bytes/{FILLING}"), &[], b""),
+        _ => {
+            let headers = task.headers();
+            endlessly(task, "GET", &format!("/bytes/{FILLING}"), &headers, b"")
+        }
     }))
 }
 
@@ -95,7 +113,7 @@ fn probes(task: &Task<'_>, every: f64) -> RoleRecord {
         let late = Instant::now().saturating_duration_since(due);
         // Bytes of probes are not those of the download.
         let mut own = RoleRecord::default();
-        let asked = task.ask(&mut task.link.exchange(), &request, &mut own, false);
+        let asked = task.ask(&mut task.exchange(), &request, &mut own, false);
         if let Ok(came) = &asked
             && let (Some(connected), Some(secured)) = (came.connected, came.secured)
         {

@@ -83,6 +83,7 @@ impl<'a> Carrying<'a> {
                         joined: self.joined,
                         live: &self.live,
                         stop: &stop,
+                        congestion: self.order.congestion.as_deref(),
                     };
                     scope.spawn(move || carry_out(&task))
                 })
@@ -107,11 +108,8 @@ impl<'a> Carrying<'a> {
                 ..Start::default()
             },
             ran_us: ran,
-            void: Vec::new(),
-            remarks: Vec::new(),
-            ceiling_bit_per_s: None,
-            air: None,
             roles,
+            ..PersonRecord::default()
         };
         for role in &mut record.roles {
             // What was due after an abort never was.

@@ -27,7 +27,7 @@ pub fn evenly(task: &Task<'_>) -> RoleRecord {
     let records = threads(connections, |_| {
         timer::exact();
         let mut record = RoleRecord::default();
-        let mut exchange = task.link.exchange();
+        let mut exchange = task.exchange();
         loop {
             let free = Instant::now();
             let due = task.due(next.fetch_add(1, Ordering::SeqCst), every);
@@ -73,7 +73,7 @@ pub fn pages(task: &Task<'_>) -> RoleRecord {
                 let back = back.clone();
                 let handle = scope.spawn(move || {
                     let mut record = RoleRecord::default();
-                    let mut exchange = task.link.exchange();
+                    let mut exchange = task.exchange();
                     for () in begin {
                         let asked = task.ask(&mut exchange, request, &mut record, false);
                         let _ = back.send(asked.map(|came| came.ended));

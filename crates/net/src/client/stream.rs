@@ -21,7 +21,7 @@ pub fn stream(task: &Task<'_>) -> RoleRecord {
     timer::exact();
     let piece = bytes as f64 * 8e6 / bit_per_s;
     let mut record = RoleRecord::default();
-    let mut exchange = task.link.exchange();
+    let mut exchange = task.exchange();
     for number in 0.. {
         let free = Instant::now();
         let due = task.due(number, piece);

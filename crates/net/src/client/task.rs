@@ -4,7 +4,7 @@ use super::link::Link;
 use super::timer::{self, micros};
 use crate::record::{Event, Probe, RoleRecord};
 use crate::role::Role;
-use crate::wire::{Joined, LiveRole};
+use crate::wire::{CLIENT_HEADER, Joined, LiveRole};
 use assay_http::{Exchange, Exchanged, Manner, ProbeError, Request};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -22,6 +22,8 @@ pub struct Task<'a> {
     pub joined: &'a Joined,
     pub live: &'a Mutex<Vec<LiveRole>>,
     pub stop: &'a (dyn Fn() -> bool + Sync),
+    /// Congestion control that the plan asks for.
+    pub congestion: Option<&'a str>,
 }
 
 /// What one request saw.
@@ -31,7 +33,20 @@ impl Task<'_> {
     /// The request for so many bytes; none when it cannot be put in words.
     pub fn fetch(&self, bytes: u64) -> Option<Request> {
         let target = format!("/bytes/{bytes}");
-        self.link.request("GET", &target, &[], b"").ok()
+        self.link.request("GET", &target, &self.headers(), b"").ok()
+    }
+
+    /// Who asks and for which role: the server counts what it sends again.
+    pub fn headers(&self) -> Vec<(String, String)> {
+        let joined = self.joined;
+        let client = format!("{} {} {}", joined.client, joined.key, self.role.name);
+        vec![(CLIENT_HEADER.to_owned(), client)]
+    }
+
+    /// A place for a connection of this role.
+    pub fn exchange(&self) -> Exchange {
+        let algorithm = self.congestion.map(str::to_owned);
+        self.link.exchange().with_congestion(algorithm)
     }
 
     /// Whether the user or the controller ended it.
@@ -175,6 +190,9 @@ pub fn together(records: impl IntoIterator<Item = RoleRecord>) -> RoleRecord {
     for record in records {
         all.events.extend(record.events);
         all.probes.extend::<Vec<Probe>>(record.probes);
+        if let Some(segments) = record.segments {
+            all.add_segments(segments);
+        }
         if all.slots.len() < record.slots.len() {
             all.slots.resize(record.slots.len(), 0);
         }

@@ -4,8 +4,11 @@ use super::gate::Pass;
 use super::head::{self, Head};
 use super::hub::Refused;
 use super::{AT_ONCE, Shared};
+use crate::congestion;
+use crate::record::Segments;
 use crate::role::MOST_BYTES;
-use crate::wire::{Done, Join, Joined, KEY, Poll, Refusal};
+use crate::wire::{Done, Join, Joined, KEY, Poll, Refusal, Started};
+use assay_host::tcp_info::{self, SentSegments};
 use rustls::{ServerConnection, StreamOwned};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -103,8 +106,13 @@ fn talk(shared: &Shared, tcp: TcpStream, from: IpAddr, pass: &Pass) -> io::Resul
         buffer: Vec::new(),
         left: 0,
         member: false,
+        whose: None,
+        counted: SentSegments::default(),
     };
-    while connection.one()? && !shared.stopped() {}
+    let ended = connection.all();
+    // What was sent before it broke counts as well.
+    connection.count_segments();
+    ended?;
     connection.stream.conn.send_close_notify();
     connection.stream.flush()?;
     linger(&connection.stream.get_ref().tcp)
@@ -137,9 +145,55 @@ struct Connection<'a> {
     /// Bytes of the body that were not read yet.
     left: u64,
     member: bool,
+    /// Client and role that its answers are for.
+    whose: Option<(u64, String)>,
+    /// Segments that were counted already.
+    counted: SentSegments,
 }
 
 impl Connection<'_> {
+    fn all(&mut self) -> io::Result<()> {
+        while self.one()? && !self.shared.stopped() {}
+        Ok(())
+    }
+
+    /// Takes note of whom the next answer is for: it is sent with the congestion control that the plan asks for.
+    fn belongs_to(&mut self, head: &Head) {
+        let Some((number, key, role)) = &head.client else {
+            return;
+        };
+        let mut hub = self.shared.hub();
+        if !hub.is_client(*number, key) {
+            return;
+        }
+        let wanted = hub.wanted_congestion(*number, self.shared.now_us());
+        let tcp = &self.stream.get_ref().tcp;
+        let algorithm = match wanted {
+            Some(wanted) => congestion::set(tcp, &wanted),
+            None => congestion::of_connection(tcp),
+        };
+        hub.sends_with(*number, algorithm);
+        drop(hub);
+        self.whose = Some((*number, role.clone()));
+    }
+
+    /// Adds the segments that were sent since the last time.
+    fn count_segments(&mut self) {
+        let Some((client, role)) = &self.whose else {
+            return;
+        };
+        let Some(now) = tcp_info::sent_segments(&self.stream.get_ref().tcp) else {
+            return;
+        };
+        let more = Segments {
+            sent: now.sent.saturating_sub(self.counted.sent),
+            again: now.again.saturating_sub(self.counted.again),
+        };
+        self.counted = now;
+        let time = self.shared.now_us();
+        self.shared.hub().sent(*client, role, more, time);
+    }
+
     /// One request; whether another may follow.
     fn one(&mut self) -> io::Result<bool> {
         let head = loop {
@@ -169,7 +223,11 @@ impl Connection<'_> {
             self.body(&mut |_| true)?;
         }
         let close = head.close || !whole || self.left > 0;
+        if matches!(answer, Answer::Bytes(_)) {
+            self.belongs_to(&head);
+        }
         self.answer(&answer, close)?;
+        self.count_segments();
         Ok(!close)
     }
 
@@ -206,6 +264,10 @@ impl Connection<'_> {
                 let key: [u8; KEY] = super::random()?;
                 let now = self.shared.now_us();
                 let joined = self.shared.hub().join(&join, self.from, key, now);
+                if let Ok(joined) = &joined {
+                    let algorithm = congestion::of_connection(&self.stream.get_ref().tcp);
+                    self.shared.hub().sends_with(joined.client, algorithm);
+                }
                 let ports = &self.shared.ports;
                 Ok(said(&joined.map(|joined| Joined {
                     ports: ports.clone(),
@@ -233,7 +295,11 @@ impl Connection<'_> {
             ("POST", ["run"]) if controller => {
                 let plan = self.json(head, SMALL)?;
                 let now = self.shared.now_us();
-                Ok(said(&self.shared.hub().begin(&plan, now)))
+                let started = self.shared.hub().begin(&plan, now);
+                Ok(said(&started.map(|started| Started {
+                    congestion: self.shared.congestion.clone(),
+                    ..started
+                })))
             }
             ("GET", ["run", run]) if controller => Ok(with_number(run, |run| {
                 self.shared.hub().status(run, self.shared.now_us())

@@ -1,12 +1,18 @@
 //! Who is there and what goes on. Pure: times are passed in, in microseconds since the server began.
 
+mod assign;
+mod verdicts;
+
+pub use verdicts::Writer;
+
 use crate::air::Air;
+use crate::congestion;
 use crate::plan::Plan;
-use crate::record::{MOST_EVENTS, PersonRecord, RoleRecord, SLOT_US};
-use crate::role::{Role, Workload};
+use crate::record::{MOST_EVENTS, PersonRecord, RoleRecord, SLOT_US, Segments};
+use crate::role::{Direction, Role, Workload};
 use crate::wire::{
     ClientSeen, Clients, Done, Join, Joined, KEY, Live, Order, PersonSeen, Poll, Polled, Started,
-    Status, VERSION,
+    Status, VERSION, Verdict,
 };
 use data_encoding::HEXLOWER;
 use std::collections::BTreeMap;
@@ -48,6 +54,10 @@ struct Client {
     heard: i64,
     /// Bytes of uploads in every slot of the run, role by role.
     uploads: BTreeMap<String, Vec<u64>>,
+    /// Segments of TCP that the server sent it in the run, role by role.
+    segments: BTreeMap<String, Segments>,
+    /// With which congestion control the server sends to it.
+    congestion: Option<String>,
 }
 
 struct Part {
@@ -66,6 +76,10 @@ struct Run {
     seconds: u32,
     aborted: Option<i64>,
     parts: Vec<Part>,
+    /// Algorithm of congestion control that the plan asks for.
+    congestion: Option<String>,
+    /// Of everybody, once the run is over.
+    verdicts: Option<Vec<Verdict>>,
 }
 
 impl Run {
@@ -84,9 +98,18 @@ pub struct Hub {
     runs: u64,
     /// The last run; a new one takes its place.
     run: Option<Run>,
+    /// Name of the client that each person had in it.
+    before: BTreeMap<String, String>,
+    /// How verdicts are written for devices.
+    writer: Writer,
 }
 
 impl Hub {
+    /// Writes the verdicts that devices show.
+    pub fn write_with(&mut self, writer: Writer) {
+        self.writer = writer;
+    }
+
     /// A client comes. `key` is random.
     pub fn join(
         &mut self,
@@ -109,7 +132,11 @@ impl Hub {
                 "a client has a name of 1 to 60 bytes without control characters".to_owned(),
             ));
         }
-        let busy: Vec<u64> = self.parts().map(|part| part.client).collect();
+        // A device keeps its place while a run goes on; after it, one that comes back has its name again.
+        let busy: Vec<u64> = match self.is_over(now) {
+            true => Vec::new(),
+            false => self.parts().map(|part| part.client).collect(),
+        };
         self.clients
             .retain(|number, client| now - client.heard < FORGOTTEN || busy.contains(number));
         if self.clients.len() >= MOST_CLIENTS {
@@ -139,6 +166,8 @@ impl Hub {
                 key,
                 heard: now,
                 uploads: BTreeMap::new(),
+                segments: BTreeMap::new(),
+                congestion: None,
             },
         );
         Ok(Joined {
@@ -171,6 +200,7 @@ impl Hub {
             now_us: now,
             order: None,
             abort: false,
+            verdict: self.verdict(&poll, now),
         };
         let Some(run) = &mut self.run else {
             return Ok(polled);
@@ -189,16 +219,38 @@ impl Hub {
                     seconds: run.seconds,
                     person: part.person.clone(),
                     roles: part.roles.clone(),
+                    congestion: run.congestion.clone(),
                 });
             }
         }
         Ok(polled)
     }
 
+    /// The verdict that a client asks for, once the run is over.
+    fn verdict(&mut self, poll: &Poll, now: i64) -> Option<Verdict> {
+        let number = poll.verdict_of?;
+        if !self.is_over(now) {
+            return None;
+        }
+        let run = self.run.as_mut().filter(|run| run.number == number)?;
+        let at = run
+            .parts
+            .iter()
+            .position(|part| part.client == poll.client && part.record.is_some())?;
+        if run.verdicts.is_none() {
+            run.verdicts = Some(verdicts::judge(run, &self.writer, now));
+        }
+        run.verdicts.as_ref()?.get(at).cloned()
+    }
+
     /// A client delivers.
     pub fn done(&mut self, done: Done, now: i64) -> Result<(), Refused> {
         let client = self.known(done.client, &done.key, now)?;
         let (mut uploads, name) = (std::mem::take(&mut client.uploads), client.name.clone());
+        let (mut segments, congestion) = (
+            std::mem::take(&mut client.segments),
+            client.congestion.clone(),
+        );
         let run = self.run.as_mut().filter(|run| run.number == done.run);
         let run = run.ok_or(Refused::Unknown("this run is over and forgotten"))?;
         let part = run.parts.iter_mut().find(|part| part.client == done.client);
@@ -214,15 +266,19 @@ impl Hub {
         // What it is called, and what was counted here, is not the client's to say.
         record.person.clone_from(&part.person);
         record.client = name;
+        record.congestion.server = congestion;
         for role in &part.roles {
             let up = matches!(
                 role.workload,
                 Workload::Bulk {
-                    direction: crate::role::Direction::Up,
+                    direction: Direction::Up,
                     ..
                 }
             );
             if !up {
+                if let Some(seen) = record.roles.iter_mut().find(|seen| seen.role == role.name) {
+                    seen.segments = segments.remove(&role.name);
+                }
                 continue;
             }
             let counted = uploads.remove(&role.name).unwrap_or_default();
@@ -258,6 +314,35 @@ impl Hub {
             }
             slots[slot] = slots[slot].saturating_add(bytes);
         }
+    }
+
+    /// Segments of TCP were sent to a client for a role, with this congestion control.
+    pub fn sent(&mut self, client: u64, role: &str, sent: Segments, now: i64) {
+        let Some(run) = self.run.as_ref().filter(|run| now >= run.start) else {
+            return;
+        };
+        let part = run.parts.iter().find(|part| part.client == client);
+        let known = part.is_some_and(|part| part.roles.iter().any(|own| own.name == role));
+        if let Some(client) = self.clients.get_mut(&client).filter(|_| known) {
+            let all = client.segments.entry(role.to_owned()).or_default();
+            all.sent = all.sent.saturating_add(sent.sent);
+            all.again = all.again.saturating_add(sent.again);
+        }
+    }
+
+    /// With which congestion control a connection to a client sends.
+    pub fn sends_with(&mut self, client: u64, algorithm: Option<String>) {
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.congestion = algorithm.or(client.congestion.take());
+        }
+    }
+
+    /// The congestion control that the run under way asks for, where the client has a part in it.
+    #[must_use]
+    pub fn wanted_congestion(&self, client: u64, now: i64) -> Option<String> {
+        let run = self.run.as_ref().filter(|run| now < run.end() + COLLECT)?;
+        let has_part = run.parts.iter().any(|part| part.client == client);
+        run.congestion.clone().filter(|_| has_part)
     }
 
     /// Whose packets begin with this key, and where it may come from.
@@ -296,43 +381,24 @@ impl Hub {
                 "a run is under way: wait for its end, or abort it where it was begun".to_owned(),
             ));
         }
-        let mut free: Vec<(u64, &Client)> = self
+        if plan.congestion.len() > 1 {
+            return Err(Refused::Bad(
+                "a run has one algorithm of congestion control".to_owned(),
+            ));
+        }
+        let free: Vec<(u64, &Client)> = self
             .clients
             .iter()
             .filter(|(_, client)| now - client.heard <= SILENT)
             .map(|(number, client)| (*number, client))
             .collect();
-        let mut given: Vec<Option<u64>> = vec![None; plan.people.len()];
-        for (person, given) in plan.people.iter().zip(&mut given) {
-            let Some(wanted) = &person.client else {
-                continue;
-            };
-            let at = free.iter().position(|(_, client)| client.name == *wanted);
-            let at = at.ok_or_else(|| {
-                Refused::Busy(format!(
-                    "the client `{}` of {} is not there",
-                    wanted.escape_debug(),
-                    person.name.escape_debug()
-                ))
-            })?;
-            *given = Some(free.remove(at).0);
-        }
-        let wanted = given.iter().filter(|given| given.is_none()).count();
-        if free.len() < wanted {
-            return Err(Refused::Busy(format!(
-                "{} people without a client of their own, and {} clients are free",
-                wanted,
-                free.len()
-            )));
-        }
-        let mut free = free.into_iter().map(|(number, _)| number);
+        let given = assign::assign(plan, free, &self.before)?;
         let mut parts = Vec::new();
         for (person, given) in plan.people.iter().zip(given) {
-            let client = given.or_else(|| free.next()).unwrap_or(0);
-            let client_name = self.clients.get(&client).map(|client| client.name.clone());
+            let client_name = self.clients.get(&given).map(|client| client.name.clone());
             parts.push(Part {
                 person: person.name.clone(),
-                client,
+                client: given,
                 client_name: client_name.unwrap_or_default(),
                 roles: plan.roles_of(person).map_err(Refused::Bad)?,
                 told: false,
@@ -342,6 +408,14 @@ impl Hub {
         }
         for client in self.clients.values_mut() {
             client.uploads.clear();
+            client.segments.clear();
+        }
+        let names = parts
+            .iter()
+            .map(|part: &Part| (part.person.clone(), part.client_name.clone()));
+        self.before.extend(names);
+        while self.before.len() > MOST_CLIENTS {
+            self.before.pop_first();
         }
         self.runs += 1;
         self.run = Some(Run {
@@ -350,10 +424,13 @@ impl Hub {
             seconds: plan.seconds,
             aborted: None,
             parts,
+            congestion: plan.congestion.first().cloned(),
+            verdicts: None,
         });
         Ok(Started {
             run: self.runs,
             begins_in_ms: (LEAD / 1000) as u64,
+            congestion: Vec::new(),
         })
     }
 
@@ -438,8 +515,21 @@ fn check(record: &PersonRecord) -> Result<(), &'static str> {
             && seen.failures.len() <= 21
             && seen.failures.keys().all(|why| why.len() <= 500)
     });
+    let ends = [&record.congestion.server, &record.congestion.client];
+    let algorithms = ends
+        .into_iter()
+        .flatten()
+        .all(|name| congestion::is_name(name));
+    let trips = record.trips.len() <= 10_000;
     let air = record.air.as_ref().is_none_or(Air::is_bounded);
-    match roles && air && record.roles.len() <= 8 && texts <= 4000 && record.void.len() <= 10_000 {
+    match roles
+        && air
+        && algorithms
+        && trips
+        && record.roles.len() <= 8
+        && texts <= 4000
+        && record.void.len() <= 10_000
+    {
         true => Ok(()),
         false => Err("the record is larger than any client's can be"),
     }

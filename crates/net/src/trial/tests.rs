@@ -48,6 +48,7 @@ fn run(late: [Option<u64>; 2]) -> Run {
         plan,
         began: jiff::Timestamp::UNIX_EPOCH,
         aborted: false,
+        congestion: Vec::new(),
     }
 }
 

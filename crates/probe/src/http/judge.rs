@@ -1,13 +1,15 @@
 //! What is wrong with headers, with their sources.
 
-use super::{Links, Report, Response};
+use super::{Links, Report, Response, cookies};
 use crate::remark::Severity::{Danger, Note, Weak};
 use crate::remark::{Remark, ranked};
 use jiff::Timestamp;
 
 /// Headers that are looked at.
-pub(super) const JUDGED: [&str; 8] = [
+pub(super) const JUDGED: [&str; 10] = [
     "strict-transport-security",
+    "content-security-policy",
+    "content-security-policy-report-only",
     "public-key-pins",
     "public-key-pins-report-only",
     "expect-ct",
@@ -59,9 +61,74 @@ pub(super) fn judge(report: &Report, page: &Response, now: Timestamp) -> Vec<Rem
             ));
         }
     }
+    policy(page, &mut out);
+    cookies::judge(&report.cookies, report.https, &mut out);
     security_txt(report, now, &mut out);
     links(report, &mut out);
     ranked(out)
+}
+
+/// A page that runs scripts should say which (Content-Security-Policy).
+fn policy(page: &Response, out: &mut Vec<Remark>) {
+    const SOURCE: &str = "W3C, Content Security Policy Level 3";
+    let kind = page.header("content-type").unwrap_or_default();
+    let is_page = kind
+        .trim_start()
+        .to_ascii_lowercase()
+        .starts_with("text/html");
+    if !(200..300).contains(&page.status) || !is_page {
+        return;
+    }
+    let mut policies = page
+        .headers
+        .iter()
+        .filter(|(name, _)| name == "content-security-policy")
+        .map(|(_, value)| value.as_str())
+        .peekable();
+    if policies.peek().is_none() {
+        let only = match page.header("content-security-policy-report-only") {
+            Some(_) => "Content-Security-Policy is only reported on, not enforced",
+            None => "no Content-Security-Policy",
+        };
+        out.push(Remark::new(
+            "http-no-csp",
+            Note,
+            format!("{only}: a script that gets into the page runs with all its rights"),
+            SOURCE,
+            "send `Content-Security-Policy: default-src 'self'; object-src 'none'; base-uri 'self'`, first as \
+             Content-Security-Policy-Report-Only",
+        ));
+    } else if policies.all(allows_any_script) {
+        out.push(Remark::new(
+            "http-weak-csp",
+            Note,
+            "Content-Security-Policy lets scripts in the page itself run ('unsafe-inline', or from anywhere), which is \
+             what it should keep out",
+            SOURCE,
+            "allow scripts by 'nonce-…' or 'sha256-…' in script-src",
+        ));
+    }
+}
+
+/// Whether a policy lets injected scripts run: by `'unsafe-inline'` without a nonce or hash, which make browsers
+/// ignore it, or because nothing limits scripts.
+fn allows_any_script(policy: &str) -> bool {
+    let directive = |name: &str| {
+        policy.split(';').find_map(|directive| {
+            let mut words = directive.split_whitespace();
+            let own = words.next()?.eq_ignore_ascii_case(name);
+            own.then(|| words.map(str::to_ascii_lowercase).collect::<Vec<_>>())
+        })
+    };
+    let Some(sources) = directive("script-src").or_else(|| directive("default-src")) else {
+        return true;
+    };
+    let starts = |prefix: &str| sources.iter().any(|source| source.starts_with(prefix));
+    let named = starts("'nonce-") || starts("'sha256-") || starts("'sha384-") || starts("'sha512-");
+    let inline = starts("'unsafe-inline'") && !named && !starts("'strict-dynamic'");
+    let anywhere = ["*", "https:", "http:", "data:"];
+    let anywhere = sources.iter().any(|source| anywhere.contains(&&**source));
+    inline || (anywhere && !starts("'strict-dynamic'"))
 }
 
 fn pins(page: &Response, out: &mut Vec<Remark>) {
@@ -196,6 +263,26 @@ mod tests {
         assert_eq!(max_age("includeSubDomains; Max-Age=\"60\""), Some(60));
         assert_eq!(max_age("pin-sha256=\"a=\"; max-age=5"), Some(5));
         assert_eq!(max_age("max-age=soon"), None);
+    }
+
+    #[test]
+    fn policies_that_let_injected_scripts_run() {
+        for weak in [
+            "img-src 'self'",
+            "default-src 'self' 'unsafe-inline'",
+            "Default-Src *",
+            "default-src 'none'; script-src 'self' https:",
+        ] {
+            assert!(allows_any_script(weak), "{weak}");
+        }
+        for good in [
+            "default-src 'self'",
+            "script-src 'nonce-abc' 'unsafe-inline'",
+            "script-src 'strict-dynamic' 'sha256-abc' https: 'unsafe-inline'",
+            "default-src *; script-src 'none'",
+        ] {
+            assert!(!allows_any_script(good), "{good}");
+        }
     }
 
     #[test]

@@ -37,6 +37,12 @@ impl<'v> Door<'v> {
         Ok(connection)
     }
 
+    /// The name that a library of TLS is given: that for SNI, or the address.
+    pub fn any_name(&self) -> String {
+        let address = || self.visit.place().address.ip().to_string();
+        self.name.clone().unwrap_or_else(address)
+    }
+
     /// Sends a hello and reads the answer. The connection is left open for what follows.
     pub fn say(
         &self,
@@ -53,6 +59,7 @@ impl<'v> Door<'v> {
             heartbeat: offer.extras,
             compression: offer.extras,
             random: self.visit.random(),
+            renegotiates: &[],
         };
         connection.expect("the answer to a hello of TLS");
         connection.send(&hello.record())?;

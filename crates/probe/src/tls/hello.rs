@@ -41,6 +41,8 @@ pub struct Hello<'a> {
     pub compression: bool,
     /// 32 bytes.
     pub random: [u8; 32],
+    /// What the client said last in its Finished, in a renegotiation (RFC 5746); empty in a first hello.
+    pub renegotiates: &'a [u8],
 }
 
 impl Hello<'_> {
@@ -136,17 +138,26 @@ impl Hello<'_> {
         } else {
             extension(out, 11, |out| out.extend_from_slice(&[1, 0]));
             extension(out, 23, |_| {});
-            extension(out, 0xff01, |out| out.push(0));
+            extension(out, 0xff01, |out| {
+                with_length8(out, |out| out.extend_from_slice(self.renegotiates));
+            });
         }
+    }
+
+    /// The message with its header, as it is sent in a record.
+    #[must_use]
+    pub fn message(&self) -> Vec<u8> {
+        let body = self.body(None);
+        let mut message = vec![1];
+        message.extend_from_slice(&length(body.len()).to_be_bytes()[1..]);
+        message.extend_from_slice(&body);
+        message
     }
 
     /// The message in a record.
     #[must_use]
     pub fn record(&self) -> Vec<u8> {
-        let body = self.body(None);
-        let mut message = vec![1];
-        message.extend_from_slice(&length(body.len()).to_be_bytes()[1..]);
-        message.extend_from_slice(&body);
+        let message = self.message();
         // RFC 8446 section 5.1 and RFC 5246 appendix E.1: a low number, which every server takes.
         let version = self.version.number().min(0x0301);
         record(22, version, &message)
@@ -212,6 +223,7 @@ mod tests {
                         heartbeat: true,
                         compression: true,
                         random: [9; 32],
+                        renegotiates: &[],
                     };
                     let bytes = hello.record();
                     let (rest, record) = tls_parser::parse_tls_plaintext(&bytes).unwrap();

@@ -1,6 +1,9 @@
 //! What is wrong with what was found, each with its primary source.
 
+use super::chain::{Disorder, find_disorder};
+use super::distrust::{Distrust, is_old};
 use super::enumerate::{Found, State};
+use super::renegotiate::Renegotiation;
 use super::version::{Version, group_bits};
 use super::{Chain, Report};
 use crate::certificate::Certificate;
@@ -20,6 +23,9 @@ pub(super) fn judge(report: &Report, found: &[Found], host: &str, now: Timestamp
         out.push(heartbleed());
     }
     versions(report, &mut out);
+    if report.renegotiation == Renegotiation::Accepted {
+        out.push(renegotiation());
+    }
     suites(report, &mut out);
     agreement(report, found, &mut out);
     for chain in &report.chains {
@@ -38,6 +44,18 @@ pub(crate) fn heartbleed() -> Remark {
          receiving any of it)",
         "CVE-2014-0160; RFC 6520 section 4",
         "update OpenSSL where it is linked, restart the service, then renew keys, certificates, passwords",
+    )
+}
+
+/// Clients may renegotiate.
+fn renegotiation() -> Remark {
+    Remark::new(
+        "tls-client-renegotiation",
+        Weak,
+        "a client may renegotiate as often as it likes: each time costs the server a key exchange and the client \
+         next to nothing, so a few clients can use up its processors",
+        "CVE-2011-1473; RFC 9325 section 3.5",
+        "remove SSL_OP_ALLOW_CLIENT_RENEGOTIATION (OpenSSL 3 refuses by itself), or speak TLS 1.3 alone",
     )
 }
 
@@ -289,6 +307,10 @@ fn certificates(chain: &Chain, host: &str, now: Timestamp, out: &mut Vec<Remark>
     dates(leaf, now, out);
     if !leaf.is_for(host) {
         let names = match leaf.names.is_empty() {
+            _ if leaf.has_address_as_name(host) => {
+                "the address stands there as a DNS name, which clients do not take for an address"
+                    .to_owned()
+            }
             true => "none in subjectAltName; the common name does not count".to_owned(),
             false => shortened(&leaf.names),
         };
@@ -300,22 +322,123 @@ fn certificates(chain: &Chain, host: &str, now: Timestamp, out: &mut Vec<Remark>
             "get a certificate that has the name (or name the host as clients do)",
         ));
     }
-    if let Some(why) = &chain.untrusted
-        && leaf.not_before <= now
-        && now <= leaf.not_after
-    {
-        let sent = chain.certificates.len();
-        out.push(Remark::new(
-            "tls-untrusted",
-            Weak,
-            format!("clients that trust what this machine trusts refuse the chain of {sent}: {why}"),
-            "RFC 5280 section 6",
-            "send the intermediate certificates too; with a root of your own, give it to all clients",
-        ));
-    }
+    trust(chain, leaf, now, out);
+    order(chain, out);
+    staple(chain, leaf, out);
+    lifetime(leaf, out);
     for (at, certificate) in chain.certificates.iter().enumerate() {
         strength(at, certificate, out);
     }
+}
+
+fn trust(chain: &Chain, leaf: &Certificate, now: Timestamp, out: &mut Vec<Remark>) {
+    let Some(reason) = &chain.distrust else {
+        return;
+    };
+    if now < leaf.not_before || leaf.not_after < now {
+        return;
+    }
+    let sent = match chain.certificates.len() {
+        1 => "the certificate".to_owned(),
+        count => format!("the chain of {count} certificates"),
+    };
+    let source = match reason {
+        Distrust::NotForServers => "RFC 5280 section 4.2.1.12",
+        Distrust::Authority => "RFC 5280 section 4.2.1.9",
+        _ => "RFC 5280 section 6",
+    };
+    out.push(Remark::new(
+        "tls-untrusted",
+        Weak,
+        format!(
+            "clients that trust what this machine trusts refuse {sent}: {}",
+            reason.says()
+        ),
+        source,
+        reason.remedy(),
+    ));
+}
+
+fn order(chain: &Chain, out: &mut Vec<Remark>) {
+    let (id, severity, says, remedy) = match find_disorder(&chain.certificates) {
+        None => return,
+        Some(Disorder::WrongOrder(names)) => (
+            "tls-chain-order",
+            Weak,
+            format!(
+                "the certificates are sent in the wrong order, and clients that do not sort them refuse the chain; \
+                 right is: {}",
+                names.join("; ")
+            ),
+            "put the server's own certificate first, then each one that signs the one before",
+        ),
+        Some(Disorder::AuthorityFirst(name)) => (
+            "tls-chain-order",
+            Weak,
+            format!("the first certificate is an authority's, `{name}`, and not the server's own"),
+            "put the server's own certificate first, then each one that signs the one before",
+        ),
+        Some(Disorder::Stray(names)) => (
+            "tls-chain-stray",
+            Note,
+            format!(
+                "certificates are sent that sign nothing in the chain: {}",
+                shortened(&names)
+            ),
+            "remove them from the file of certificates",
+        ),
+    };
+    let source = "RFC 5246 section 7.4.2; RFC 8446 section 4.4.2";
+    out.push(Remark::new(id, severity, says, source, remedy));
+}
+
+fn staple(chain: &Chain, leaf: &Certificate, out: &mut Vec<Remark>) {
+    if leaf.must_staple && chain.stapled == Some(false) {
+        out.push(Remark::new(
+            "tls-must-staple",
+            Danger,
+            "the certificate wants an OCSP response in every handshake (must-staple), and the server sends none: \
+             clients that honour it, such as Firefox, refuse the server",
+            "RFC 7633 section 4.2.3",
+            "switch stapling on (nginx: ssl_stapling on; Apache: SSLUseStapling on), or get a certificate without \
+             must-staple",
+        ));
+    }
+}
+
+/// Apple's systems refuse certificates of servers that live longer (support.apple.com/103769).
+const APPLE_DAYS: i64 = 825;
+/// No public authority may sign one for longer since 2020, and less since 2026 (CA/Browser Forum, SC-081).
+const PUBLIC_DAYS: i64 = 398;
+
+fn lifetime(leaf: &Certificate, out: &mut Vec<Remark>) {
+    let hours = leaf.not_after.duration_since(leaf.not_before).as_hours();
+    // The last second belongs to it: a day less an hour is a day.
+    let days = (hours + 1) / 24;
+    let (severity, says) = match days {
+        days if days > APPLE_DAYS => (
+            Weak,
+            format!(
+                "the certificate is valid for {days} days: Apple's systems refuse more than {APPLE_DAYS}, and a stolen \
+                 key stays useful as long"
+            ),
+        ),
+        days if days > PUBLIC_DAYS => (
+            Note,
+            format!(
+                "the certificate is valid for {days} days: a public authority may sign {PUBLIC_DAYS} at most, and a \
+                 stolen key stays useful as long"
+            ),
+        ),
+        _ => return,
+    };
+    out.push(Remark::new(
+        "tls-long-validity",
+        severity,
+        says,
+        "CA/Browser Forum Baseline Requirements section 6.3.2; Apple, support.apple.com/103769",
+        "get certificates for 90 days or less, and renew them automatically (ACME)",
+    ));
 }
 
 fn dates(leaf: &Certificate, now: Timestamp, out: &mut Vec<Remark>) {
@@ -367,13 +490,17 @@ fn strength(at: usize, certificate: &Certificate, out: &mut Vec<Remark>) {
             "make a new key of 2,048 bits or on P-256, and a certificate for it",
         ));
     }
+    if ["EC secp192r1", "EC secp224r1"].contains(&&*certificate.key) {
+        out.push(Remark::new(
+            "tls-small-key",
+            Weak,
+            format!("{which} has a key on a small curve ({})", certificate.key),
+            "RFC 9325 section 4.5; RFC 8422 section 5.1.1",
+            "make a new key on P-256, and a certificate for it",
+        ));
+    }
     // Nobody checks the signature of a certificate on itself.
-    let old = ["md2", "md5", "sha1"];
-    if !certificate.self_signed
-        && old
-            .iter()
-            .any(|hash| certificate.signature.starts_with(hash))
-    {
+    if !certificate.self_signed && is_old(&certificate.signature) {
         out.push(Remark::new(
             "tls-signature",
             Danger,

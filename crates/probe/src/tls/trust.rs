@@ -2,9 +2,11 @@
 //! chain leads to a root that this machine trusts.
 
 use super::ask::Door;
+use super::distrust::Distrust;
+use super::verifier::TakesAny;
+use crate::certificate::Certificate;
 use crate::error::ProbeError;
 use crate::visit::Connection;
-use assay_http::AnyCertificate;
 use jiff::Timestamp;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
@@ -47,90 +49,69 @@ impl Roots {
     }
 
     /// Why a chain does not lead to one of them at this time, none when it does. Whether it is for the
-    /// host is not asked.
+    /// host is not asked. `read` are the certificates of the chain that can be read.
     #[must_use]
-    pub fn objection(&self, chain: &[Vec<u8>], now: Timestamp) -> Option<String> {
+    pub fn objection(
+        &self,
+        chain: &[Vec<u8>],
+        read: &[Certificate],
+        now: Timestamp,
+    ) -> Option<Distrust> {
         let Some((leaf, rest)) = chain.split_first() else {
-            return Some("there is no certificate".to_owned());
+            return Some(Distrust::Other("there is no certificate".to_owned()));
         };
         if self.0.is_empty() {
-            return Some(
-                "this machine has no root certificates (package ca-certificates)".to_owned(),
-            );
+            return Some(Distrust::NoRoots);
         }
         let builder =
             WebPkiServerVerifier::builder_with_provider(self.0.clone(), Arc::new(provider()));
         let verifier = match builder.build() {
             Ok(verifier) => verifier,
-            Err(error) => return Some(error.to_string()),
+            Err(error) => return Some(Distrust::Other(error.to_string())),
         };
         let rest: Vec<CertificateDer<'_>> = rest
             .iter()
             .map(|der| CertificateDer::from(der.as_slice()))
             .collect();
         let seconds = u64::try_from(now.as_second()).unwrap_or(0);
-        let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        let time = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         // The name is looked at elsewhere, by our own rule: here any will do.
         let any = ServerName::try_from("assay.invalid").ok()?;
         let leaf = CertificateDer::from(leaf.as_slice());
-        match verifier.verify_server_cert(&leaf, &rest, &any, &[], now) {
+        match verifier.verify_server_cert(&leaf, &rest, &any, &[], time) {
             Ok(_) => None,
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => None,
-            Err(rustls::Error::InvalidCertificate(error)) => Some(plain(&error)),
-            Err(error) => Some(error.to_string()),
+            Err(rustls::Error::InvalidCertificate(error)) => {
+                Some(Distrust::explain(&error, read, now))
+            }
+            Err(error) => Some(Distrust::Other(error.to_string())),
         }
     }
 }
 
-/// What is wrong with a chain, in words: the library has names of its own for it.
-fn plain(error: &CertificateError) -> String {
-    use CertificateError as E;
-    let says = match error {
-        E::UnknownIssuer => "no root of this machine stands behind it",
-        E::BadSignature => {
-            "a signature in it is wrong: a certificate was changed, or another key signed it"
-        }
-        E::BadEncoding => "a certificate in it cannot be read",
-        E::Expired | E::ExpiredContext { .. } => "a certificate in it has expired",
-        E::NotValidYet | E::NotValidYetContext { .. } => "a certificate in it is not valid yet",
-        E::Revoked => "a certificate in it was revoked",
-        E::UnhandledCriticalExtension => {
-            "a certificate in it has a critical extension that is not known here"
-        }
-        E::UnsupportedSignatureAlgorithmContext { .. }
-        | E::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
-            "a certificate in it is signed in a way that is not taken here"
-        }
-        E::InvalidPurpose | E::InvalidPurposeContext { .. } => {
-            "a certificate in it is not meant for servers"
-        }
-        other => return format!("the library that checks it says: {other}"),
-    };
-    says.to_owned()
-}
-
-fn provider() -> CryptoProvider {
+pub(super) fn provider() -> CryptoProvider {
     rustls::crypto::ring::default_provider()
 }
 
-/// A client that takes every certificate.
+/// A client that takes every certificate, and what it noted.
 fn client(
     versions: &[&'static SupportedProtocolVersion],
     name: &str,
-) -> Result<ClientConnection, ProbeError> {
+) -> Result<(ClientConnection, Arc<TakesAny>), ProbeError> {
     let failed = |error: &dyn std::fmt::Display| ProbeError::foreign("TLS", error.to_string());
     let provider = Arc::new(provider());
-    let verifier = Arc::new(AnyCertificate::new(provider.clone()));
+    let verifier = Arc::new(TakesAny::new(provider.clone()));
     let config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(versions)
         .map_err(|error| failed(&error))?
         .dangerous()
-        .with_custom_certificate_verifier(verifier)
+        .with_custom_certificate_verifier(verifier.clone())
         .with_no_client_auth();
     let name = ServerName::try_from(name.to_owned()).map_err(|error| failed(&error))?;
-    ClientConnection::new(Arc::new(config), name).map_err(|error| failed(&error))
+    let client = ClientConnection::new(Arc::new(config), name).map_err(|error| failed(&error))?;
+    Ok((client, verifier))
 }
 
 /// A whole handshake on an open connection.
@@ -139,7 +120,16 @@ pub(crate) fn handshake(
     name: &str,
     versions: &[&'static SupportedProtocolVersion],
 ) -> Result<ClientConnection, ProbeError> {
-    let mut tls = client(versions, name)?;
+    let (mut tls, _) = client(versions, name)?;
+    complete(&mut tls, connection)?;
+    Ok(tls)
+}
+
+/// Carries a handshake out.
+pub(super) fn complete(
+    tls: &mut ClientConnection,
+    connection: &mut Connection<'_>,
+) -> Result<(), ProbeError> {
     connection.expect("a handshake of TLS");
     while tls.is_handshaking() {
         let step = tls.complete_io(connection);
@@ -151,64 +141,36 @@ pub(crate) fn handshake(
             Err(error) => ProbeError::foreign("TLS", error.to_string()),
         })?;
     }
-    Ok(tls)
+    Ok(())
 }
 
-/// The certificates that the server sends in TLS 1.3.
-pub(crate) fn chain_of_tls13(door: &Door<'_>) -> Result<Vec<Vec<u8>>, ProbeError> {
+/// The certificates that the server sends in these versions, and whether an OCSP response came with them.
+pub(crate) fn chain_of(
+    door: &Door<'_>,
+    versions: &[&'static SupportedProtocolVersion],
+) -> Result<(Vec<Vec<u8>>, bool), ProbeError> {
     let mut connection = door.open()?;
-    let name = match &door.name {
-        Some(name) => name.clone(),
-        None => door.visit.place().address.ip().to_string(),
-    };
-    let tls = handshake(&mut connection, &name, &[&rustls::version::TLS13])?;
+    let (mut tls, verifier) = client(versions, &door.any_name())?;
+    complete(&mut tls, &mut connection)?;
     let chain = tls.peer_certificates().unwrap_or_default();
-    Ok(chain.iter().map(|der| der.to_vec()).collect())
+    let chain = chain.iter().map(|der| der.to_vec()).collect();
+    Ok((chain, verifier.stapled()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Words of the library, as it writes them, are no sentence: two capitals in one word.
-    fn is_plain(says: &str) -> bool {
-        let camel = |word: &str| {
-            let capitals = word.chars().filter(|letter| letter.is_uppercase()).count();
-            capitals > 1 && word.chars().any(char::is_lowercase)
-        };
-        !says.split_whitespace().any(camel)
-    }
-
     #[test]
-    fn a_chain_with_a_wrong_signature_is_told_in_words() {
+    fn a_chain_with_a_wrong_signature_is_told_from_a_good_one() {
         let good = include_bytes!("../../fixtures/cert.der").to_vec();
         let mut bad = good.clone();
         *bad.last_mut().unwrap() ^= 1;
         let roots = Roots::these(std::slice::from_ref(&good));
         let now: Timestamp = "2027-01-01T00:00:00Z".parse().unwrap();
-        assert_eq!(roots.objection(&[good], now), None);
-        let says = roots.objection(&[bad], now).unwrap();
-        assert_eq!(says, plain(&CertificateError::BadSignature));
-        assert!(is_plain(&says), "{says}");
-        assert!(!is_plain("it is BadSignature"));
-    }
-
-    #[test]
-    fn every_objection_that_a_check_can_raise_has_words() {
-        use CertificateError as E;
-        let all = [
-            E::UnknownIssuer,
-            E::BadSignature,
-            E::BadEncoding,
-            E::Expired,
-            E::NotValidYet,
-            E::Revoked,
-            E::UnhandledCriticalExtension,
-            E::InvalidPurpose,
-        ];
-        for error in all {
-            let says = plain(&error);
-            assert!(is_plain(&says), "{says}");
-        }
+        let read = Certificate::read(&good).unwrap();
+        let read = std::slice::from_ref(&read);
+        assert_eq!(roots.objection(&[good], read, now), None);
+        assert!(roots.objection(&[bad], read, now).is_some());
     }
 }

@@ -5,6 +5,8 @@
     reason = "tests start servers and own their files; each uses a part of this"
 )]
 
+pub mod authority;
+
 use assay_host::process::{Dies, Running};
 use assay_probe::tls::{Question, Roots};
 use assay_probe::{Patience, Starttls, Target, Visit};

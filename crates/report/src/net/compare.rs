@@ -104,10 +104,20 @@ pub(super) fn better(runs: &[Named<'_>; 2], judged: &[Vec<PersonVerdict>; 2]) ->
         Ordering::Less => (0, 1, one < two),
         Ordering::Greater => (1, 0, two < one),
     };
-    let mut text = format!(
-        "{} is the better network: bad for {} instead of {}, tolerable for {} instead of {}.",
-        names[better], of[better].bad, of[worse].bad, of[better].tolerable, of[worse].tolerable
-    );
+    let counts = |at: usize| (of[at].bad, of[at].tolerable);
+    let mut text = match counts(better) == counts(worse) {
+        true => format!(
+            "{} is the better network: on average {} of what was due missed its goal, instead of {}; as many people \
+             suffered.",
+            names[better],
+            percent(of[better].over),
+            percent(of[worse].over)
+        ),
+        false => format!(
+            "{} is the better network: bad for {} instead of {}, tolerable for {} instead of {}.",
+            names[better], of[better].bad, of[worse].bad, of[better].tolerable, of[worse].tolerable
+        ),
+    };
     if fewer {
         text += " It moved fewer bytes, which nobody noticed.";
     }

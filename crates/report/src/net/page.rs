@@ -5,8 +5,9 @@ use super::{HEAD, Net, cells, grade, mbit, ms, percent, sentences};
 use crate::plan::{BarLine, BarPart, PlanSection, render_page_of_verb};
 use assay_net::role::{Role, Workload};
 use assay_net::verdict::{Grade, RoleVerdict, Second};
-use assay_render::svg::canvas::{Svg, TextAnchor, shorten_name};
+use assay_render::svg::canvas::{TextAnchor, Svg, shorten_name};
 use assay_render::text::escape_line;
+use assay_render::units::NONE;
 
 /// One self-contained page.
 #[must_use]
@@ -45,7 +46,7 @@ fn verdicts(net: &Net) -> PlanSection {
             .filter_map(RoleVerdict::share_over)
             .fold(0.0, f64::max);
         BarLine {
-            label: person.person.clone(),
+            label: super::name(person),
             lanes: vec![vec![BarPart {
                 colour: colour(person.grade),
                 amount: share,
@@ -111,22 +112,28 @@ fn figures(net: &Net) -> PlanSection {
     }
 }
 
-/// Where names end and the seconds begin.
+/// Where the names of curves end and the seconds begin.
 pub(super) const NAME: f64 = 170.0;
-/// Of a drawing with seconds.
+/// Width of a drawing with curves.
 pub(super) const WIDTH: f64 = 720.0;
+/// Width of a drawing whose names stand above their seconds, so that it fits a telephone.
+pub(super) const SECONDS: f64 = 560.0;
+/// Height of a name above its seconds.
+pub(super) const ABOVE: f64 = 16.0;
 const ROW: f64 = 18.0;
+/// Most letters of a name in such a drawing.
+pub(super) const LETTERS: usize = 56;
 
 fn timeline(net: &Net) -> PlanSection {
     let rows: Vec<(&str, Role, &RoleVerdict)> = roles(net).collect();
     let seconds = net.seconds();
-    let height = rows.len() as f64 * ROW + 20.0;
-    let mut svg = Svg::new(WIDTH, height);
-    let wide = (WIDTH - NAME) / seconds.max(1) as f64;
+    let height = rows.len() as f64 * (ABOVE + ROW) + 20.0;
+    let mut svg = Svg::new(SECONDS, height);
+    let wide = SECONDS / seconds.max(1) as f64;
     for (at, (person, role, verdict)) in rows.iter().enumerate() {
-        let top = at as f64 * ROW;
-        let label = shorten_name(&cross(person, &role.name), 26);
-        svg.add_text(NAME - 6.0, top + 12.0, TextAnchor::End, "", &label);
+        let top = at as f64 * (ABOVE + ROW) + ABOVE;
+        let label = shorten_name(&cross(person, &role.name), LETTERS);
+        svg.add_text(0.0, top - 3.0, TextAnchor::Start, "", &label);
         let most = verdict
             .seconds
             .iter()
@@ -136,7 +143,7 @@ fn timeline(net: &Net) -> PlanSection {
         for second in &verdict.seconds {
             let (class, says) = cell(role, second, most);
             let says = format!("{} {says}", net.clock(u64::from(second.at) * 1_000_000));
-            let x = NAME + f64::from(second.at) * wide;
+            let x = f64::from(second.at) * wide;
             // Higher is worse, so that colour alone never tells.
             let high = match class {
                 "special" => ROW - 3.0,
@@ -147,7 +154,7 @@ fn timeline(net: &Net) -> PlanSection {
             svg.add_titled_rect(at, &format!("c-{class}"), &says);
         }
     }
-    axis(&mut svg, net, seconds, height);
+    axis(&mut svg, net, seconds, height, (0.0, SECONDS));
     PlanSection {
         heading: "Second by second".to_owned(),
         about: "Everybody on one axis. Low and green: as it should be; higher and yellow: some over the goal; high and \
@@ -159,16 +166,16 @@ fn timeline(net: &Net) -> PlanSection {
     }
 }
 
-/// Times of day under a drawing of seconds.
-pub(super) fn axis(svg: &mut Svg, net: &Net, seconds: usize, height: f64) {
-    let wide = (WIDTH - NAME) / seconds.max(1) as f64;
+/// Times of day under a drawing of seconds, which goes from one edge to the other.
+pub(super) fn axis(svg: &mut Svg, net: &Net, seconds: usize, height: f64, (from, to): (f64, f64)) {
+    let wide = (to - from) / seconds.max(1) as f64;
     for at in [0, seconds / 2, seconds] {
         let anchor = match at {
             0 => TextAnchor::Start,
             at if at == seconds => TextAnchor::End,
             _ => TextAnchor::Middle,
         };
-        let x = NAME + at as f64 * wide;
+        let x = from + at as f64 * wide;
         svg.add_text(
             x,
             height - 5.0,
@@ -256,11 +263,16 @@ fn latencies(net: &Net) -> PlanSection {
 fn starts(net: &Net) -> PlanSection {
     let rows = net.run.people.iter().map(|taken| {
         let start = taken.record.as_ref().map(|record| record.start);
+        let congestion = taken.record.as_ref().map(|record| &record.congestion);
+        let algorithm =
+            |name: Option<&String>| name.map_or_else(|| NONE.to_owned(), |name| clean(name));
         let us = |value: Option<i64>| ms(value.and_then(|us| u64::try_from(us.abs()).ok()));
         BarLine {
             label: taken.person.clone(),
             cells: vec![
                 escape_line(&taken.client),
+                algorithm(congestion.and_then(|both| both.server.as_ref())),
+                algorithm(congestion.and_then(|both| both.client.as_ref())),
                 us(start.map(|start| start.late_us)),
                 us(start.map(|start| start.error_us)),
                 ms(start.map(|start| start.idle_us)),
@@ -270,11 +282,20 @@ fn starts(net: &Net) -> PlanSection {
         }
     });
     PlanSection {
-        heading: "How the start was known".to_owned(),
+        heading: "Devices and their start".to_owned(),
         about: "No wall clock was asked: the offset to the server's clock is that of the exchange with the smallest \
                 round trip, and is off by half of it at most."
             .to_owned(),
-        columns: vec!["person", "client", "began late by", "clock known to", "idle round trip", "moved since"],
+        columns: vec![
+            "person",
+            "device",
+            "server sends with",
+            "device sends with",
+            "began late by",
+            "clock known to",
+            "idle round trip",
+            "moved since",
+        ],
         rows: rows.collect(),
         drawing: Some(String::new()),
         ..PlanSection::default()

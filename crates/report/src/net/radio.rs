@@ -1,7 +1,7 @@
 //! What the radios of the devices went through: a sentence for a person, a table, and a drawing on the axis of the
 //! seconds.
 
-use super::page::{NAME, WIDTH, axis};
+use super::page::{ABOVE, LETTERS, SECONDS, axis};
 use super::{Net, fitted, mbit};
 use crate::plan::{BarLine, PlanSection};
 use assay_net::air::{Air, AirVerdict, WEAK};
@@ -184,15 +184,15 @@ pub(super) fn section(net: &Net) -> Option<PlanSection> {
 }
 
 fn drawing(net: &Net, all: &[(&str, &AirVerdict, &Air)]) -> String {
-    let height = all.len() as f64 * ROW + 20.0;
-    let mut svg = Svg::new(WIDTH, height);
+    let height = all.len() as f64 * (ABOVE + ROW) + 20.0;
+    let mut svg = Svg::new(SECONDS, height);
     let seconds = net.seconds();
-    let wide = (WIDTH - NAME) / seconds.max(1) as f64;
-    let x = |us: u64| NAME + us as f64 / 1e6 * wide;
+    let wide = SECONDS / seconds.max(1) as f64;
+    let x = |us: u64| us as f64 / 1e6 * wide;
     for (at, (person, judged, air)) in all.iter().enumerate() {
-        let top = at as f64 * ROW;
-        let label = shorten_name(&escape_line(person), 26);
-        svg.add_text(NAME - 6.0, top + 20.0, TextAnchor::End, "", &label);
+        let top = at as f64 * (ABOVE + ROW) + ABOVE;
+        let label = shorten_name(&escape_line(person), LETTERS);
+        svg.add_text(0.0, top - 3.0, TextAnchor::Start, "", &label);
         let bottom = top + ROW - 10.0;
         let full = bottom - top - 4.0;
         for (at, sample) in air.samples.iter().enumerate() {
@@ -200,7 +200,7 @@ fn drawing(net: &Net, all: &[(&str, &AirVerdict, &Air)]) -> String {
                 .samples
                 .get(at + 1)
                 .map_or(sample.at.saturating_add(1_000_000), |next| next.at);
-            let (from, to) = (x(sample.at), x(next).min(WIDTH));
+            let (from, to) = (x(sample.at), x(next).min(SECONDS));
             let says = match sample.point {
                 None => "with no access point".to_owned(),
                 Some(_) => format!(
@@ -255,7 +255,7 @@ fn drawing(net: &Net, all: &[(&str, &AirVerdict, &Air)]) -> String {
             svg.add_titled_rect([x - 2.0, top, 4.0, 5.0], "c-special", &says);
         }
     }
-    axis(&mut svg, net, seconds, height);
+    axis(&mut svg, net, seconds, height, (0.0, SECONDS));
     svg.finish(
         "radios",
         "The radios",

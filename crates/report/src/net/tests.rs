@@ -66,6 +66,7 @@ fn run() -> Run {
         plan,
         began: "2026-11-22T14:02:00Z".parse().unwrap(),
         aborted: false,
+        congestion: Vec::new(),
     }
 }
 

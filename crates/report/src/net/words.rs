@@ -1,6 +1,7 @@
 //! One plain sentence for a person, and why it was so.
 
 use super::radio::{dbm, sentence as radio, way};
+use super::way::{losses, queue};
 use super::{mbit, ms, percent};
 use assay_net::cause::Cause;
 use assay_net::player::Played;
@@ -40,7 +41,16 @@ pub fn headline(
         .zip(&person.roles)
         .filter(|(_, verdict)| verdict.grade == Grade::Unknown && person.grade != Grade::Unknown);
     said.extend(unknown.map(|(role, verdict)| capital(&sentence(role, verdict, clock))));
-    said.extend(causes.iter().map(|why| cause(why, clock)));
+    // The queue of a person has more evidence than that of one role.
+    let in_queue = |why: &&&Cause| person.queue.is_some() && matches!(why, Cause::Queue { .. });
+    let losses = losses(person);
+    let in_losses = |why: &&&Cause| losses.is_some() && matches!(why, Cause::Loss { .. });
+    let rest = causes
+        .iter()
+        .filter(|why| !in_queue(why) && !in_losses(why));
+    said.extend(rest.map(|why| cause(why, clock)));
+    said.extend(person.queue.as_ref().map(queue));
+    said.extend(losses);
     let air = person.air.as_ref();
     said.extend(air.and_then(|air| radio(air, &causes, clock)));
     match said.is_empty() {
@@ -186,7 +196,11 @@ pub fn cause(cause: &Cause, clock: &dyn Fn(u64) -> String) -> String {
             ms(Some(*before_us))
         ),
         Cause::Rate { bit_per_s, needs } => {
-            format!("It got {}, and needs {}.", mbit(*bit_per_s), mbit(*needs))
+            format!(
+                "The link gave {}, and this needs {}.",
+                mbit(*bit_per_s),
+                mbit(*needs)
+            )
         }
         Cause::Cut { from_us } => format!("From {} on nothing came through.", clock(*from_us)),
         Cause::Roam {

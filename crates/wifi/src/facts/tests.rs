@@ -176,6 +176,25 @@ fn only_the_network_of_an_unread_line_is_unknown() {
 }
 
 #[test]
+fn masked_addresses_in_lists_of_other_programs_are_networks_as_well() {
+    let wigle = "WigleWifi-1.4,appRelease=2.53,model=x\n\
+                 MAC,SSID,AuthMode,FirstSeen,Channel,RSSI,CurrentLatitude,CurrentLongitude,AltitudeMeters,AccuracyMeters,Type\n\
+                 78:8a:20:xx:xx:xx,Office,[WEP][ESS],2026-01-01 00:00:00,6,-60,0,0,0,0,WIFI\n\
+                 78:8a:20:xx:xx:xx,Office,[WEP][ESS],2026-01-01 00:00:00,11,-61,0,0,0,0,WIFI\n";
+    let kismet = "Network;NetType;ESSID;BSSID;Info;Channel;Cloaked;Encryption;\n\
+                  1;infrastructure;Office;78:8A:20:**:**:**;;6;No;WEP;\n\
+                  2;infrastructure;Office;78:8A:20:**:**:**;;11;No;WEP;\n";
+    let unifi = r#"{"data":[{"bssid":"78:8a:20:xx:xx:xx","essid":"Office","channel":6,"radio":"ng","security":"wep"},
+                   {"bssid":"78:8a:20:xx:xx:xx","essid":"Office","channel":11,"radio":"ng","security":"wep"}]}"#;
+    for text in [wigle, kismet, unifi] {
+        let reading = crate::read(text.as_bytes()).unwrap();
+        assert_eq!(reading.heard.len(), 2, "{text}");
+        let text = told(&[("x", text)], &[]);
+        assert!(text.contains("Office.devices = unknown"), "{text}");
+    }
+}
+
+#[test]
 fn masked_addresses_are_read_and_tell_no_devices_apart() {
     for address in [
         "78:8a:20:xx:xx:xx",

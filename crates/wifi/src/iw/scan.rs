@@ -1,7 +1,7 @@
 //! `iw dev wlan0 scan` (scan.c of iw 5.19; older ones print capabilities in one line).
 
 use super::rest;
-use crate::address::Address;
+use crate::address::{Address, is_masked};
 use crate::channel::Channel;
 use crate::reading::{Bss, Format, LONGEST_LINE, MOST, ReadError, Reading};
 use crate::security::{Key, Pmf, Security};
@@ -352,16 +352,6 @@ fn overridden(mut one: Security, other: Security) -> Security {
     one.tkip |= other.tkip;
     one.keys.extend(other.keys);
     one
-}
-
-/// Whether a text has the form of an address, with digits hidden: `02:00:5e:xx:xx:xx`.
-fn is_masked(text: &str) -> bool {
-    let hidden = |byte: u8| byte.is_ascii_hexdigit() || b"xX*_?#.".contains(&byte);
-    let parts: Vec<&str> = text.split([':', '-']).collect();
-    parts.len() == 6
-        && parts
-            .iter()
-            .all(|part| part.len() == 2 && part.bytes().all(hidden))
 }
 
 fn suites(security: &mut Security, item: &str) {

@@ -3,7 +3,7 @@
 use super::Lab;
 use crate::global::Global;
 use crate::status::Status;
-use crate::verbs::net::run::{self as net_run, Output};
+use crate::verbs::net::run::{self as net_run, Output, Sending};
 use crate::verbs::net::trial::{self, Pairs};
 use anyhow::Context as _;
 use assay_lab::network_bed::{Bed, Discipline, Rate, SERVER, Shape, Trace};
@@ -77,6 +77,8 @@ pub struct Net {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
+    sending: Sending,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -126,6 +128,7 @@ fn shapes(args: &Net, rates: &[Rate; 2], queue: Queue) -> [Shape; 2] {
 pub fn run(lab: &Lab, args: &Net, global: &Global) -> anyhow::Result<Status> {
     let mut plan = net_run::plan(&args.plan)?;
     plan.seconds = args.seconds.unwrap_or(plan.seconds);
+    args.sending.apply(&mut plan)?;
     let cancel = &lab.cancel;
     let stop = || cancel.is_cancelled();
     let down = match &args.trace {
@@ -141,27 +144,31 @@ pub fn run(lab: &Lab, args: &Net, global: &Global) -> anyhow::Result<Status> {
     if let Some(other) = args.against {
         return against(args, plan, &rates, other, global, &stop);
     }
-    let [down, up] = shapes(args, &rates, args.queue);
-    let bed = Bed::new(plan.people.len(), down, up, args.seed)?;
-    let run = carry_out(&bed, &plan, args.output.quiet, &stop)?;
-    if !args.output.json {
-        let sent = |(bytes, packets, dropped): (u64, u64, u64)| {
-            format!(
-                "{} MB in {packets} packets, {dropped} dropped",
-                bytes / 1_000_000
-            )
-        };
-        let (down, up) = bed.counters();
-        eprintln!(
-            "through the bottleneck, down: {}; up: {}",
-            sent(down.read()),
-            sent(up.read())
-        );
-    }
-    match run {
-        Some(run) => net_run::show(&run, &args.output, global, cancel.is_cancelled()),
-        None => Ok(Status::Interrupted),
-    }
+    net_run::in_turn(&plan, &args.output, global, &stop, &mut |plan| {
+        let [down, up] = shapes(args, &rates, args.queue);
+        let bed = Bed::new(plan.people.len(), down, up, args.seed)?;
+        let run = carry_out(&bed, plan, args.output.quiet, &stop)?;
+        if !args.output.json {
+            report_bottleneck(&bed);
+        }
+        Ok(run)
+    })
+}
+
+/// Prints what went through the bottleneck.
+fn report_bottleneck(bed: &Bed) {
+    let sent = |(bytes, packets, dropped): (u64, u64, u64)| {
+        format!(
+            "{} MB in {packets} packets, {dropped} dropped",
+            bytes / 1_000_000
+        )
+    };
+    let (down, up) = bed.counters();
+    eprintln!(
+        "through the bottleneck, down: {}; up: {}",
+        sent(down.read()),
+        sent(up.read())
+    );
 }
 
 /// Both queues in turns, each run on a bed of its own.
@@ -179,6 +186,10 @@ fn against(
             other.name()
         );
     }
+    anyhow::ensure!(
+        plan.congestion.len() <= 1,
+        "--against compares two queues: name one algorithm of congestion control"
+    );
     let sides = [args.queue.name(), other.name()];
     let settled = trial::begin(plan, sides, &args.pairs, args.seed)?;
     let mut measure = |side: Side, slot: u32, plan: &Plan| {
@@ -197,6 +208,16 @@ fn against(
     trial::show(&settled, ended, &args.output, global)
 }
 
+/// Names the device of every person: in which order devices join is chance.
+fn with_devices(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    for (number, person) in plan.people.iter_mut().enumerate() {
+        let device = || format!("device-{}", number + 1);
+        person.client.get_or_insert_with(device);
+    }
+    plan
+}
+
 /// Server, clients and controller, each in its namespace.
 fn carry_out(
     bed: &Bed,
@@ -204,6 +225,7 @@ fn carry_out(
     quiet: bool,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> anyhow::Result<Option<Run>> {
+    let plan = &with_devices(plan);
     let host = IpAddr::from(SERVER);
     let server = bed
         .server()
@@ -218,9 +240,8 @@ fn carry_out(
         let done = EndsAll(&over);
         let (server, ended, clients) = (&server, &ended, &clients);
         scope.spawn(move || bed.server().inside(|| server.serve(ended)));
-        for number in 0..plan.people.len() {
-            let name = plan.people[number].client.clone();
-            let name = name.unwrap_or_else(|| format!("device-{}", number + 1));
+        for (number, person) in plan.people.iter().enumerate() {
+            let name = person.client.clone().unwrap_or_default();
             scope.spawn(move || {
                 let Some(person) = bed.person(number) else {
                     return;

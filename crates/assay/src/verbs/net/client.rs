@@ -55,7 +55,8 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
                     .collect();
                 eprintln!("{}: {}", escape_line(&order.person), roles.join("; "));
             }
-            Event::Delivered(_) => eprintln!("delivered; waiting for a run"),
+            Event::Delivered(_) => eprintln!("delivered; waiting for the verdict"),
+            Event::Verdict(verdict) => eprintln!("{}", clean(&verdict.text)),
             // Once, not every second.
             Event::Lost(error) if !lost => {
                 lost = true;

@@ -11,10 +11,12 @@ use assay_net::controller::{self, Begin, Event};
 use assay_net::plan::Plan;
 use assay_net::result::Run;
 use assay_net::role::builtin;
-use assay_net::verdict::Grade;
+use assay_net::verdict::{Grade, PersonVerdict};
 use assay_net::wire::Status as RunStatus;
 use assay_render::text::escape_line;
-use assay_report::net::{Net, json, live, page, terminal};
+use assay_report::net::{
+    Named, Net, compared, compared_json, compared_page, json, live, page, terminal,
+};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,7 +48,27 @@ pub struct Args {
     #[arg(long, conflicts_with = "list")]
     clients: bool,
     #[command(flatten)]
+    sending: Sending,
+    #[command(flatten)]
     output: Output,
+}
+
+/// With which congestion control server and devices send.
+#[derive(clap::Args)]
+pub struct Sending {
+    /// Send with these algorithms (cubic, bbr …), each in a run of its own
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    congestion: Vec<String>,
+}
+
+impl Sending {
+    /// Puts the algorithms into a plan, if there are any.
+    pub fn apply(&self, plan: &mut Plan) -> anyhow::Result<()> {
+        if !self.congestion.is_empty() {
+            plan.congestion.clone_from(&self.congestion);
+        }
+        plan.check().map_err(|why| anyhow::anyhow!("{why}"))
+    }
 }
 
 /// What becomes of a result.
@@ -76,19 +98,114 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
     let mut plan = plan(args.plan.as_deref().unwrap_or_default())?;
     plan.seconds = args.seconds.unwrap_or(plan.seconds);
+    args.sending.apply(&mut plan)?;
     let cancel = context::on_signals()?;
     let stop = || cancel.is_cancelled();
-    let run = carry_out(
-        &link,
-        &plan,
-        Duration::from(args.wait),
-        args.output.quiet,
-        &stop,
-    )?;
-    match run {
-        Some(run) => show(&run, &args.output, global, stop()),
-        None => Ok(Status::Interrupted),
+    let wait = Duration::from(args.wait);
+    let quiet = args.output.quiet;
+    in_turn(&plan, &args.output, global, &stop, &mut |plan| {
+        carry_out(&link, plan, wait, quiet, &stop)
+    })
+}
+
+/// Carries a plan out, once for each congestion control that it names, and shows what came of it; two runs are put
+/// beside each other.
+pub fn in_turn(
+    plan: &Plan,
+    output: &Output,
+    global: &Global,
+    stop: &dyn Fn() -> bool,
+    carry_out: &mut dyn FnMut(&Plan) -> anyhow::Result<Option<Run>>,
+) -> anyhow::Result<Status> {
+    let plans = plan.runs();
+    anyhow::ensure!(
+        plans.len() <= 2 || !(output.json || output.html.is_some()),
+        "--json and --html hold two runs at most: name two algorithms of congestion control, or one"
+    );
+    let mut runs = Vec::new();
+    for plan in &plans {
+        match carry_out(plan)? {
+            Some(run) => runs.push(run),
+            None => return Ok(Status::Interrupted),
+        }
+        if stop() {
+            break;
+        }
     }
+    match runs.as_slice() {
+        [one] => show(one, output, global, stop()),
+        [one, two] => show_two(&plans, [one, two], output, global),
+        many => {
+            let shown = many.iter().zip(&plans).map(|(run, plan)| {
+                print(&heading(plan, global))?;
+                show(run, output, global, stop())
+            });
+            shown.reduce(worse).unwrap_or(Ok(Status::Ok))
+        }
+    }
+}
+
+/// The worse of two outcomes.
+fn worse(one: anyhow::Result<Status>, two: anyhow::Result<Status>) -> anyhow::Result<Status> {
+    match (one?, two?) {
+        (Status::Ok, two) => Ok(two),
+        (one, _) => Ok(one),
+    }
+}
+
+/// The congestion control of a run, above its verdicts.
+fn heading(plan: &Plan, global: &Global) -> String {
+    let name = clean(&plan.congestion.join(", "));
+    let title = context::style(global).bold(&format!("congestion control {name}"));
+    format!("{title}\n\n")
+}
+
+/// Two runs that differ in their congestion control: each, then which of them people would take.
+fn show_two(
+    plans: &[Plan],
+    runs: [&Run; 2],
+    output: &Output,
+    global: &Global,
+) -> anyhow::Result<Status> {
+    let named = [0, 1].map(|at| Named {
+        name: plans[at].congestion.join(", "),
+        run: runs[at],
+    });
+    if let Some(path) = &output.html {
+        write_file(path, &compared_page(&named, &jiff::tz::TimeZone::system()))?;
+    }
+    if output.json {
+        print(&compared_json(&named))?;
+    }
+    let mut status = Status::Ok;
+    for (run, plan) in runs.iter().zip(plans) {
+        let judged = run.judged();
+        if !output.json {
+            print(&heading(plan, global))?;
+            print_run(run, &judged, global)?;
+        }
+        if is_bad(&judged) {
+            status = Status::Findings;
+        }
+    }
+    if !output.json {
+        print(&compared(&named, context::style(global)))?;
+    }
+    Ok(status)
+}
+
+fn print_run(run: &Run, judged: &[PersonVerdict], global: &Global) -> anyhow::Result<()> {
+    let net = Net {
+        run,
+        judged,
+        zone: jiff::tz::TimeZone::system(),
+    };
+    print(&format!("{}\n", terminal(&net, context::style(global))))
+}
+
+fn is_bad(judged: &[PersonVerdict]) -> bool {
+    let mut people = judged.iter();
+    people.any(|person| matches!(person.grade, Grade::Bad | Grade::Unknown))
 }
 
 /// A plan by name or file.
@@ -171,10 +288,7 @@ pub fn show(
         true => print(&json(&net))?,
         false => print(&terminal(&net, context::style(global)))?,
     }
-    let bad = judged
-        .iter()
-        .any(|person| matches!(person.grade, Grade::Bad | Grade::Unknown));
-    Ok(match (interrupted, bad) {
+    Ok(match (interrupted, is_bad(&judged)) {
         (true, _) => Status::Interrupted,
         (_, true) => Status::Findings,
         (_, false) => Status::Ok,

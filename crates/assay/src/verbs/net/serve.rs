@@ -2,7 +2,10 @@
 
 use crate::context::{on_signals, paragraph, print};
 use crate::status::Status;
+use assay_net::role::Role;
 use assay_net::server::Server;
+use assay_net::server::hub::Writer;
+use assay_net::verdict::PersonVerdict;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -36,6 +39,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         one => one,
     };
     let server = Server::bind(args.listen, &[host.to_string()])?;
+    server.write_verdicts_with(Writer::new(write_verdict));
     let invitations = (server.for_clients(host), server.for_controllers(host));
     let (Some(clients), Some(controllers)) = invitations else {
         anyhow::bail!("{host} cannot stand in an address: name another with --reached-at");
@@ -70,6 +74,14 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     print(&said)?;
     server.serve(&|| cancel.is_cancelled())?;
     Ok(Status::Ok)
+}
+
+/// The sentence that a device shows after a run: the same as in the report, with times of day of this machine.
+fn write_verdict(verdict: &PersonVerdict, roles: &[Role], since_us: i64) -> String {
+    let now = crate::context::now();
+    let began = now.checked_sub(jiff::SignedDuration::from_micros(since_us));
+    let began = began.unwrap_or(now);
+    assay_report::net::verdict(verdict, roles, began, &jiff::tz::TimeZone::system())
 }
 
 /// A QR code in half blocks, dark on light on whatever terminal: two modules high is one line.

@@ -1,7 +1,8 @@
 //! What was found out about a host, for a terminal.
 
 use assay_probe::heartbleed::Heartbeats;
-use assay_probe::tls::{Chain, Order, State, VersionReport};
+use assay_probe::http::{Cookie, SameSite};
+use assay_probe::tls::{Chain, Order, Renegotiation, State, VersionReport};
 use assay_probe::{Remark, Severity, Where};
 use assay_probe::{dtls, http, smb, ssh, tls};
 use assay_render::Style;
@@ -41,8 +42,23 @@ pub fn tls(report: &tls::Report, style: Style) -> String {
         "Heartbleed",
         &heartbeats(&report.heartbeats),
     );
+    row(
+        &mut out,
+        style,
+        "renegotiation",
+        &renegotiation(&report.renegotiation),
+    );
     end(&mut out, &report.remarks, &report.unknown, style);
     out
+}
+
+fn renegotiation(found: &Renegotiation) -> String {
+    match found {
+        Renegotiation::NotPossible => "not possible: TLS 1.3 has none".to_owned(),
+        Renegotiation::Accepted => "clients may renegotiate".to_owned(),
+        Renegotiation::Refused { how } => format!("refused to clients ({})", clean(how)),
+        Renegotiation::Unknown { .. } => "unknown".to_owned(),
+    }
 }
 
 fn version_text(version: &VersionReport) -> String {
@@ -80,18 +96,19 @@ fn chain_text(chain: &Chain) -> String {
         return "cannot be read".to_owned();
     };
     let day = |time: jiff::Timestamp| time.strftime("%Y-%m-%d").to_string();
-    let names: Vec<String> = leaf
-        .names
-        .iter()
-        .take(6)
-        .map(|name| escape_line(name))
-        .collect();
+    let names: Vec<String> = leaf.names.iter().take(6).map(|name| escape_line(name)).collect();
+    let staple = match (chain.stapled, leaf.must_staple) {
+        (Some(true), _) => "; OCSP response sent",
+        (Some(false), true) => "; must-staple, and no OCSP response",
+        (_, true) => "; must-staple",
+        _ => "",
+    };
     let more = match leaf.names.len() - names.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     format!(
-        "{}; names {}{more}; {}, {}; {} to {}; signed by {}; {} sent; {}; pin sha256//{}",
+        "{}; names {}{more}; {}, {}; {} to {}; signed by {}; {} sent; {}{staple}; pin sha256//{}",
         escape_line(&leaf.subject),
         if names.is_empty() {
             "none".to_owned()
@@ -243,6 +260,9 @@ pub fn http(report: &http::Report, style: Style) -> String {
             &escape_line(&format!("{name}: {value}")),
         );
     }
+    for cookie in &report.cookies {
+        row(&mut out, style, "cookie", &cookie_text(cookie));
+    }
     let file = match &report.security_txt {
         Some(file) => format!("contact {}", escape_line(&file.contacts.join(", "))),
         None => "none".to_owned(),
@@ -277,6 +297,25 @@ pub fn http(report: &http::Report, style: Style) -> String {
     }
     end(&mut out, &report.remarks, &report.unknown, style);
     out
+}
+
+fn cookie_text(cookie: &Cookie) -> String {
+    let flag = |is: bool, name: &str| match is {
+        true => name.to_owned(),
+        false => format!("not {name}"),
+    };
+    let same_site = match cookie.same_site {
+        Some(SameSite::Strict) => "SameSite=Strict",
+        Some(SameSite::Lax) => "SameSite=Lax",
+        Some(SameSite::None) => "SameSite=None",
+        None => "no SameSite",
+    };
+    format!(
+        "{}: {}, {}, {same_site}",
+        clean(&cookie.name),
+        flag(cookie.secure, "Secure"),
+        flag(cookie.http_only, "HttpOnly")
+    )
 }
 
 fn head(out: &mut String, what: &str, place: &Where, connections: Option<u32>, style: Style) {

@@ -26,6 +26,7 @@ fn poll(hub: &mut Hub, joined: &Joined, now: i64) -> Polled {
         client: joined.client,
         key: joined.key.clone(),
         live: None,
+        verdict_of: None,
     };
     hub.poll(poll, now).unwrap()
 }
@@ -120,6 +121,7 @@ fn strangers_and_old_clients_get_nothing() {
         client: a.client,
         key: "00".repeat(KEY),
         live: None,
+        verdict_of: None,
     };
     assert!(matches!(hub.poll(wrong, 0), Err(Refused::Unknown(_))));
     assert_eq!(hub.by_key(&[9; KEY]), None);
@@ -135,4 +137,114 @@ fn strangers_and_old_clients_get_nothing() {
         let _ = hub.join(&join, HOME, [0; KEY], 6_000_000);
     }
     assert_eq!(hub.clients.len(), MOST_CLIENTS);
+}
+
+fn people(names: &[&str]) -> Plan {
+    let mut text = "name = 'x'\nseconds = 10\n".to_owned();
+    for name in names {
+        text += &format!("[[person]]\nname = '{name}'\nroles = ['voip']\n");
+    }
+    Plan::read(&text).unwrap()
+}
+
+fn clients(hub: &Hub, run: u64, now: i64) -> Vec<(String, String)> {
+    let seen = hub.status(run, now).unwrap().people;
+    let pair = |one: PersonSeen| (one.person, one.client);
+    seen.into_iter().map(pair).collect()
+}
+
+#[test]
+fn a_person_gets_the_device_of_the_same_name_and_keeps_it() {
+    let mut hub = Hub::default();
+    let names = ["tablet", "ben", "Anna", "tv"];
+    let joined = names.map(|name| join(&mut hub, name, 0));
+    let plan = people(&["anna", "Ben", "Carl", "Dora"]);
+    let pairs = |carl: &str, dora: &str| {
+        let pairs = [
+            ("anna", "Anna"),
+            ("Ben", "ben"),
+            ("Carl", carl),
+            ("Dora", dora),
+        ];
+        pairs.map(|(person, client)| (person.to_owned(), client.to_owned()))
+    };
+    let first = hub.begin(&plan, 0).unwrap().run;
+    assert_eq!(clients(&hub, first, 0), pairs("tablet", "tv"));
+    // The tablet was away and joins again, after all others: its person stays the same.
+    let after = LEAD + 80_000_000;
+    let later = after + SILENT + 1;
+    let _tablet = join(&mut hub, "tablet", later);
+    for joined in &joined[1..] {
+        poll(&mut hub, joined, later);
+    }
+    let second = hub.begin(&plan, later).unwrap().run;
+    assert_eq!(clients(&hub, second, later), pairs("tablet", "tv"));
+}
+
+#[test]
+fn a_device_is_told_its_verdict_when_the_run_is_over() {
+    let mut hub = Hub::default();
+    hub.write_with(Writer::new(|verdict, roles, since| {
+        format!("{} {} {since}", verdict.person, roles.len())
+    }));
+    let (a, b) = (join(&mut hub, "a", 0), join(&mut hub, "b", 0));
+    let run = hub.begin(&people(&["a", "b"]), 0).unwrap().run;
+    let ask = |hub: &mut Hub, joined: &Joined, now| {
+        let poll = Poll {
+            client: joined.client,
+            key: joined.key.clone(),
+            live: None,
+            verdict_of: Some(run),
+        };
+        hub.poll(poll, now).unwrap().verdict
+    };
+    poll(&mut hub, &a, 1_000_000);
+    poll(&mut hub, &b, 1_000_000);
+    let end = LEAD + 10_000_000;
+    hub.done(done(&a, run), end).unwrap();
+    // The other record is missing: it may show who filled the queue.
+    assert_eq!(ask(&mut hub, &a, end), None);
+    hub.done(done(&b, run), end).unwrap();
+    let verdict = ask(&mut hub, &a, end).unwrap();
+    assert_eq!(
+        (verdict.run, &*verdict.text),
+        (run, &*format!("a 1 {}", end - LEAD))
+    );
+    assert_eq!(ask(&mut hub, &b, end + 5).unwrap().text, "b 1 10000000");
+}
+
+#[test]
+fn segments_count_for_the_role_of_a_run_and_the_algorithm_for_the_device() {
+    let mut hub = Hub::default();
+    let a = join(&mut hub, "a", 0);
+    let mut plan = people(&["a"]);
+    plan.congestion = vec!["bbr".to_owned(), "cubic".to_owned()];
+    assert!(matches!(hub.begin(&plan, 0), Err(Refused::Bad(_))));
+    plan.congestion.pop();
+    let run = hub.begin(&plan, 0).unwrap().run;
+    let order = poll(&mut hub, &a, 1_000_000).order.unwrap();
+    assert_eq!(order.congestion.as_deref(), Some("bbr"));
+    assert_eq!(
+        hub.wanted_congestion(a.client, LEAD).as_deref(),
+        Some("bbr")
+    );
+    assert_eq!(hub.wanted_congestion(a.client + 1, LEAD), None);
+    let some = Segments { sent: 90, again: 3 };
+    hub.sent(a.client, "voip", some, LEAD - 1);
+    hub.sent(a.client, "voip", some, LEAD + 1);
+    hub.sent(a.client, "other", some, LEAD + 1);
+    hub.sends_with(a.client, Some("cubic".to_owned()));
+    hub.sends_with(a.client, None);
+    let mut done = done(&a, run);
+    done.record.roles = vec![RoleRecord {
+        role: "voip".to_owned(),
+        segments: Some(Segments { sent: 1, again: 1 }),
+        ..RoleRecord::default()
+    }];
+    // What the server counted is not the client's to say.
+    done.record.congestion.server = Some("reno".to_owned());
+    hub.done(done, LEAD + 10_000_000).unwrap();
+    let record = hub.record(run, 0).unwrap();
+    assert_eq!(record.roles[0].segments, Some(some));
+    assert_eq!(record.congestion.server.as_deref(), Some("cubic"));
 }

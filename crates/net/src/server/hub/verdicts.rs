@@ -1,0 +1,77 @@
+//! What a run meant, for the devices that took part: the same verdict as the controller's.
+
+use super::Run;
+use crate::queue::Load;
+use crate::record::PersonRecord;
+use crate::role::Role;
+use crate::verdict::{Grade, PersonVerdict, judge_among};
+use crate::wire::Verdict;
+use std::fmt;
+use std::sync::Arc;
+
+/// Longest text of a verdict, in bytes.
+const LONGEST: usize = 4000;
+
+type Write = dyn Fn(&PersonVerdict, &[Role], i64) -> String + Send + Sync;
+
+/// Writes a verdict in sentences. It gets the verdict, the whole roles, and the microseconds since the start of the
+/// run. Without one, a verdict is its grade and the words of its roles.
+#[derive(Clone, Default)]
+pub struct Writer(Option<Arc<Write>>);
+
+impl Writer {
+    /// Writes with this function.
+    pub fn new(
+        write: impl Fn(&PersonVerdict, &[Role], i64) -> String + Send + Sync + 'static,
+    ) -> Self {
+        Self(Some(Arc::new(write)))
+    }
+
+    fn write(&self, verdict: &PersonVerdict, roles: &[Role], since_us: i64) -> String {
+        let mut text = match &self.0 {
+            Some(write) => write(verdict, roles, since_us),
+            None => words_of_roles(verdict, roles),
+        };
+        while text.len() > LONGEST {
+            text.pop();
+        }
+        text
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Writer")
+    }
+}
+
+fn words_of_roles(verdict: &PersonVerdict, roles: &[Role]) -> String {
+    let pairs = roles.iter().zip(&verdict.roles);
+    let words = pairs.filter_map(|(role, verdict)| match verdict.grade {
+        Grade::Good => Some(&*role.fine),
+        Grade::Tolerable | Grade::Bad => Some(&*role.trouble),
+        Grade::Unknown => None,
+    });
+    words.collect::<Vec<_>>().join("; ")
+}
+
+/// Judges everybody of a run that is over.
+pub(super) fn judge(run: &Run, writer: &Writer, now: i64) -> Vec<Verdict> {
+    let mut load = Load::default();
+    for part in &run.parts {
+        if let Some(record) = &part.record {
+            load.add(record, &part.roles);
+        }
+    }
+    let nothing = PersonRecord::default();
+    let one = |part: &super::Part| {
+        let record = part.record.as_ref().unwrap_or(&nothing);
+        let verdict = judge_among(record, &part.roles, &load);
+        Verdict {
+            run: run.number,
+            grade: verdict.grade,
+            text: writer.write(&verdict, &part.roles, now - run.start),
+        }
+    };
+    run.parts.iter().map(one).collect()
+}

@@ -1,0 +1,68 @@
+//! Takes every certificate, and notes whether an OCSP response came with it. Nothing that is sent afterwards is
+//! secret, so signatures are not checked: a server with a key that libraries refuse is looked at as well.
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, SignatureScheme};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[derive(Debug)]
+pub(super) struct TakesAny {
+    provider: Arc<CryptoProvider>,
+    stapled: AtomicBool,
+}
+
+impl TakesAny {
+    pub fn new(provider: Arc<CryptoProvider>) -> Self {
+        Self {
+            provider,
+            stapled: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the server sent an OCSP response.
+    pub fn stapled(&self) -> bool {
+        self.stapled.load(Ordering::Relaxed)
+    }
+}
+
+impl ServerCertVerifier for TakesAny {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        ocsp_response: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        self.stapled
+            .store(!ocsp_response.is_empty(), Ordering::Relaxed);
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}

@@ -1,0 +1,152 @@
+//! The way between server and devices in sentences: the queue on it, what was lost, and who sends with which
+//! congestion control.
+
+use super::{mbit, ms, percent};
+use assay_net::queue::{Filler, MeasuredBy, Queue};
+use assay_net::result::Run;
+use assay_net::role::Direction;
+use assay_net::verdict::{Counted, Lost, PersonVerdict};
+use assay_render::text::clean;
+use assay_render::units::grouped;
+
+/// TCP sends a little again on every link that it fills: below this share nothing is reported in a sentence.
+const SENT_AGAIN: f64 = 0.005;
+
+/// The queue, with its evidence: the delay under load and before, for how long, and who filled it.
+pub(super) fn queue(queue: &Queue) -> String {
+    let by = match queue.measured_by {
+        MeasuredBy::Packets => "a packet there and back",
+        MeasuredBy::Control => "a small request",
+    };
+    let mut text = format!(
+        "A queue on the way was long for {} of {} seconds: {by} took {} in it and {} before the run, {} more.",
+        queue.slow.len(),
+        queue.seconds,
+        ms(Some(queue.loaded_us)),
+        ms(Some(queue.idle_us)),
+        ms(Some(queue.added_us()))
+    );
+    text += &filled_by(&queue.filled_by);
+    if let Some(lost) = queue.lost.filter(|lost| *lost > 0.0) {
+        text += &format!(" It dropped {} of the packets meanwhile", percent(lost));
+        text += &match queue.lost_otherwise {
+            Some(rest) => format!("; at other times {} were lost.", percent(rest)),
+            None => ".".to_owned(),
+        };
+    }
+    text
+}
+
+/// Who filled a queue: `download` of Ben with 9.1 Mbit/s, 96 % of all that went down then.
+fn filled_by(fillers: &[Filler]) -> String {
+    let one = |filler: &Filler| {
+        format!(
+            "`{}` of {} with {} ({})",
+            clean(&filler.role),
+            clean(&filler.person),
+            mbit(filler.bit_per_s),
+            percent(filler.share)
+        )
+    };
+    match fillers {
+        [] => " Nobody in this run moved enough to fill it: somebody else on this network did."
+            .to_owned(),
+        [first, ..] => format!(
+            " It was filled by {} of all that went {} then.",
+            fillers.iter().map(one).collect::<Vec<_>>().join(" and "),
+            match first.direction {
+                Direction::Down => "down",
+                Direction::Up => "up",
+            }
+        ),
+    }
+}
+
+/// What was lost of every role, whatever its grade; none when nothing was.
+pub(super) fn losses(person: &PersonVerdict) -> Option<String> {
+    // What the queue dropped stands in its sentence.
+    let in_queue = |lost: &Lost| {
+        let queue = person.queue.as_ref();
+        lost.what == Counted::Packets
+            && queue.is_some_and(|queue| {
+                queue.lost.is_some() && queue.lost_otherwise.is_none_or(|share| share == 0.0)
+            })
+    };
+    let told = |lost: &Lost| match lost.what {
+        Counted::Packets => lost.share > 0.0 && !in_queue(lost),
+        Counted::Segments => lost.share >= SENT_AGAIN,
+    };
+    let one = |(role, lost): (&str, Lost)| {
+        let (share, of) = (percent(lost.share), grouped(lost.of));
+        match lost.what {
+            Counted::Packets => format!("{share} of {of} packets of `{}` were lost", clean(role)),
+            Counted::Segments => format!(
+                "TCP sent {share} of {of} segments of `{}` again",
+                clean(role)
+            ),
+        }
+    };
+    let roles = person.roles.iter();
+    let lost = roles.filter_map(|role| Some((&*role.role, role.lost.filter(told)?)));
+    let said: Vec<String> = lost.map(one).collect();
+    let (first, rest) = said.split_first()?;
+    let rest: String = rest.iter().map(|more| format!("; {more}")).collect();
+    Some(format!("On the way {first}{rest}."))
+}
+
+/// A loss as the cell of a table.
+pub(super) fn lost(lost: Lost) -> String {
+    match lost.what {
+        Counted::Packets => percent(lost.share),
+        Counted::Segments => format!("{} again", percent(lost.share)),
+    }
+}
+
+/// Names of algorithms of all people, each once.
+fn algorithms(run: &Run, of: impl Fn(&assay_net::record::Congestion) -> Option<&String>) -> String {
+    let records = run.people.iter().filter_map(|taken| taken.record.as_ref());
+    let mut names: Vec<String> = records
+        .filter_map(|record| of(&record.congestion).map(|name| clean(name)))
+        .collect();
+    names.sort();
+    names.dedup();
+    match names.is_empty() {
+        true => "an unknown algorithm".to_owned(),
+        false => names.join(" and "),
+    }
+}
+
+/// With which congestion control both ends sent, and which others the server could try; none in runs of older
+/// servers.
+pub(super) fn congestion(run: &Run) -> Option<String> {
+    let mut records = run.people.iter().filter_map(|taken| taken.record.as_ref());
+    if records.all(|record| record.congestion.is_unknown()) {
+        return None;
+    }
+    let server = algorithms(run, |both| both.server.as_ref());
+    let client = algorithms(run, |both| both.client.as_ref());
+    let mut text = format!(
+        "Congestion control: the server sent with {server}, the devices with {client}. The sender's algorithm decides how \
+         full a queue gets."
+    );
+    let used: Vec<&String> = run
+        .people
+        .iter()
+        .filter_map(|taken| taken.record.as_ref()?.congestion.server.as_ref())
+        .collect();
+    let other = |name: &&String| ["cubic", "bbr"].contains(&name.as_str()) && !used.contains(name);
+    let chosen = !run.plan.congestion.is_empty();
+    if let Some(other) = run.congestion.iter().find(other).filter(|_| !chosen) {
+        text += &format!(
+            " The server also has {}: add `--congestion {},{}` to measure the same with both.",
+            clean(other),
+            used.first().map_or("cubic", |name| name.as_str()),
+            clean(other)
+        );
+    }
+    let missing = |name: &str| !run.congestion.iter().any(|own| own == name);
+    if !run.congestion.is_empty() && missing("bbr") {
+        text += " The server's kernel has no bbr (`modprobe tcp_bbr`).";
+    }
+    Some(text)
+}
