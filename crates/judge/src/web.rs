@@ -7,6 +7,7 @@ mod many;
 mod rank;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 pub use doubts::{ALL as DOUBTS, by_status, doubts};
 pub use limit::limit;
@@ -33,7 +34,8 @@ pub fn judge(steps: &[Step], targets: usize) -> Judged {
             None => shapes.push(vec![step]),
         }
     }
-    let results: Vec<StepResult> = shapes.iter().map(|shape| result(shape)).collect();
+    let mut results: Vec<StepResult> = shapes.iter().map(|shape| result(shape)).collect();
+    waits::add_flat_bytes(&mut results);
     let capacity: Vec<Option<Capacity>> = (0..targets)
         .map(|target| capacity(results.iter().filter(|result| result.target == target)))
         .collect();
@@ -63,6 +65,8 @@ pub(crate) fn limit_of(samples: &[&Sample]) -> Option<crate::Answer> {
         what: match limit.who {
             Limited::Rate => LimitKind::RateAsked,
             Limited::Server => LimitKind::Server,
+            Limited::Backend => LimitKind::Backend,
+            Limited::Quota => LimitKind::RateLimit,
             Limited::AcceptQueue => LimitKind::AcceptQueue,
             Limited::Generator => LimitKind::ToolCpu,
             Limited::Network => LimitKind::Network,

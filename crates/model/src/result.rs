@@ -104,6 +104,8 @@ pub enum LimitKind {
     RateAsked,
     /// The server.
     Server,
+    /// Another server that the server waits for.
+    Backend,
     /// The server's queue of connections that wait to be accepted.
     AcceptQueue,
     /// The link to the server.

@@ -3,6 +3,7 @@
 //! when nothing else explains it.
 
 use super::doubts::{REACHED, generator, is_full, lateness};
+use super::waits;
 use assay_model::units::significant;
 use assay_model::web::result::{Limit, Limited};
 use assay_model::web::{FailureKind, LinkUse, ServerUse, Step};
@@ -15,9 +16,9 @@ const LINK_FULL: f64 = 0.90;
 /// A thread of the server busier than this is full.
 const BUSY: f64 = 0.90;
 /// All CPUs of the machine busier than this: none is left.
-const MACHINE: f64 = 0.95;
+pub(super) const MACHINE: f64 = 0.95;
 /// A server whose threads are busy for less than this share of the time of its requests waits for something else.
-const OWN: f64 = 0.25;
+pub(super) const OWN: f64 = 0.25;
 /// A connection that took longer waited for another try of its first packet (1 s, RFC 6298).
 const ANOTHER_TRY: u64 = 900_000_000;
 /// A generator that sends later than this is not on time.
@@ -26,14 +27,17 @@ const LATE: Nanos = Nanos(1_000_000);
 /// Who kept this step from going faster.
 #[must_use]
 pub fn limit(step: &Step) -> Limit {
-    const DECISIONS: [fn(&Step) -> Option<Limit>; 8] = [
+    const DECISIONS: [fn(&Step) -> Option<Limit>; 11] = [
         ports,
         accept_queue,
         generator_full,
         network,
         late,
         rate,
+        waits::quota,
         server,
+        waits::backend,
+        waits::unsent,
         schedule,
     ];
     // What keeps one of several generators back keeps back what all give.
@@ -51,7 +55,7 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn because(who: Limited, evidence: String) -> Option<Limit> {
+pub(super) fn because(who: Limited, evidence: String) -> Option<Limit> {
     Some(Limit { who, evidence })
 }
 
@@ -120,7 +124,7 @@ fn network(step: &Step) -> Option<Limit> {
     })
 }
 
-fn mbit(bits: f64) -> String {
+pub(super) fn mbit(bits: f64) -> String {
     format!("{} Mbit/s", significant(bits / 1e6))
 }
 
@@ -149,7 +153,7 @@ fn rate(step: &Step) -> Option<Limit> {
     })
 }
 
-fn busiest(server: &ServerUse) -> Option<f64> {
+pub(super) fn busiest(server: &ServerUse) -> Option<f64> {
     server.busiest.filter(|busiest| *busiest >= BUSY)
 }
 
@@ -211,7 +215,7 @@ fn places(step: &Step) -> &'static str {
 }
 
 /// Returns the share of the time of its requests that the server's threads were on a CPU or waited for one.
-fn own_share(step: &Step) -> Option<f64> {
+pub(super) fn own_share(step: &Step) -> Option<f64> {
     let server = step.server.as_ref().ok()?;
     let waited = server.waited.map_or(0, |waited| waited.0);
     let cpus = (server.cpu.0 + waited) as f64 / server.window.0.max(1) as f64;
@@ -272,11 +276,11 @@ fn rest(step: &Step) -> Limit {
                 who: Limited::NotKnown,
                 evidence: format!(
                     "{:.1} of {} {} had a request at the server all the time, and the server used a CPU for little \
-                     of it: it waits for something else, such as a backend, a disk, a lock, a CPU quota or a link \
-                     slower than its interface says; {}",
+                     of it: it waits for something else, such as {}; {}",
                     measured.under_way,
                     step.places(),
                     places(step),
+                    waits::unexplained(step),
                     seen(step)
                 ),
             };

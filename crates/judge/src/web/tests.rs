@@ -42,7 +42,7 @@ fn closed() -> Step {
             waited: Some(Nanos(0)),
             busiest: Some(0.99),
             active: 1,
-            machine: None,
+            ..ServerUse::default()
         }),
         link: Ok(LinkUse {
             interface: "lo".to_owned(),

@@ -29,6 +29,10 @@ pub enum Limited {
     Server,
     /// The server's queue of connections that wait to be accepted (`listen` backlog).
     AcceptQueue,
+    /// What the server waits for: another server, such as a backend or a database.
+    Backend,
+    /// A CPU quota of the server's control group.
+    Quota,
     /// assay itself.
     Generator,
     /// The link.
@@ -49,6 +53,8 @@ impl Limited {
             Self::Rate => "the rate asked for",
             Self::Server => "server",
             Self::AcceptQueue => "accept queue",
+            Self::Backend => "backend",
+            Self::Quota => "CPU quota",
             Self::Generator => "generator",
             Self::Network => "network",
             Self::Schedule => "schedule",
