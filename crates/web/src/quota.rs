@@ -48,7 +48,10 @@ impl Quotas {
 
     fn add(&mut self, root: &Path, path: &str) {
         let group = root.join(path.trim_start_matches('/'));
-        for group in group.ancestors().take_while(|group| group.starts_with(root)) {
+        for group in group
+            .ancestors()
+            .take_while(|group| group.starts_with(root))
+        {
             let counts = read(group.join("cpu.stat")).and_then(|text| counts(&text));
             if let Some(counts) = counts {
                 self.0.push((group.to_owned(), counts));
@@ -128,13 +131,28 @@ mod tests {
             quotas.add(root.path(), "/a/b");
             quotas
         };
-        write("a/b", "cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n");
-        write("a", "cpu.stat", "usage_usec 9\nnr_periods 5\nnr_throttled 1\nthrottled_usec 7\n");
+        write(
+            "a/b",
+            "cpu.stat",
+            "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n",
+        );
+        write(
+            "a",
+            "cpu.stat",
+            "usage_usec 9\nnr_periods 5\nnr_throttled 1\nthrottled_usec 7\n",
+        );
         let then = look();
-        write("a", "cpu.stat", "usage_usec 9\nnr_periods 25\nnr_throttled 16\nthrottled_usec 1007\n");
+        write(
+            "a",
+            "cpu.stat",
+            "usage_usec 9\nnr_periods 25\nnr_throttled 16\nthrottled_usec 1007\n",
+        );
         write("a", "cpu.max", "50000 100000\n");
         let used = look().since(&then).unwrap();
-        assert_eq!((used.periods, used.throttled, used.cpus), (20, 15, Some(0.5)));
+        assert_eq!(
+            (used.periods, used.throttled, used.cpus),
+            (20, 15, Some(0.5))
+        );
         assert_eq!(used.time, Nanos(1_000_000));
         assert!(used.group.ends_with("/a"), "{used:?}");
         write("a", "cpu.max", "max 100000\n");
@@ -145,7 +163,10 @@ mod tests {
 
     #[test]
     fn lines_with_a_cpu_controller() {
-        assert_eq!(controller("0::/system.slice/a:b"), Some((UNIFIED, "/system.slice/a:b")));
+        assert_eq!(
+            controller("0::/system.slice/a:b"),
+            Some((UNIFIED, "/system.slice/a:b"))
+        );
         assert_eq!(controller("3:cpu,cpuacct:/x"), Some((CPU, "/x")));
         assert_eq!(controller("2:cpuset:/x"), None);
         assert_eq!(controller("nonsense"), None);

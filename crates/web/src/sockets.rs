@@ -42,7 +42,7 @@ pub struct Tcp {
     pub unread: u32,
     /// Bytes written that the other side has not acknowledged.
     pub unacknowledged: u32,
-    /// It sent something after it last received something.
+    /// It sent something after it last received something, or has never received anything.
     pub asked: bool,
 }
 
@@ -67,7 +67,10 @@ pub struct Unix {
 /// The kernel refuses, or has no sock_diag.
 pub fn list_tcp() -> io::Result<Vec<Tcp>> {
     let mut found = Vec::new();
-    for family in [libc_family(AddressFamily::INET), libc_family(AddressFamily::INET6)] {
+    for family in [
+        libc_family(AddressFamily::INET),
+        libc_family(AddressFamily::INET6),
+    ] {
         let states: u32 = 1 << ESTABLISHED | 1 << CONNECTING | 1 << LISTENING;
         // INET_DIAG_INFO is attribute 2, and attributes are asked for by bits from 1 on.
         let mut body = vec![family, TCP, 1 << 1, 0];
@@ -93,7 +96,10 @@ pub fn list_unix() -> io::Result<Vec<Unix>> {
         body.extend(word.to_ne_bytes());
     }
     let messages = dump(&body)?;
-    Ok(messages.iter().filter_map(|message| read_unix(message)).collect())
+    Ok(messages
+        .iter()
+        .filter_map(|message| read_unix(message))
+        .collect())
 }
 
 fn libc_family(family: AddressFamily) -> u8 {
@@ -205,10 +211,11 @@ fn read_tcp(message: &[u8]) -> Option<Tcp> {
     };
     let attributes = attributes(message, LENGTH);
     let info = attributes.iter().find(|(kind, _)| *kind == INFO);
-    // Milliseconds since data was last sent and received (struct tcp_info).
-    let asked = info.is_some_and(|(_, info)| match (word(info, 44), word(info, 52)) {
-        (Some(sent), Some(received)) => sent < received,
-        _ => false,
+    // Milliseconds since data was last sent and received, and how many bytes came at all (struct tcp_info).
+    let asked = info.is_some_and(|(_, info)| {
+        let came = word(info, 128).zip(word(info, 132));
+        let later = word(info, 44).zip(word(info, 52));
+        came == Some((0, 0)) || later.is_some_and(|(sent, received)| sent < received)
     });
     Some(Tcp {
         state,
@@ -273,7 +280,10 @@ mod tests {
         assert!(states.contains(&State::Listening) && states.contains(&State::Established));
         let accepted = of(address).find(|one| one.state == State::Established);
         let accepted = accepted.unwrap();
-        assert_eq!((accepted.unread, accepted.remote), (8, client.local_addr().unwrap()));
+        assert_eq!(
+            (accepted.unread, accepted.remote),
+            (8, client.local_addr().unwrap())
+        );
         let own = of(client.local_addr().unwrap()).next().unwrap();
         assert_eq!((own.remote, own.unread), (address, 0));
         assert!(own.inode > 0 && own.inode != accepted.inode);
@@ -288,7 +298,9 @@ mod tests {
         let client = UnixStream::connect(&path).unwrap();
         let name = path.to_str().unwrap();
         let listed = |all: &[Unix]| {
-            let one = all.iter().find(|one| one.listening && one.path.as_deref() == Some(name));
+            let one = all
+                .iter()
+                .find(|one| one.listening && one.path.as_deref() == Some(name));
             one.unwrap().clone()
         };
         let before = listed(&list_unix().unwrap());
@@ -297,7 +309,10 @@ mod tests {
         server.write_all(b"answer").unwrap();
         let all = list_unix().unwrap();
         assert!(listed(&all).pending.is_empty());
-        let own = all.iter().find(|one| one.inode == before.pending[0]).unwrap();
+        let own = all
+            .iter()
+            .find(|one| one.inode == before.pending[0])
+            .unwrap();
         assert_eq!(own.unread, 6, "{own:?}");
         let other = all.iter().find(|one| one.inode == own.peer).unwrap();
         assert_eq!(other.path.as_deref(), Some(name));

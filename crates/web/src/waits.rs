@@ -116,9 +116,13 @@ impl Watch {
         let mut seen = BTreeSet::new();
         for socket in connected {
             seen.insert(socket.inode);
-            let accepted = by_inode.get(&socket.peer).and_then(|peer| peer.path.clone());
+            let accepted = by_inode
+                .get(&socket.peer)
+                .and_then(|peer| peer.path.clone());
             let pending = || {
-                let mut all = unix.iter().filter(|one| one.pending.contains(&socket.inode));
+                let mut all = unix
+                    .iter()
+                    .filter(|one| one.pending.contains(&socket.inode));
                 all.find_map(|one| one.path.clone())
             };
             let Some(path) = accepted.or_else(pending) else {
@@ -151,14 +155,17 @@ impl Watch {
     fn finish(self) -> Option<SocketUse> {
         let looks = self.looks;
         let mean = |count: usize| count as f64 / f64::from(looks.max(1));
-        let upstreams = self.upstreams.into_iter().map(|(address, (waiting, used))| Upstream {
-            address: match address {
-                Address::Tcp(address) => address.to_string(),
-                Address::Unix(path) => path,
-            },
-            waiting: mean(waiting),
-            used: used.and_then(|(server, then)| server::Look::at(&server).since(&then)),
-        });
+        let upstreams = self
+            .upstreams
+            .into_iter()
+            .map(|(address, (waiting, used))| Upstream {
+                address: match address {
+                    Address::Tcp(address) => address.to_string(),
+                    Address::Unix(path) => path,
+                },
+                waiting: mean(waiting),
+                used: used.and_then(|(server, then)| server::Look::at(&server).since(&then)),
+            });
         let mut upstreams: Vec<Upstream> = upstreams.collect();
         upstreams.sort_by(|a, b| b.waiting.total_cmp(&a.waiting));
         (looks >= FEWEST).then_some(SocketUse {

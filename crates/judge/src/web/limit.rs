@@ -15,6 +15,8 @@ const MATTERS: f64 = 0.01;
 const LINK_FULL: f64 = 0.90;
 /// A thread of the server busier than this is full.
 const BUSY: f64 = 0.90;
+/// A thread of the server with work for so long that waited for a CPU for most of it lacks one.
+const STARVED: f64 = 0.60;
 /// All CPUs of the machine busier than this: none is left.
 pub(super) const MACHINE: f64 = 0.95;
 /// A server whose threads are busy for less than this share of the time of its requests waits for something else.
@@ -175,12 +177,28 @@ fn server(step: &Step) -> Option<Limit> {
     let waited = server.waited.map_or(0.0, |waited| {
         waited.0 as f64 / server.window.0.max(1) as f64
     });
-    (busy >= MACHINE && used >= 0.5 * f64::from(cpus)).then(|| Limit {
-        who: Limited::Server,
-        evidence: format!(
+    if busy >= MACHINE && used >= 0.5 * f64::from(cpus) {
+        let evidence = format!(
             "{}: {used:.2} of {cpus} CPUs, all of which were {} busy; its threads waited {waited:.2} CPUs long",
             server.what,
             percent(busy)
+        );
+        return because(Limited::Server, evidence);
+    }
+    starved(step, server, used, waited)
+}
+
+/// Threads of the server wait for a CPU most of the time that they have work: somebody else has it.
+fn starved(step: &Step, server: &ServerUse, used: f64, waited: f64) -> Option<Limit> {
+    let busiest = server.busiest.filter(|busiest| *busiest >= STARVED)?;
+    let (busy, lacked) = generator(&step.measured)?;
+    (waited >= used && busiest > busy + lacked).then(|| Limit {
+        who: Limited::Server,
+        evidence: format!(
+            "{}: {used:.2} CPUs, and its threads waited for one for {waited:.2}; its busiest of {} threads had work for {}",
+            server.what,
+            server.active,
+            percent(busiest)
         ),
     })
 }

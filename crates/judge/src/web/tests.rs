@@ -5,7 +5,8 @@ use assay_model::clock::Offset;
 use assay_model::doubt::Severity;
 use assay_model::web::result::RankedBy;
 use assay_model::web::{
-    FailureKind, Failures, LinkUse, MachineUse, Part, Protocol, ServerMachine, ServerUse,
+    FailureKind, Failures, LinkUse, MachineUse, Part, Protocol, QuotaUse, ServerMachine, ServerUse,
+    SocketUse, Upstream,
 };
 
 const S: u64 = 1_000_000_000;
@@ -225,6 +226,72 @@ fn every_rule_is_in_the_book() {
     for code in DOUBTS {
         assert!(ALL_IN_BOOK.contains(&format!("### `{code}`")), "{code}");
     }
+}
+
+/// What a server waits for, as its sockets and its control groups show.
+#[test]
+fn who_keeps_the_server_waiting() {
+    let with = |change: &dyn Fn(&mut Step, &mut SocketUse)| {
+        let mut step = closed();
+        idle_server(&mut step);
+        let mut sockets = SocketUse {
+            looks: 10,
+            clients: 10.0,
+            ..SocketUse::default()
+        };
+        change(&mut step, &mut sockets);
+        step.server.as_mut().unwrap().sockets = Some(sockets);
+        limit(&step)
+    };
+    let behind = |used: Result<ServerUse, String>, waiting: f64| Upstream {
+        address: "127.0.0.1:9000".to_owned(),
+        waiting,
+        used,
+    };
+    let full = ServerUse {
+        what: "php-fpm (3 processes)".to_owned(),
+        window: Nanos(2 * S),
+        cpu: Nanos(4 * S - 1),
+        busiest: Some(1.0),
+        active: 2,
+        ..ServerUse::default()
+    };
+    // Nothing waits for anything that can be seen.
+    assert_eq!(with(&|_, _| {}).who, Limited::NotKnown);
+    let backend = with(&|_, sockets| sockets.upstreams = vec![behind(Ok(full.clone()), 9.5)]);
+    assert_eq!(backend.who, Limited::Backend);
+    insta::assert_snapshot!(backend.evidence, @"of 10.0 requests under way 9.5 waited for 127.0.0.1:9000: php-fpm (3 processes), 2.00 CPUs, its busiest of 2 threads 100 %");
+    let far = Err("it is on another machine".to_owned());
+    let far = with(&|_, sockets| sockets.upstreams = vec![behind(far.clone(), 6.0)]);
+    assert_eq!(far.who, Limited::Backend);
+    // Most requests are elsewhere.
+    let few = with(&|_, sockets| sockets.upstreams = vec![behind(Ok(full.clone()), 4.0)]);
+    assert_eq!(few.who, Limited::NotKnown);
+    // The server's own thread is full, whatever waits.
+    let own = with(&|step, sockets| {
+        step.server = closed().server;
+        sockets.upstreams = vec![behind(Ok(full.clone()), 9.5)];
+    });
+    assert_eq!(own.who, Limited::Server);
+    let unsent = with(&|_, sockets| sockets.sending = 8.0);
+    assert_eq!(unsent.who, Limited::Network);
+    // A generator that is late to read keeps answers in the server's queues as well.
+    let slow = with(&|step, sockets| {
+        sockets.sending = 8.0;
+        step.measured.cpu = Nanos(2 * S * 6 / 10);
+    });
+    assert_eq!(slow.who, Limited::NotKnown);
+    let quota = with(&|step, _| {
+        step.server.as_mut().unwrap().quota = Some(QuotaUse {
+            group: "/sys/fs/cgroup/web".to_owned(),
+            cpus: Some(0.05),
+            periods: 20,
+            throttled: 19,
+            time: Nanos(S),
+        });
+    });
+    assert_eq!(quota.who, Limited::Quota);
+    insta::assert_snapshot!(quota.evidence, @"nginx: 0.05 CPUs; its quota of 0.05 CPUs (/sys/fs/cgroup/web) was used up in 19 of 20 periods");
 }
 
 #[test]

@@ -4,9 +4,9 @@
 use super::doubts::generator;
 use super::limit::{MACHINE, OWN, because, busiest, mbit, own_share, percent};
 use crate::doubts::clean;
+use assay_model::units::significant;
 use assay_model::web::result::{Limit, Limited, StepResult};
 use assay_model::web::{Pace, QuotaUse, ServerUse, SocketUse, Step, Upstream};
-use assay_model::units::significant;
 
 /// A group that is stopped in this share of its periods has no quota left.
 const STOPPED: f64 = 0.5;
@@ -23,7 +23,9 @@ const RISEN: u32 = 2;
 fn stopped(quota: Option<&QuotaUse>) -> Option<String> {
     let quota = quota?;
     let share = quota.throttled as f64 / quota.periods.max(1) as f64;
-    let cpus = quota.cpus.map_or_else(String::new, |cpus| format!(" of {cpus:.2} CPUs"));
+    let cpus = quota
+        .cpus
+        .map_or_else(String::new, |cpus| format!(" of {cpus:.2} CPUs"));
     (share >= STOPPED).then(|| {
         format!(
             "its quota{cpus} ({}) was used up in {} of {} periods",
@@ -39,7 +41,10 @@ pub(super) fn quota(step: &Step) -> Option<Limit> {
     let server = step.server.as_ref().ok()?;
     let stopped = stopped(server.quota.as_ref())?;
     let used = cpus(server);
-    because(Limited::Quota, format!("{}: {used:.2} CPUs; {stopped}", server.what))
+    because(
+        Limited::Quota,
+        format!("{}: {used:.2} CPUs; {stopped}", server.what),
+    )
 }
 
 fn cpus(server: &ServerUse) -> f64 {
@@ -53,7 +58,11 @@ fn sockets(step: &Step) -> Option<&SocketUse> {
 /// Half of the requests or more wait for another server.
 pub(super) fn backend(step: &Step) -> Option<Limit> {
     let (sockets, under_way) = (sockets(step)?, step.measured.under_way);
-    let all: f64 = sockets.upstreams.iter().map(|upstream| upstream.waiting).sum();
+    let all: f64 = sockets
+        .upstreams
+        .iter()
+        .map(|upstream| upstream.waiting)
+        .sum();
     if under_way <= 0.0 || all < HALF * under_way {
         return None;
     }
@@ -81,10 +90,16 @@ fn describe_upstream(step: &Step, upstream: &Upstream) -> String {
     }
     if let Some(busiest) = busiest(used) {
         let busiest = percent(busiest);
-        return format!("{name}, {own:.2} CPUs, its busiest of {} threads {busiest}", used.active);
+        return format!(
+            "{name}, {own:.2} CPUs, its busiest of {} threads {busiest}",
+            used.active
+        );
     }
     match busy >= MACHINE {
-        true => format!("{name}, {own:.2} of {all} CPUs, all of which were {} busy", percent(busy)),
+        true => format!(
+            "{name}, {own:.2} of {all} CPUs, all of which were {} busy",
+            percent(busy)
+        ),
         false => format!("{name}, {own:.2} CPUs: it waits for something itself"),
     }
 }
@@ -99,7 +114,13 @@ pub(super) fn unsent(step: &Step) -> Option<Limit> {
     }
     let link = step.link.as_ref().map_or_else(
         |_| String::new(),
-        |link| format!(" while {} carried {}", link.interface, mbit(link.received.max(link.sent))),
+        |link| {
+            format!(
+                " while {} carried {}",
+                link.interface,
+                mbit(link.received.max(link.sent))
+            )
+        },
     );
     because(
         Limited::Network,
@@ -116,8 +137,15 @@ pub(super) fn unsent(step: &Step) -> Option<Limit> {
 
 /// What a server may wait for that was not looked at, or was and is not the cause.
 pub(super) fn unexplained(step: &Step) -> &'static str {
-    match (sockets(step), step.server.as_ref().is_ok_and(|server| server.quota.is_some())) {
-        (Some(_), _) => "a disk, a lock or a timer (no other server and no network kept it waiting)",
+    match (
+        sockets(step),
+        step.server
+            .as_ref()
+            .is_ok_and(|server| server.quota.is_some()),
+    ) {
+        (Some(_), _) => {
+            "a disk, a lock or a timer (no other server and no network kept it waiting)"
+        }
         (None, true) => "a backend, a disk, a lock or a link slower than its interface says",
         (None, false) => {
             "a backend, a disk, a lock, a CPU quota or a link slower than its interface says"
@@ -127,7 +155,10 @@ pub(super) fn unexplained(step: &Step) -> &'static str {
 
 /// Adds to steps that the network limited that the bytes per second stay the same while the connections rise.
 pub(super) fn add_flat_bytes(results: &mut [StepResult]) {
-    let flat: Vec<Option<String>> = results.iter().map(|result| flat_bytes(result, results)).collect();
+    let flat: Vec<Option<String>> = results
+        .iter()
+        .map(|result| flat_bytes(result, results))
+        .collect();
     for (result, flat) in results.iter_mut().zip(flat) {
         if let Some(flat) = flat {
             result.limit.evidence = format!("{}; {flat}", result.limit.evidence);
@@ -145,9 +176,10 @@ fn flat_bytes(result: &StepResult, all: &[StepResult]) -> Option<String> {
             && other.pace == Pace::Closed
             && (other.bytes_per_s / result.bytes_per_s - 1.0).abs() <= FLAT
     });
-    let (least, most) = same.fold((result.connections, result.connections), |(least, most), other| {
-        (least.min(other.connections), most.max(other.connections))
-    });
+    let (least, most) = same.fold(
+        (result.connections, result.connections),
+        |(least, most), other| (least.min(other.connections), most.max(other.connections)),
+    );
     (most >= RISEN * least).then(|| {
         format!(
             "{} Mbit/s of bodies with {least} connections as with {most}",
