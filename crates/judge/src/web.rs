@@ -15,7 +15,9 @@ pub use limit::limit;
 use crate::estimate::{around, moments};
 use assay_model::doubt::{Doubt, Validity};
 use assay_model::result::{Estimate, LimitKind};
-use assay_model::web::result::{Capacity, Judged, Limit, Limited, Percentiles, StepResult};
+use assay_model::web::result::{
+    Capacity, Judged, Limit, Limited, OverTime, Percentiles, StepResult,
+};
 use assay_model::web::{Measured, Pace, Step};
 use assay_model::{Histogram, Nanos, Sample};
 
@@ -39,6 +41,7 @@ pub fn judge(steps: &[Step], targets: usize) -> Judged {
     let capacity: Vec<Option<Capacity>> = (0..targets)
         .map(|target| capacity(results.iter().filter(|result| result.target == target)))
         .collect();
+    drift::add_slower_than_capacity(&mut results, &capacity);
     let rankings = rank::rankings(steps, &capacity);
     Judged {
         steps: results,
@@ -139,6 +142,7 @@ fn result(shape: &[&Step]) -> StepResult {
         failed: all.failed(),
         failures: all.failures.clone(),
         statuses: all.statuses.clone(),
+        over_time: shown.iter().map(|step| over_time(step)).collect(),
         histogram: all.latency,
         generators: many::given(shown),
         server_cpus,
@@ -165,6 +169,13 @@ fn result(shape: &[&Step]) -> StepResult {
                 .flat_map(|(_, doubts)| doubts)
                 .chain(drift::rounds_differ(&valid)),
         ),
+    }
+}
+
+fn over_time(step: &Step) -> OverTime {
+    OverTime {
+        round: step.round,
+        points: step.measured.over_time(),
     }
 }
 

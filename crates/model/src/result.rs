@@ -185,6 +185,9 @@ pub struct Judged {
 /// Two runs side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunComparison {
+    /// The operations are requests to web servers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub requests: bool,
     /// First run.
     pub a: crate::run::RunId,
     /// Second run.
@@ -241,6 +244,8 @@ pub enum Change {
     Better,
     /// The whole interval lies on the bad side of 1.
     Worse,
+    /// The whole interval lies within a margin in which nobody sees a difference. Of loads on web servers alone.
+    Same,
     /// It contains 1, or there is no interval.
     Unclear,
 }

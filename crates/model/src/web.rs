@@ -4,10 +4,12 @@
 //! derived from it by `assay-judge`.
 
 mod many;
+mod over_time;
 pub mod result;
 mod sample;
 
 pub use many::Part;
+pub use over_time::Point;
 
 use crate::histogram::Histogram;
 use crate::units::Nanos;
@@ -210,6 +212,17 @@ pub struct Second {
     pub longest: Nanos,
 }
 
+/// One of the equal stretches that the counted time of a load is divided into.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Stretch {
+    /// Good answers that ended in it.
+    pub answers: u64,
+    /// Requests that failed in it.
+    pub failures: u64,
+    /// Latency of good answers to requests that were due in it, to 2 %.
+    pub latency: Histogram,
+}
+
 /// What the generator saw of one load, and of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Measured {
@@ -260,6 +273,12 @@ pub struct Measured {
     pub resumed: u64,
     /// Second by second.
     pub seconds: Vec<Second>,
+    /// Length of a stretch; the last one may be shorter. Zero in runs stored before 0.3.
+    #[serde(default)]
+    pub stretch: Nanos,
+    /// The counted time in about forty stretches, for the rate and the latency over time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stretches: Vec<Stretch>,
     /// Nothing ever succeeded, and it was given up before the time was over.
     pub gave_up: bool,
     /// The user interrupted it.

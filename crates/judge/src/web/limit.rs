@@ -2,7 +2,7 @@
 //! meaningless (no local port, an accept queue that overflowed, a generator that was full) to what remains
 //! when nothing else explains it.
 
-use super::doubts::{REACHED, generator, is_full, lateness};
+use super::doubts::{REACHED, generator, is_full, too_late};
 use super::waits;
 use assay_model::units::significant;
 use assay_model::web::result::{Limit, Limited};
@@ -23,8 +23,6 @@ pub(super) const MACHINE: f64 = 0.95;
 pub(super) const OWN: f64 = 0.25;
 /// A connection that took longer waited for another try of its first packet (1 s, RFC 6298).
 const ANOTHER_TRY: u64 = 900_000_000;
-/// A generator that sends later than this is not on time.
-const LATE: Nanos = Nanos(1_000_000);
 
 /// Who kept this step from going faster.
 #[must_use]
@@ -132,11 +130,10 @@ pub(super) fn mbit(bits: f64) -> String {
 
 /// A generator that had a CPU and was late all the same: it was stopped, or its timers are coarse.
 fn late(step: &Step) -> Option<Limit> {
-    step.pace.rate()?;
-    let late = lateness(&step.measured).filter(|late| *late > LATE)?;
+    let late = too_late(step)?;
     because(
         Limited::Schedule,
-        format!("one send of a hundred was more than {late} late, with a connection at hand"),
+        format!("{late}, with a connection at hand"),
     )
 }
 
