@@ -3,7 +3,7 @@
 //! bulk; the vertical axis is logarithmic.
 
 use super::draw::{Anchor, Svg, shorten};
-use super::palette::line_class;
+use super::palette::{colour_class, line_class};
 use super::scale::Scale;
 use crate::units::latency;
 use assay_model::Histogram;
@@ -24,7 +24,7 @@ pub struct Panel {
     pub title: String,
     /// What it says, for those who do not see it.
     pub description: String,
-    /// Curves; four colours, then dashes.
+    /// Curves; eight colours, then the same with dashes and with dots.
     pub curves: Vec<Curve>,
     /// Drawn large; panels that share axes are of one size.
     pub large: bool,
@@ -145,7 +145,7 @@ pub fn draw(panel: &Panel, y: &Scale, nines: f64) -> String {
             .collect();
         svg.path(&points, &line_class(i));
         if let Some((at, end)) = points.last() {
-            svg.circle(*at, *end, 2.0, &format!("l{}", i % 4));
+            svg.circle(*at, *end, 2.0, &colour_class(i));
             labels.push((*end, i));
         }
     }
@@ -158,7 +158,7 @@ pub fn draw(panel: &Panel, y: &Scale, nines: f64) -> String {
             right + 28.0,
             at + 4.0,
             Anchor::Start,
-            &format!("l{}", i % 4),
+            &colour_class(i),
             &label,
         );
     }

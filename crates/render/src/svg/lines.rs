@@ -3,7 +3,7 @@
 
 use super::curves::spread;
 use super::draw::{Anchor, Svg, shorten};
-use super::palette::line_class;
+use super::palette::{colour_class, line_class};
 use super::scale::Scale;
 
 const RIGHT: f64 = 500.0;
@@ -35,7 +35,7 @@ pub struct Lines<'a> {
     pub description: String,
     /// What the horizontal axis counts.
     pub over: String,
-    /// Lines; four colours, then dashes.
+    /// Lines; eight colours, then the same with dashes and with dots.
     pub lines: Vec<Line>,
     /// A value as text.
     pub tick: &'a dyn Fn(f64) -> String,
@@ -76,7 +76,7 @@ pub fn draw(chart: &Lines, y: &Scale) -> String {
     places.dedup();
     let every = places.len().div_ceil(12).max(1);
     for at in places.iter().step_by(every) {
-        let text = at.to_string();
+        let text = ((at * 100.0).round() / 100.0).to_string();
         svg.text(x.at(*at), FOOT + 14.0, Anchor::Middle, "ax n", &text);
     }
     let middle = f64::midpoint(LEFT, RIGHT);
@@ -97,7 +97,7 @@ pub fn draw(chart: &Lines, y: &Scale) -> String {
             }
         }
         for (px, py) in &path {
-            svg.circle(*px, *py, 2.0, &format!("l{}", i % 4));
+            svg.circle(*px, *py, 2.0, &colour_class(i));
         }
         labels.extend(path.last().map(|(_, py)| (*py, i)));
     }
@@ -105,7 +105,7 @@ pub fn draw(chart: &Lines, y: &Scale) -> String {
         // The sample beside the name shows the dashes, so that colour alone never tells.
         svg.path(&[(RIGHT + 5.0, at), (RIGHT + 23.0, at)], &line_class(i));
         let label = shorten(&chart.lines[i].label, LABEL);
-        let class = format!("l{}", i % 4);
+        let class = colour_class(i);
         svg.text(RIGHT + 28.0, at + 4.0, Anchor::Start, &class, &label);
     }
     svg.finish(&chart.id, &chart.title, &chart.description)
