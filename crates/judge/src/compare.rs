@@ -1,6 +1,8 @@
 //! Two runs side by side: what differs in the environment, what speaks against comparing them, and
 //! every figure as a ratio with its interval.
 
+mod web;
+
 use crate::estimate::{Pooled, around};
 use crate::group::{Group, groups};
 use assay_model::criterion::{Metric, Quantity};
@@ -20,12 +22,22 @@ pub fn compare(a: (&Run, &[Sample]), b: (&Run, &[Sample])) -> RunComparison {
     for &(a, b) in &pairs {
         rows.extend(compare_groups(a, b));
     }
+    let requests = pairs
+        .iter()
+        .any(|(a, b)| web::is_load(a) && web::is_load(b));
+    if requests {
+        for &(a, b) in &pairs {
+            rows.extend(web::cpu_per_answer(a, b));
+        }
+        web::decide(&mut rows, &pairs);
+    }
     let label = |group: &Group| format!("{} on {}", group.workload, group.target);
     let unpaired = |groups: &[Group], paired: &dyn Fn(&Group) -> bool| {
         let rest = groups.iter().filter(|group| !paired(group));
         rest.map(label).collect::<Vec<_>>()
     };
     RunComparison {
+        requests,
         a: a.0.id,
         b: b.0.id,
         environment: differences(&a.0.facts, &b.0.facts),
@@ -82,6 +94,12 @@ fn compare_groups(a: &Group, b: &Group) -> Vec<ComparisonRow> {
 
 /// Interval of B ÷ A (Welch 1947; Satterthwaite 1946, on the logs).
 fn interval(a: Pooled, b: Pooled) -> Option<Interval> {
+    let (error, freedom) = error_of_ratio(a, b)?;
+    around(b.value / a.value, error, freedom)
+}
+
+/// Standard error of the log of B ÷ A, and its degrees of freedom.
+fn error_of_ratio(a: Pooled, b: Pooled) -> Option<(f64, f64)> {
     let (va, vb) = (a.error?.powi(2), b.error?.powi(2));
     let (na, nb) = (f64::from(a.rounds) - 1.0, f64::from(b.rounds) - 1.0);
     let variance = va + vb;
@@ -90,7 +108,7 @@ fn interval(a: Pooled, b: Pooled) -> Option<Interval> {
     } else {
         na + nb
     };
-    around(b.value / a.value, variance.sqrt(), freedom)
+    Some((variance.sqrt(), freedom))
 }
 
 fn verdict(quantity: Quantity, interval: Option<Interval>) -> Change {

@@ -57,15 +57,21 @@ pub(crate) fn moments(values: &[f64]) -> Option<(f64, Option<f64>)> {
     Some((mean, error))
 }
 
-/// The quantile of Student's t that [`CONFIDENCE`] asks for.
-fn quantile(freedom: f64) -> Option<f64> {
+/// The quantile of Student's t that a confidence asks for.
+fn quantile(confidence: f64, freedom: f64) -> Option<f64> {
     let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
-    Some(t.inverse_cdf(0.5 + CONFIDENCE / 2.0))
+    Some(t.inverse_cdf(0.5 + confidence / 2.0))
+}
+
+/// The standard error on the log scale that an interval of [`around`] was made from.
+pub(crate) fn error_of(value: f64, interval: Interval, freedom: f64) -> Option<f64> {
+    let error = (interval.high / value).ln() / quantile(interval.confidence, freedom)?;
+    error.is_finite().then_some(error)
 }
 
 /// The interval around a mean with its standard error.
 pub(crate) fn beside(mean: f64, error: f64, freedom: f64) -> Option<Interval> {
-    let reach = quantile(freedom)? * error;
+    let reach = quantile(CONFIDENCE, freedom)? * error;
     reach.is_finite().then_some(Interval {
         low: mean - reach,
         high: mean + reach,
@@ -75,12 +81,17 @@ pub(crate) fn beside(mean: f64, error: f64, freedom: f64) -> Option<Interval> {
 
 /// The interval around a value with a standard error on the log scale.
 pub(crate) fn around(value: f64, error: f64, freedom: f64) -> Option<Interval> {
-    let reach = (quantile(freedom)? * error).exp();
+    around_at(CONFIDENCE, value, error, freedom)
+}
+
+/// The same with another confidence.
+pub(crate) fn around_at(confidence: f64, value: f64, error: f64, freedom: f64) -> Option<Interval> {
+    let reach = (quantile(confidence, freedom)? * error).exp();
     // Two rounds that are far apart say nothing that a number can hold.
     (reach.is_finite() && reach > 0.0).then(|| Interval {
         low: value / reach,
         high: value * reach,
-        confidence: CONFIDENCE,
+        confidence,
     })
 }
 

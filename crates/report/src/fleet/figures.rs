@@ -30,7 +30,7 @@ pub fn figures(all: &[FigureChange], style: Style) -> String {
         let sign = match one.verdict {
             result::Change::Worse => '!',
             result::Change::Better => '+',
-            result::Change::Unclear => '~',
+            result::Change::Same | result::Change::Unclear => '~',
         };
         style.paragraph(&mut out, &format!("  {sign} "), 4, &clean(&said(one)));
         style.paragraph(&mut out, "", 6, &runs(one));

@@ -280,7 +280,7 @@ pub(super) fn ratios(comparison: &RunComparison, several_targets: bool) -> Vec<C
                     shape: match row.verdict {
                         Change::Better => intervals::Shape::Better,
                         Change::Worse => intervals::Shape::Worse,
-                        Change::Unclear => intervals::Shape::Doubtful,
+                        Change::Same | Change::Unclear => intervals::Shape::Doubtful,
                     },
                     text: format!("{} {}", ratio(row.ratio), plain_change(row.verdict)),
                 })

@@ -8,9 +8,10 @@ use assay_render::text::{clean, left, right, width};
 use assay_render::units::{heading, ratio, value};
 
 /// The quantities that a person looks at; the JSON document has all of them.
-const SHOWN: [Quantity; 5] = [
+const SHOWN: [Quantity; 6] = [
     Quantity::Iops,
     Quantity::Throughput,
+    Quantity::Cpu,
     Quantity::P50,
     Quantity::P99,
     Quantity::P999,
@@ -29,6 +30,7 @@ pub(crate) fn plain_change(change: Change) -> &'static str {
     match change {
         Change::Better => "better",
         Change::Worse => "worse",
+        Change::Same => "same",
         Change::Unclear => "unclear",
     }
 }
@@ -85,7 +87,12 @@ fn render<'a>(
             hanging(&mut out, &clean(caution), style);
         }
     }
-    table(&rows.collect::<Vec<_>>(), &mut out, style);
+    table(
+        &rows.collect::<Vec<_>>(),
+        comparison.requests,
+        &mut out,
+        style,
+    );
     for (only, which) in [(&comparison.only_a, "A"), (&comparison.only_b, "B")] {
         if !only.is_empty() {
             let names: Vec<String> = only.iter().map(|name| clean(name)).collect();
@@ -100,7 +107,16 @@ fn hanging(out: &mut String, text: &str, style: Style) {
     style.paragraph(out, "  -", 4, text);
 }
 
-fn cells(row: &ComparisonRow) -> [String; 6] {
+/// A figure's name: what operations are is another thing for disks than for web servers.
+pub(crate) fn figure_name(quantity: Quantity, requests: bool) -> &'static str {
+    match quantity {
+        Quantity::Iops if requests => "answers/s",
+        Quantity::Cpu => "CPU per answer",
+        other => heading(other),
+    }
+}
+
+fn cells(row: &ComparisonRow, requests: bool) -> [String; 6] {
     let quantity = row.metric.quantity;
     let interval = row.interval.map_or("no interval".to_owned(), |interval| {
         format!("{} to {}", ratio(interval.low), ratio(interval.high))
@@ -112,7 +128,7 @@ fn cells(row: &ComparisonRow) -> [String; 6] {
         Direction::Flush => "flush ",
     };
     [
-        format!("{of}{}", heading(quantity)),
+        format!("{of}{}", figure_name(quantity, requests)),
         value(quantity, row.a.value),
         value(quantity, row.b.value),
         ratio(row.ratio),
@@ -121,14 +137,14 @@ fn cells(row: &ComparisonRow) -> [String; 6] {
     ]
 }
 
-fn table(rows: &[&ComparisonRow], out: &mut String, style: Style) {
+fn table(rows: &[&ComparisonRow], requests: bool, out: &mut String, style: Style) {
     section("Figures", out, style);
     if rows.is_empty() {
         out.push_str("  the two runs have no workload on a common target\n");
         return;
     }
     let heads = ["", "A", "B", "B ÷ A", "interval", "B is"];
-    let body: Vec<[String; 6]> = rows.iter().map(|row| cells(row)).collect();
+    let body: Vec<[String; 6]> = rows.iter().map(|row| cells(row, requests)).collect();
     let columns: Vec<usize> = (0..heads.len())
         .map(|i| {
             body.iter()
@@ -164,7 +180,7 @@ fn table(rows: &[&ComparisonRow], out: &mut String, style: Style) {
         let sgr = match row.verdict {
             Change::Better => "32",
             Change::Worse => "31",
-            Change::Unclear => "2",
+            Change::Same | Change::Unclear => "2",
         };
         let cells =
             [&body[0], &body[1], &body[2], &body[3], &body[4], &body[5]].map(String::as_str);
@@ -175,12 +191,17 @@ fn table(rows: &[&ComparisonRow], out: &mut String, style: Style) {
         ));
     }
     let changed = |change| rows.iter().filter(|row| row.verdict == change).count();
-    let text = format!(
-        "{} better, {} worse, {} unclear (the interval of the ratio contains 1, or there is none)",
-        changed(Change::Better),
-        changed(Change::Worse),
-        changed(Change::Unclear)
-    );
+    let [better, worse, unclear] = [Change::Better, Change::Worse, Change::Unclear].map(changed);
+    let text = match requests {
+        true => format!(
+            "{better} better, {worse} worse, {} the same within 5 %, {unclear} unclear. Better and worse are more than \
+             5 % apart, with a chance of at most 5 % that any of these figures is called so when nothing changed.",
+            changed(Change::Same)
+        ),
+        false => format!(
+            "{better} better, {worse} worse, {unclear} unclear (the interval of the ratio contains 1, or there is none)"
+        ),
+    };
     out.push('\n');
     style.paragraph(out, "", 0, &text);
 }
