@@ -13,8 +13,11 @@ use assay_model::web::Step;
 const MARGIN: f64 = 1.05;
 /// How often any figure of a comparison is called better or worse when nothing changed: at most.
 const LEVEL: f64 = 0.05;
-/// Fewest requests beyond a percentile on each side: fewer are single events.
-const BEYOND: f64 = 20.0;
+/// Fewest stretches in which requests took as long as a percentile, on each side. A stop of the machine makes a hundred
+/// requests slow at once and is one event, so requests are not counted.
+const EVENTS: usize = 10;
+/// From this percentile on, a few events decide.
+const TAIL: f64 = 99.0;
 
 /// The steps of a group that count.
 fn steps<'a>(group: &Group<'a>) -> Vec<&'a Step> {
@@ -76,10 +79,11 @@ pub(super) fn decide(rows: &mut [ComparisonRow], pairs: &[(&Group, &Group)]) {
     for row in rows {
         let same =
             |(a, _): &&(&Group, &Group)| a.workload == row.workload && a.target == row.target;
+        let quantity = row.metric.quantity;
         let known = pairs.iter().find(same).is_some_and(|(a, b)| {
-            [a, b]
+            [(a, row.a.value), (b, row.b.value)]
                 .iter()
-                .all(|group| beyond(group, row.metric.quantity) >= BEYOND)
+                .all(|(group, value)| has_enough_events(group, quantity, *value))
         });
         row.verdict = match known {
             true => verdict(row, LEVEL / figures),
@@ -88,16 +92,17 @@ pub(super) fn decide(rows: &mut [ComparisonRow], pairs: &[(&Group, &Group)]) {
     }
 }
 
-/// Requests of a group beyond a percentile; many for everything that is no percentile.
-fn beyond(group: &Group, quantity: Quantity) -> f64 {
-    let requests: u64 = steps(group)
-        .iter()
-        .map(|step| step.measured.latency.count())
-        .sum();
-    match quantity.percent() {
-        Some(percent) => requests as f64 * (1.0 - percent / 100.0),
-        None => f64::INFINITY,
+/// Whether the value of a percentile in the tail rests on more than a few events.
+fn has_enough_events(group: &Group, quantity: Quantity, value: f64) -> bool {
+    if quantity.percent().is_none_or(|percent| percent < TAIL) {
+        return true;
     }
+    // The bins of a stretch are coarse.
+    let least = value * 0.95;
+    let steps = steps(group);
+    let stretches = steps.iter().flat_map(|step| &step.measured.stretches);
+    let slow = stretches.filter(|one| one.latency.bins().any(|(nanos, _)| nanos as f64 >= least));
+    slow.count() >= EVENTS
 }
 
 fn verdict(row: &ComparisonRow, level: f64) -> Change {
