@@ -25,6 +25,7 @@ mod probe;
 mod request;
 mod schedule;
 mod stream;
+mod stretches;
 mod tally;
 mod tls;
 pub mod url;

@@ -1,6 +1,7 @@
 //! What one thread counts. Times are nanoseconds from the start of the load.
 
 use crate::histogram::Latencies;
+use crate::stretches::Stretches;
 use assay_model::Nanos;
 use assay_model::web::{FailureKind, Failures, Measured, Second, StatusCount};
 use std::collections::BTreeMap;
@@ -13,6 +14,8 @@ pub struct Tally {
     until: u64,
     /// Where it ends at the latest.
     latest: u64,
+    /// Service time is latency.
+    closed: bool,
     answers: u64,
     bytes: u64,
     pub received: u64,
@@ -30,6 +33,7 @@ pub struct Tally {
     pub reopened: u64,
     resumed: u64,
     seconds: Vec<Second>,
+    stretches: Stretches,
     under_way: u32,
     /// Requests under way times time, in nanoseconds, up to `looked`.
     area: u128,
@@ -52,6 +56,7 @@ impl Tally {
             from,
             until,
             latest: until,
+            closed: false,
             answers: 0,
             bytes: 0,
             received: 0,
@@ -69,6 +74,7 @@ impl Tally {
             reopened: 0,
             resumed: 0,
             seconds: vec![Second::default(); usize::try_from(seconds).unwrap_or(0)],
+            stretches: Stretches::new(until - from),
             under_way: 0,
             area: 0,
             beyond: 0,
@@ -79,6 +85,12 @@ impl Tally {
             interrupted: false,
             total: (0, 0),
         }
+    }
+
+    /// In a closed loop requests are due when they are sent, and one histogram is both.
+    pub fn counting_once(mut self, closed: bool) -> Self {
+        self.closed = closed;
+        self
     }
 
     /// Good answers that come at most so much later are waited for, and so is the time until they come: a log
@@ -151,11 +163,15 @@ impl Tally {
         let latency = now.saturating_sub(intended);
         if self.counts(intended) {
             self.latency.record(latency);
-            self.service.record(now.saturating_sub(begun));
+            self.stretches.record(intended - self.from, latency);
+            if !self.closed {
+                self.service.record(now.saturating_sub(begun));
+            }
         }
         if self.counts(now) {
             self.answers += 1;
             self.bytes += bytes;
+            self.stretches.answer(now - self.from);
             if let Some(second) = self.second(now) {
                 second.answers += 1;
                 second.longest = second.longest.max(Nanos(latency));
@@ -180,10 +196,11 @@ impl Tally {
         } else if self.early.is_none() {
             self.early = Some((kind, why()));
         }
-        if self.counts(now)
-            && let Some(second) = self.second(now)
-        {
-            second.failures += 1;
+        if self.counts(now) {
+            self.stretches.failure(now - self.from);
+            if let Some(second) = self.second(now) {
+                second.failures += 1;
+            }
         }
     }
 
@@ -224,7 +241,9 @@ impl Tally {
         let mut failures: [(u64, Option<String>); FailureKind::ALL.len()] = Default::default();
         let mut early = None;
         let mut area = 0;
+        let closed = tallies.iter().any(|tally| tally.closed);
         let mut waited = Some(0);
+        let mut stretches: Option<Stretches> = None;
         for tally in tallies {
             let window = tally.until - tally.from;
             out.window = out.window.max(Nanos(window));
@@ -261,6 +280,10 @@ impl Tally {
                 .collect();
             out.add_statuses(&statuses);
             early = early.or(tally.early);
+            match &mut stretches {
+                Some(all) => all.merge(&tally.stretches),
+                None => stretches = Some(tally.stretches),
+            }
             out.seconds.resize(
                 out.seconds.len().max(tally.seconds.len()),
                 Second::default(),
@@ -273,6 +296,9 @@ impl Tally {
         }
         let shown = usize::try_from(out.window.0.div_ceil(1_000_000_000)).unwrap_or(usize::MAX);
         out.seconds.truncate(shown);
+        if let Some(stretches) = stretches {
+            (out.stretch, out.stretches) = stretches.to_model(out.window.0);
+        }
         out.under_way = match out.window.0 {
             0 => 0.0,
             window => area as f64 / window as f64,
@@ -280,7 +306,10 @@ impl Tally {
         out.cpu_waited = waited.map(Nanos);
         let [latency, service, lateness, connect] = hdr;
         out.latency = latency.to_model();
-        out.service = service.to_model();
+        out.service = match closed {
+            true => out.latency.clone(),
+            false => service.to_model(),
+        };
         out.lateness = lateness.to_model();
         out.connect = connect.to_model();
         let kinds = FailureKind::ALL.into_iter().zip(failures);

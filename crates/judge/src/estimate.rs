@@ -59,15 +59,21 @@ pub(crate) fn compute_mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>
     Some((mean, error))
 }
 
-/// Returns the quantile of Student's t for [`CONFIDENCE`].
-fn compute_student_quantile(freedom: f64) -> Option<f64> {
+/// The quantile of Student's t that a confidence asks for.
+fn compute_student_quantile(confidence: f64, freedom: f64) -> Option<f64> {
     let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
-    Some(t.inverse_cdf(0.5 + CONFIDENCE / 2.0))
+    Some(t.inverse_cdf(0.5 + confidence / 2.0))
 }
 
-/// Computes the interval around a mean from its standard error.
+/// The standard error on the log scale that an interval of [`around`] was made from.
+pub(crate) fn error_of(value: f64, interval: Interval, freedom: f64) -> Option<f64> {
+    let error = (interval.high / value).ln() / quantile(interval.confidence, freedom)?;
+    error.is_finite().then_some(error)
+}
+
+/// The interval around a mean with its standard error.
 pub(crate) fn interval_around_mean(mean: f64, error: f64, freedom: f64) -> Option<Interval> {
-    let reach = compute_student_quantile(freedom)? * error;
+    let reach = compute_student_quantile(CONFIDENCE, freedom)? * error;
     reach.is_finite().then_some(Interval {
         low: mean - reach,
         high: mean + reach,
@@ -75,14 +81,19 @@ pub(crate) fn interval_around_mean(mean: f64, error: f64, freedom: f64) -> Optio
     })
 }
 
-/// Computes the interval around a value from its standard error on the log scale.
+/// The interval around a value with a standard error on the log scale.
 pub(crate) fn interval_on_log_scale(value: f64, error: f64, freedom: f64) -> Option<Interval> {
-    let reach = (compute_student_quantile(freedom)? * error).exp();
-    // Two rounds that are far apart can give an interval that overflows a number.
+    around_at(CONFIDENCE, value, error, freedom)
+}
+
+/// The same with another confidence.
+pub(crate) fn around_at(confidence: f64, value: f64, error: f64, freedom: f64) -> Option<Interval> {
+    let reach = (compute_student_quantile(confidence, freedom)? * error).exp();
+    // Two rounds that are far apart say nothing that a number can hold.
     (reach.is_finite() && reach > 0.0).then(|| Interval {
         low: value / reach,
         high: value * reach,
-        confidence: CONFIDENCE,
+        confidence,
     })
 }
 

@@ -1,6 +1,8 @@
 //! Compares two runs: the facts that differ, the reasons not to compare them, and the ratio of
 //! every figure with its interval. The text of a comparison is in `assay-report`.
 
+mod web;
+
 use crate::estimate::{PooledValue, interval_on_log_scale};
 use crate::workload_groups::{WorkloadGroup, group_samples};
 use assay_model::criterion::{Metric, Quantity};
@@ -20,12 +22,22 @@ pub fn compare_runs(a: (&Run, &[Sample]), b: (&Run, &[Sample])) -> RunComparison
     for &(a, b) in &pairs {
         rows.extend(compare_groups(a, b));
     }
+    let requests = pairs
+        .iter()
+        .any(|(a, b)| web::is_load(a) && web::is_load(b));
+    if requests {
+        for &(a, b) in &pairs {
+            rows.extend(web::cpu_per_answer(a, b));
+        }
+        web::decide(&mut rows, &pairs);
+    }
     let label = |group: &WorkloadGroup| format!("{} on {}", group.workload, group.target);
     let unpaired = |groups: &[WorkloadGroup], paired: &dyn Fn(&WorkloadGroup) -> bool| {
         let rest = groups.iter().filter(|group| !paired(group));
         rest.map(label).collect::<Vec<_>>()
     };
     RunComparison {
+        requests,
         a: a.0.id,
         b: b.0.id,
         environment: find_fact_differences(&a.0.facts, &b.0.facts),
@@ -83,8 +95,14 @@ fn compare_groups(a: &WorkloadGroup, b: &WorkloadGroup) -> Vec<ComparisonRow> {
     both.map(row).collect()
 }
 
-/// Computes the interval of B ÷ A (Welch 1947; Satterthwaite 1946, on the logarithms).
-fn compute_ratio_interval(a: PooledValue, b: PooledValue) -> Option<Interval> {
+/// Interval of B ÷ A (Welch 1947; Satterthwaite 1946, on the logs).
+fn interval(a: PooledValue, b: PooledValue) -> Option<Interval> {
+    let (error, freedom) = error_of_ratio(a, b)?;
+    interval_on_log_scale(b.value / a.value, error, freedom)
+}
+
+/// Standard error of the log of B ÷ A, and its degrees of freedom.
+fn error_of_ratio(a: PooledValue, b: PooledValue) -> Option<(f64, f64)> {
     let (va, vb) = (a.error?.powi(2), b.error?.powi(2));
     let (na, nb) = (f64::from(a.rounds) - 1.0, f64::from(b.rounds) - 1.0);
     let variance = va + vb;
@@ -93,7 +111,7 @@ fn compute_ratio_interval(a: PooledValue, b: PooledValue) -> Option<Interval> {
     } else {
         na + nb
     };
-    interval_on_log_scale(b.value / a.value, variance.sqrt(), freedom)
+    Some((variance.sqrt(), freedom))
 }
 
 fn classify_change(quantity: Quantity, interval: Option<Interval>) -> Change {

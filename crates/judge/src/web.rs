@@ -7,6 +7,7 @@ mod many;
 mod rank;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 pub use doubts::{ALL as DOUBTS, by_status, doubts};
 pub use limit::limit;
@@ -14,7 +15,9 @@ pub use limit::limit;
 use crate::estimate::{interval_on_log_scale, compute_mean_and_error};
 use assay_model::doubt::{Doubt, Validity};
 use assay_model::result::{Estimate, LimitKind};
-use assay_model::web::result::{Capacity, Judged, Limit, Limited, Percentiles, StepResult};
+use assay_model::web::result::{
+    Capacity, Judged, Limit, Limited, OverTime, Percentiles, StepResult,
+};
 use assay_model::web::{Measured, Pace, Step};
 use assay_model::{Histogram, Nanos, Sample};
 
@@ -33,10 +36,12 @@ pub fn judge(steps: &[Step], targets: usize) -> Judged {
             None => shapes.push(vec![step]),
         }
     }
-    let results: Vec<StepResult> = shapes.iter().map(|shape| result(shape)).collect();
+    let mut results: Vec<StepResult> = shapes.iter().map(|shape| result(shape)).collect();
+    waits::add_flat_bytes(&mut results);
     let capacity: Vec<Option<Capacity>> = (0..targets)
         .map(|target| capacity(results.iter().filter(|result| result.target == target)))
         .collect();
+    drift::add_slower_than_capacity(&mut results, &capacity);
     let rankings = rank::rankings(steps, &capacity);
     Judged {
         steps: results,
@@ -63,6 +68,8 @@ pub(crate) fn limit_of(samples: &[&Sample]) -> Option<crate::Answer> {
         what: match limit.who {
             Limited::Rate => LimitKind::RateAsked,
             Limited::Server => LimitKind::Server,
+            Limited::Backend => LimitKind::Backend,
+            Limited::Quota => LimitKind::RateLimit,
             Limited::AcceptQueue => LimitKind::AcceptQueue,
             Limited::Generator => LimitKind::ToolCpu,
             Limited::Network => LimitKind::Network,
@@ -135,6 +142,7 @@ fn result(shape: &[&Step]) -> StepResult {
         failed: all.failed(),
         failures: all.failures.clone(),
         statuses: all.statuses.clone(),
+        over_time: shown.iter().map(|step| over_time(step)).collect(),
         histogram: all.latency,
         generators: many::given(shown),
         server_cpus,
@@ -161,6 +169,13 @@ fn result(shape: &[&Step]) -> StepResult {
                 .flat_map(|(_, doubts)| doubts)
                 .chain(drift::rounds_differ(&valid)),
         ),
+    }
+}
+
+fn over_time(step: &Step) -> OverTime {
+    OverTime {
+        round: step.round,
+        points: step.measured.over_time(),
     }
 }
 

@@ -45,6 +45,9 @@ pub enum Quantity {
     P9999,
     /// Largest latency, ns.
     Max,
+    /// CPU time of the server for each answer, ns. It is known of loads on web servers alone, and in no list of
+    /// figures of one run ([`Quantity::ALL`]).
+    Cpu,
 }
 
 impl Quantity {
@@ -76,10 +79,11 @@ impl Quantity {
             Self::P999 => "p99.9",
             Self::P9999 => "p99.99",
             Self::Max => "max",
+            Self::Cpu => "cpu",
         }
     }
 
-    /// Whether it is a latency (nanoseconds, lower is better).
+    /// Whether it is a time (nanoseconds, lower is better).
     #[must_use]
     pub fn is_latency(self) -> bool {
         !matches!(self, Self::Iops | Self::Throughput)

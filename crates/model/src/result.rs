@@ -104,6 +104,8 @@ pub enum LimitKind {
     RateAsked,
     /// The server.
     Server,
+    /// Another server that the server waits for.
+    Backend,
     /// The server's queue of connections that wait to be accepted.
     AcceptQueue,
     /// The link to the server.
@@ -183,6 +185,9 @@ pub struct Judged {
 /// Two runs side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunComparison {
+    /// The operations are requests to web servers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub requests: bool,
     /// First run.
     pub a: crate::run::RunId,
     /// Second run.
@@ -239,6 +244,8 @@ pub enum Change {
     Better,
     /// The whole interval lies on the bad side of 1.
     Worse,
+    /// The whole interval lies within a margin in which nobody sees a difference. Of loads on web servers alone.
+    Same,
     /// It contains 1, or there is no interval.
     Unclear,
 }

@@ -4,10 +4,12 @@
 //! derived from it by `assay-judge`.
 
 mod many;
+mod over_time;
 pub mod result;
 mod sample;
 
 pub use many::Part;
+pub use over_time::Point;
 
 use crate::histogram::Histogram;
 use crate::units::Nanos;
@@ -210,6 +212,17 @@ pub struct Second {
     pub longest: Nanos,
 }
 
+/// One of the equal stretches that the counted time of a load is divided into.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Stretch {
+    /// Good answers that ended in it.
+    pub answers: u64,
+    /// Requests that failed in it.
+    pub failures: u64,
+    /// Latency of good answers to requests that were due in it, to 2 %.
+    pub latency: Histogram,
+}
+
 /// What the generator saw of one load, and of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Measured {
@@ -260,6 +273,12 @@ pub struct Measured {
     pub resumed: u64,
     /// Second by second.
     pub seconds: Vec<Second>,
+    /// Length of a stretch; the last one may be shorter. Zero in runs stored before 0.3.
+    #[serde(default)]
+    pub stretch: Nanos,
+    /// The counted time in about forty stretches, for the rate and the latency over time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stretches: Vec<Stretch>,
     /// Nothing ever succeeded, and it was given up before the time was over.
     pub gave_up: bool,
     /// The user interrupted it.
@@ -309,7 +328,7 @@ impl Measured {
 }
 
 /// CPU time that a server used, on the same clock as the load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ServerUse {
     /// Which: `nginx (2 processes from 812)`, or a cgroup.
     pub what: String,
@@ -326,6 +345,51 @@ pub struct ServerUse {
     /// Its machine, when that is another one than the generator's. The times are by the clock there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<ServerMachine>,
+    /// CPU quota of its control groups, the one that stopped it most often; none where there is no quota.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<QuotaUse>,
+    /// Its sockets during the load, where they can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sockets: Option<SocketUse>,
+}
+
+/// What a CPU quota did to a control group (`cpu.stat`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct QuotaUse {
+    /// Directory of the group.
+    pub group: String,
+    /// CPUs that the group may use, on average over a period; none where the limit cannot be read.
+    pub cpus: Option<f64>,
+    /// Periods that began in the window in which the group had work.
+    pub periods: u64,
+    /// Of these, periods in which the group used up its quota and was stopped.
+    pub throttled: u64,
+    /// Time for which it was stopped, of all CPUs together.
+    pub time: Nanos,
+}
+
+/// Sockets of a server, as means over several looks during the load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SocketUse {
+    /// Number of looks.
+    pub looks: u32,
+    /// Connections of clients.
+    pub clients: f64,
+    /// Of these, connections with bytes of the server that the client has not acknowledged.
+    pub sending: f64,
+    /// What the server itself is a client of, most sockets that wait first.
+    pub upstreams: Vec<Upstream>,
+}
+
+/// A server that another server waits for, such as a backend or a database.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Upstream {
+    /// `127.0.0.1:9000`, or the path of a socket.
+    pub address: String,
+    /// Sockets on which something was asked and no answer had come, on average.
+    pub waiting: f64,
+    /// CPU time of the processes that listen there, or why it is not known.
+    pub used: Result<ServerUse, String>,
 }
 
 /// The machine of a server that is not the generator's.

@@ -56,6 +56,7 @@ pub fn quantity_heading(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Iops => "IOPS",
         Quantity::Throughput => "MB/s",
+        Quantity::Cpu => "CPU",
         other => other.name(),
     }
 }

@@ -35,8 +35,28 @@ pub struct Web<'a> {
     pub steps: &'a [Step],
     /// What they mean.
     pub judged: &'a Judged,
+    /// When, on which machine and with which assay, as [`about`] describes it.
+    pub about: Vec<String>,
     /// The user interrupted it.
     pub interrupted: bool,
+}
+
+/// Describes when, on which machine and with which assay a run was measured.
+#[must_use]
+pub fn about(run: &Run) -> Vec<String> {
+    let started = run.started.strftime("%Y-%m-%d %H:%M UTC");
+    let name = run
+        .facts
+        .str("host.name")
+        .map(|name| format!(" on {}", clean(name)));
+    let machine = crate::subject::machine(&run.facts);
+    let mut about = vec![format!(
+        "Measured {started}{} with assay {}.",
+        name.unwrap_or_default(),
+        clean(&run.assay_version)
+    )];
+    about.extend(machine.map(|machine| format!("The machine that loaded: {machine}.")));
+    about
 }
 
 /// What is shown of a measurement that was stored.
@@ -46,6 +66,7 @@ pub struct Stored {
     settings: serde_json::Value,
     steps: Vec<Step>,
     judged: Judged,
+    about: Vec<String>,
     interrupted: bool,
 }
 
@@ -54,14 +75,15 @@ impl Stored {
     #[must_use]
     pub fn of(run: &Run, steps: Vec<Step>, judged: Judged) -> Self {
         let urls: Vec<String> = run.targets.iter().map(|one| one.name.clone()).collect();
-        let about = |url: &String| {
+        let remarks_of = |url: &String| {
             let remarks = run.remarks.iter();
             let own =
                 remarks.filter_map(|remark| remark.strip_prefix(url.as_str())?.strip_prefix(": "));
             own.map(str::to_owned).collect()
         };
         Self {
-            remarks: urls.iter().map(about).collect(),
+            remarks: urls.iter().map(remarks_of).collect(),
+            about: about(run),
             urls,
             settings: serde_json::json!({ "plan": run.plan }),
             interrupted: run.state == RunState::Interrupted,
@@ -79,6 +101,7 @@ impl Stored {
             settings: self.settings.clone(),
             steps: &self.steps,
             judged: &self.judged,
+            about: self.about.clone(),
             interrupted: self.interrupted,
         }
     }
@@ -96,6 +119,8 @@ pub struct Document<'a> {
     remarks: &'a [Vec<String>],
     /// How it was measured.
     settings: &'a serde_json::Value,
+    /// When, on which machine and with which assay it was measured.
+    about: &'a [String],
     /// The user interrupted it.
     interrupted: bool,
     /// What the steps mean.
@@ -113,6 +138,7 @@ pub fn json(web: &Web) -> String {
         urls: web.urls,
         remarks: web.remarks,
         settings: &web.settings,
+        about: &web.about,
         interrupted: web.interrupted,
         judged: web.judged,
         steps: web.steps,
@@ -132,6 +158,14 @@ fn name(step: &StepResult) -> String {
             format!("{:.0} %: {}", share * 100.0, rate(per_s))
         }
         (Pace::Constant { per_s } | Pace::Poisson { per_s }, None) => rate(per_s),
+    }
+}
+
+/// A latency of a step; in parentheses where no round counts.
+fn percentile(step: &StepResult, value: Option<Nanos>) -> String {
+    match (value, step.rounds) {
+        (Some(_), 0) => format!("({})", nanos(value)),
+        _ => nanos(value),
     }
 }
 
@@ -179,7 +213,7 @@ fn cells(step: &StepResult) -> Vec<String> {
         p999,
     } = step.latency;
     let mut cells = vec![rate(step), mb_per_s(step.bytes_per_s)];
-    cells.extend([p50, p90, p99, p999].map(nanos));
+    cells.extend([p50, p90, p99, p999].map(|value| percentile(step, value)));
     cells.extend([
         match step.failed {
             0 => "0".to_owned(),
@@ -233,13 +267,22 @@ fn describe_capacity(url: &str, capacity: &Capacity) -> String {
         rounds: 0,
     };
     let rate = with_half_width(&estimate);
-    let connections = format_plural(u64::from(capacity.connections), "connection", "connections");
+    let connections = plural(u64::from(capacity.connections), "connection", "connections");
+    let interval = match &capacity.interval {
+        Some(interval) => format!(
+            " ({:.0} % interval {} to {})",
+            interval.confidence * 100.0,
+            significant(interval.low),
+            significant(interval.high)
+        ),
+        None => " (one round, so no interval)".to_owned(),
+    };
     match capacity.rising {
         true => format!(
-            "{url}: at least {rate} good answers per second with {connections}, and more connections still brought \
-             more. The capacity is higher: name larger numbers with --concurrency."
+            "{url}: at least {rate} good answers per second with {connections}{interval}, and more connections still \
+             brought more. The capacity is higher: name larger numbers with --concurrency."
         ),
-        false => format!("{url}: {rate} good answers per second, from {connections} on."),
+        false => format!("{url}: {rate} good answers per second, from {connections} on{interval}."),
     }
 }
 
@@ -342,6 +385,7 @@ pub fn terminal(web: &Web, style: Style) -> String {
             style.write_paragraph(&mut out, "", 2, &escape_line(remark));
         }
         table(&mut out, &steps, style);
+        describe_void(&mut out, &steps, style);
         out.push('\n');
         generators(&mut out, &steps, style);
         limits(&mut out, &steps, style);
@@ -353,6 +397,14 @@ pub fn terminal(web: &Web, style: Style) -> String {
     out
 }
 
+/// Says what parentheses mean, where there are any.
+fn describe_void(out: &mut String, steps: &[&StepResult], style: Style) {
+    if steps.iter().any(|step| step.rounds == 0) {
+        let text = "Latencies in parentheses do not count: every round of that step is void.";
+        style.paragraph(out, "", 2, text);
+    }
+}
+
 fn table(out: &mut String, steps: &[&StepResult], style: Style) {
     let mut rows: Vec<Vec<String>> =
         vec![std::iter::once("").chain(HEAD).map(str::to_owned).collect()];
@@ -360,9 +412,16 @@ fn table(out: &mut String, steps: &[&StepResult], style: Style) {
         rows.push(std::iter::once(name(step)).chain(cells(step)).collect());
     }
     // A narrow terminal shows what matters most.
-    let mut left_out = Vec::new();
-    for dropped in ["own CPU", "MB/s", "p99.9", "p90", "per CPU s"] {
-        if TableColumns::fit(&sides(rows[0].len()), &rows).width() + 2 <= style.columns() {
+    for dropped in [
+        "own CPU",
+        "MB/s",
+        "per CPU s",
+        "server CPU",
+        "p99.9",
+        "p90",
+        "failed",
+    ] {
+        if Columns::fit(&sides(rows[0].len()), &rows).width() + 2 <= style.columns() {
             break;
         }
         if let Some(at) = rows[0].iter().position(|cell| cell == dropped) {

@@ -15,12 +15,15 @@ mod load;
 mod machine;
 pub mod many;
 mod procfs;
+mod quota;
 pub mod record;
 mod server;
 mod session;
+mod sockets;
 mod step;
 mod target;
 mod there;
+mod waits;
 
 pub use consent::Consent;
 pub use link::is_here;

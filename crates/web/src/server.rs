@@ -2,6 +2,7 @@
 //! that the user names, or a control group; on this machine, or on another that is reached by ssh.
 
 use crate::procfs::{numbers, read};
+use crate::quota::Quotas;
 use crate::there::{Asked, Counted, There};
 use assay_model::Nanos;
 use assay_model::web::ServerUse;
@@ -82,36 +83,41 @@ impl Server {
         if inodes.is_empty() {
             return Self::Unknown("nobody here listens on its port".to_owned());
         }
-        let mut processes = Vec::new();
-        let mut hidden = false;
-        for pid in numbers("/proc") {
-            let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else {
-                hidden = true;
-                continue;
-            };
-            let holds = entries.flatten().any(|entry| {
-                let link = std::fs::read_link(entry.path()).ok();
-                let link = link.as_deref().and_then(|link| link.to_str());
-                let inode = link.and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']'));
-                inode.is_some_and(|inode| inodes.contains(inode))
-            });
-            if holds {
-                processes.push(pid);
-            }
-        }
-        match processes.is_empty() {
-            false => Self::Processes(processes),
-            true if hidden => {
-                Self::Unknown("only root sees whose socket it is; --server-pid names it".to_owned())
-            }
-            true => Self::Unknown("no process holds its socket".to_owned()),
-        }
+        holders(&inodes)
     }
 
     /// Whether its CPU time can be told.
     #[must_use]
     pub fn is_known(&self) -> bool {
         !matches!(self, Self::Unknown(_))
+    }
+}
+
+/// The processes that hold one of these sockets, by inode.
+pub(crate) fn holders(inodes: &BTreeSet<String>) -> Server {
+    let mut processes = Vec::new();
+    let mut hidden = false;
+    for pid in numbers("/proc") {
+        let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else {
+            hidden = true;
+            continue;
+        };
+        let holds = entries.flatten().any(|entry| {
+            let link = std::fs::read_link(entry.path()).ok();
+            let link = link.as_deref().and_then(|link| link.to_str());
+            let inode = link.and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']'));
+            inode.is_some_and(|inode| inodes.contains(inode))
+        });
+        if holds {
+            processes.push(pid);
+        }
+    }
+    match processes.is_empty() {
+        false => Server::Processes(processes),
+        true if hidden => {
+            Server::Unknown("only root sees whose socket it is; --server-pid names it".to_owned())
+        }
+        true => Server::Unknown("no process holds its socket".to_owned()),
     }
 }
 
@@ -139,6 +145,7 @@ pub(crate) type Threads = BTreeMap<(u32, u32), (u64, Option<u64>)>;
 pub struct Look {
     at: Instant,
     seen: Result<Seen, String>,
+    quotas: Quotas,
 }
 
 pub(crate) enum Seen {
@@ -156,7 +163,16 @@ impl Look {
             Server::Processes(roots) => processes(roots),
             Server::There(there, counts) => Ok(Seen::There(Asked::now(there, counts))),
         };
-        Self { at, seen }
+        let quotas = match server {
+            Server::Group(path) => Some(Quotas::of_group(path)),
+            Server::Processes(roots) => roots.first().copied().map(Quotas::of_process),
+            Server::There(..) | Server::Unknown(_) => None,
+        };
+        Self {
+            at,
+            seen,
+            quotas: quotas.unwrap_or_default(),
+        }
     }
 
     /// How long it took; of a look that is under way, so far.
@@ -172,7 +188,13 @@ impl Look {
     pub fn since(&self, then: &Self) -> Result<ServerUse, String> {
         match (&self.seen, &then.seen) {
             (Err(why), _) | (_, Err(why)) => Err(why.clone()),
-            (Ok(now), Ok(before)) => now.since(before, Nanos::from(self.at - then.at)),
+            (Ok(now), Ok(before)) => {
+                let used = now.since(before, Nanos::from(self.at - then.at))?;
+                Ok(ServerUse {
+                    quota: self.quotas.since(&then.quotas),
+                    ..used
+                })
+            }
         }
     }
 }
@@ -196,10 +218,7 @@ impl Seen {
                 what: what.clone(),
                 window,
                 cpu: Nanos(now.saturating_sub(*before)),
-                waited: None,
-                busiest: None,
-                active: 0,
-                machine: None,
+                ..ServerUse::default()
             }),
             (Self::Threads(now, what), Self::Threads(before, _)) => {
                 let used: Vec<(u64, Option<u64>)> = now
@@ -229,7 +248,7 @@ impl Seen {
                     waited: waited.map(|waited| Nanos(waited.into_iter().fold(0, sum))),
                     busiest: (window.0 > 0).then(|| busiest as f64 / window.0 as f64),
                     active: used.iter().filter(|(cpu, _)| *cpu > 0).count() as u32,
-                    machine: None,
+                    ..ServerUse::default()
                 })
             }
             _ => Err("it was looked at in two ways".to_owned()),
@@ -279,7 +298,7 @@ fn schedstat(text: &str) -> Option<(u64, Option<u64>)> {
 }
 
 /// Processes with all that descend from them, oldest first; never assay itself.
-fn tree(roots: &[u32]) -> Vec<u32> {
+pub(crate) fn tree(roots: &[u32]) -> Vec<u32> {
     let parents: BTreeMap<u32, u32> = numbers("/proc")
         .into_iter()
         .filter_map(|pid| Some((pid, parent(&read(format!("/proc/{pid}/stat"))?)?)))

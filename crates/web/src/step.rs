@@ -4,8 +4,9 @@ use crate::link::{self, Link};
 use crate::machine;
 use crate::server::{self, Server};
 use crate::target::Target;
+use crate::waits;
 use assay_http::{Live, Load, LoadError};
-use assay_model::web::{Pace, Step};
+use assay_model::web::{Pace, ServerUse, Step};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -123,7 +124,18 @@ pub fn measure(
     let looks = Mutex::new(None);
     let over = Mutex::new(false);
     let begin = Instant::now();
+    let sockets = Mutex::new(None);
     let measured = thread::scope(|scope| {
+        let ended = || over.lock().map_or(true, |over| *over);
+        let sockets = &sockets;
+        scope.spawn(move || {
+            let times = [load.washout, load.washout + load.window];
+            let address = load.addresses[0];
+            let seen = waits::watch(bench.server, address, begin, times, &ended);
+            if let Ok(mut sockets) = sockets.lock() {
+                *sockets = seen;
+            }
+        });
         let (looks, over, live) = (&looks, &over, &live);
         let (look, look_around) = (&look, &look_around);
         scope.spawn(move || {
@@ -174,7 +186,10 @@ pub fn measure(
     let looks = looks.into_inner().unwrap_or_default();
     let (server, machine, link) = match &looks {
         Some(((first_of_server, last_of_server), (first, last))) => (
-            last_of_server.since(first_of_server),
+            last_of_server.since(first_of_server).map(|used| ServerUse {
+                sockets: sockets.into_inner().unwrap_or_default(),
+                ..used
+            }),
             last.0.since(&first.0),
             match &bench.link {
                 Ok(link) => last.1.since(&first.1, link),

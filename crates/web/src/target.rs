@@ -423,6 +423,10 @@ fn ask_consent(
 /// What an answer says of itself that changes what is measured.
 fn remarks(first: &Probed, keep_alive: bool) -> Vec<String> {
     let mut remarks = Vec::new();
+    if let Some(version) = first.header("server") {
+        let shown: String = version.chars().take(80).collect();
+        remarks.push(format!("it calls itself {shown}"));
+    }
     let cached = ["age", "x-cache", "cf-cache-status"];
     for name in cached {
         if let Some(value) = first.header(name) {

@@ -1,5 +1,8 @@
-//! Six staged cases in which it is known who limits, and the consent of a server on another machine.
+//! Staged cases in which it is known who limits, and the consent of a server on another machine.
 #![allow(clippy::disallowed_methods, reason = "a test drives real services")]
+
+#[path = "limits/waits.rs"]
+mod waits;
 
 use assay_http::{Method, Trust, Url};
 use assay_judge::web::limit;
@@ -343,15 +346,8 @@ fn nginx_at(address: &str, consent: &str) -> Server10 {
     }
 }
 
-#[test]
-fn a_shaped_link_and_consent() {
-    let _alone = alone();
-    if !namespaces() {
-        return;
-    }
-    if let Some(lacking) = assay_testing::servers::lacks(&["nginx", "tc"], true) {
-        return assay_testing::skipped(&lacking, "it is a part of the stage");
-    }
+/// Two namespaces with a link between them that carries this from the second, 10.77.0.2, to the first.
+fn linked(rate: &str) -> (Namespace, Namespace) {
     let (near, far) = (Namespace::new(), Namespace::new());
     ip(&[
         "link", "add", "near0", "netns", &near.0, "type", "veth", "peer", "name", "far0", "netns",
@@ -367,23 +363,38 @@ fn a_shaped_link_and_consent() {
     run(
         "tc",
         &[
-            "-n", &far.0, "qdisc", "add", "dev", "far0", "root", "tbf", "rate", "20mbit", "burst",
+            "-n", &far.0, "qdisc", "add", "dev", "far0", "root", "tbf", "rate", rate, "burst",
             "32k", "limit", "200000",
         ],
     );
-    let url = "http://10.77.0.2:8080/big";
-    let find = |asked: &Asked| {
-        // It may take a moment to listen.
-        for _ in 0..100 {
-            match find(url, asked, TODAY, &|| false) {
-                Err(TargetError::NoConsent { why, .. }) if why.contains("refused") => {
-                    thread::sleep(Duration::from_millis(50));
-                }
-                found => return found,
+    (near, far)
+}
+
+/// The target, as soon as it listens.
+fn find_at(url: &str, asked: &Asked) -> Result<Target, TargetError> {
+    for _ in 0..100 {
+        match find(url, asked, TODAY, &|| false) {
+            Err(TargetError::NoConsent { why, .. }) if why.contains("refused") => {
+                thread::sleep(Duration::from_millis(50));
             }
+            found => return found,
         }
-        panic!("nginx does not listen");
-    };
+    }
+    panic!("nginx does not listen");
+}
+
+#[test]
+fn a_shaped_link_and_consent() {
+    let _alone = alone();
+    if !namespaces() {
+        return;
+    }
+    if let Some(lacking) = assay_testing::servers::lacks(&["nginx", "tc"], true) {
+        return assay_testing::skipped(&lacking, "it is a part of the stage");
+    }
+    let (near, far) = linked("20mbit");
+    let url = "http://10.77.0.2:8080/big";
+    let find = |asked: &Asked| find_at(url, asked);
     {
         let _server = far.within(|| nginx_at("10.77.0.2", "assay-consent 1\nuntil 2026-01-01\n"));
         let refused = near.within(|| find(&asked()));

@@ -19,7 +19,7 @@ use assay_model::run::{RunId, RunState};
 use assay_model::web::{Pace, Step};
 use assay_model::{Facts, Nanos, Run};
 use assay_render::text::escape_line;
-use assay_report::web::{Web, json, page, terminal};
+use assay_report::web::{Web, about, json, page, terminal};
 use assay_store::{Store, StoreError};
 use assay_web::{CarryError, Event, Settings, Target, carry_out, estimate, find, record};
 use jiff::Timestamp;
@@ -180,6 +180,7 @@ fn measure(
         keeper.run.remarks.push(format!("{}: {lost}", urls[target]));
         remarks[target].push(lost);
     }
+    let about = about(&keeper.run);
     let number = keeper.end(state)?;
     if let Err(CarryError::Load(_)) = &carried {
         carried.context("the load could not be carried out")?;
@@ -192,6 +193,7 @@ fn measure(
         settings: serde_json::to_value(&settings)?,
         steps: &steps,
         judged: &judged,
+        about,
         interrupted: stop(),
     };
     if let Some(path) = &args.html {

@@ -23,10 +23,12 @@ pub const ALL: [&str; 13] = [
     "not-together",
 ];
 
-/// A generator that sends later than this in one request of a hundred changes what it measures.
-const LATE: Nanos = Nanos(1_000_000);
-/// And so does one whose lateness is a larger share of the latency it reports.
-const LATE_SHARE: f64 = 0.05;
+/// A latency that is the generator's own lateness for more than this share is not the server's.
+const LATE_VOID: f64 = 0.50;
+/// From this share of the median latency on, the lateness of half of the sends is seen in it.
+const LATE_MEDIAN: f64 = 0.05;
+/// The same for the tail, where one stop of the machine is in both.
+const LATE_TAIL: f64 = 0.20;
 /// A thread busier than this has no time left to be on time: what is missing to 1 is the kernel's.
 const FULL: f64 = 0.90;
 /// A thread that waits for a CPU more than this is not given what it needs, however little it does.
@@ -162,31 +164,69 @@ pub fn by_status(statuses: &[StatusCount]) -> String {
     text
 }
 
-/// Lateness that one send of a hundred exceeds.
-pub(super) fn lateness(measured: &Measured) -> Option<Nanos> {
-    measured.lateness.percentile(99.0).map(Nanos)
+/// How late the sends of an open loop were beside the latency that is reported.
+pub(super) struct Lateness {
+    percent: f64,
+    late: Nanos,
+    latency: Nanos,
+}
+
+impl Lateness {
+    /// Returns lateness and latency at the median and at p99, where there are any.
+    fn of(measured: &Measured) -> Vec<Self> {
+        let at = |percent: f64| {
+            Some(Self {
+                percent,
+                late: Nanos(measured.lateness.percentile(percent)?),
+                latency: Nanos(measured.latency.percentile(percent)?),
+            })
+        };
+        [50.0, 99.0].into_iter().filter_map(at).collect()
+    }
+
+    fn share(&self) -> f64 {
+        self.late.0 as f64 / self.latency.0.max(1) as f64
+    }
+
+    fn describe(&self) -> String {
+        format!(
+            "p{:.0} of the lateness of the sends is {}, {} of the p{:.0} latency of {}",
+            self.percent,
+            self.late,
+            percent(self.share()),
+            self.percent,
+            self.latency
+        )
+    }
+}
+
+/// Describes sends so late that the latency is the generator's own.
+pub(super) fn too_late(step: &Step) -> Option<String> {
+    step.pace.rate()?;
+    let found = Lateness::of(&step.measured);
+    let found = found.iter().find(|one| one.share() > LATE_VOID);
+    found.map(Lateness::describe)
 }
 
 fn late_sends(step: &Step) -> Option<Doubt> {
-    let measured = &step.measured;
     step.pace.rate()?;
-    let late = lateness(measured)?;
-    let remedy =
-        "Give the generator CPUs of its own, another machine or more threads, or ask for less.";
-    if late > LATE {
-        let evidence = format!("one send of a hundred was more than {late} late");
+    if let Some(evidence) = too_late(step) {
+        let remedy =
+            "Give the generator CPUs of its own, another machine or more threads, or ask for less.";
         return Some(void_doubt("late-sends", evidence, remedy));
     }
-    let usual = measured.lateness.percentile(50.0)?;
-    let latency = measured.latency.percentile(50.0)?;
-    (usual as f64 > LATE_SHARE * latency as f64).then(|| {
+    let found = Lateness::of(&step.measured);
+    let seen = found.iter().find(|one| {
+        let most = match one.percent < 90.0 {
+            true => LATE_MEDIAN,
+            false => LATE_TAIL,
+        };
+        one.share() > most
+    });
+    seen.map(|seen| {
         suspect_doubt(
             "late-sends",
-            format!(
-                "half of the sends were more than {} late, and the median latency of {} has that in it",
-                Nanos(usual),
-                Nanos(latency)
-            ),
+            seen.describe(),
             "Read the service time beside it, which begins when a request was really sent.",
         )
     })

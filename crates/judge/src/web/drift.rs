@@ -1,11 +1,20 @@
 //! Figures that change while a load lasts: between the rounds of a shape, and within one step.
 
-use crate::doubts::suspect_doubt;
-use assay_model::Doubt;
-use assay_model::web::{Pace, Second, Step};
+use crate::doubts::suspect;
+use crate::shift;
+use assay_model::units::significant;
+use assay_model::web::result::{Capacity, StepResult};
+use assay_model::web::{Pace, Point, Second, Step};
+use assay_model::{Doubt, Nanos};
 
 /// Rounds of one shape that differ by this factor were not measured on the same server.
 const FACTOR: f64 = 2.0;
+/// A rate or a median that shifts by this factor from one stretch on is another one.
+const SHIFT: f64 = 1.5;
+/// Series of a step that are looked at for shifts.
+const SERIES: f64 = 4.0;
+/// A median that is longer by less may be that of an idle server that has to wake up.
+const SLOWER: u64 = 1_000_000;
 /// Fewest whole seconds of a step whose beginning and end are compared.
 const SECONDS: usize = 4;
 
@@ -56,12 +65,114 @@ pub(super) fn rounds_differ(rounds: &[&Step]) -> Option<Doubt> {
     ))
 }
 
-/// Returns a doubt when the last quarter of a step has less than half of the answers per second of its first
-/// quarter, or more than twice as many. Steps of fewer than four whole seconds are not judged.
+/// Returns a doubt when the rate of a closed loop or the latency of any load shifts within a step.
 pub(super) fn drift(step: &Step) -> Option<Doubt> {
+    if step.measured.interrupted {
+        return None;
+    }
+    let points = step.measured.over_time();
+    let evidence = match points.is_empty() {
+        // A run from before there were stretches.
+        true => rate_of_quarters(step)?,
+        false => shift_over_time(step, &points)?,
+    };
+    Some(suspect(
+        "drift",
+        evidence,
+        "Do not use the mean. Measure longer, until the figures are steady, and look at what the server does when \
+         they shift (a cache that fills, memory, a CPU quota).",
+    ))
+}
+
+/// A figure of each stretch of a step, and by which factor a shift of it is one.
+struct Series {
+    name: &'static str,
+    factor: f64,
+    values: Vec<(f64, f64)>,
+    show: fn(f64) -> String,
+}
+
+/// Describes the largest shift of rate and latency within a step, from one stretch on.
+fn shift_over_time(step: &Step, points: &[Point]) -> Option<String> {
+    let latency = |name, factor, of: fn(&Point) -> Option<Nanos>| Series {
+        name,
+        factor,
+        values: points
+            .iter()
+            .filter_map(|point| Some((point.at.as_secs_f64(), of(point)?.0 as f64)))
+            .collect(),
+        show: |nanos| Nanos(nanos as u64).to_string(),
+    };
+    let rate = Series {
+        name: "the rate",
+        factor: SHIFT,
+        values: points
+            .iter()
+            .map(|point| (point.at.as_secs_f64(), point.rate))
+            .collect(),
+        show: |rate| format!("{}/s", significant(rate)),
+    };
+    let closed = step.pace == Pace::Closed;
+    let all = [
+        latency("p50", SHIFT, |point| point.p50),
+        latency("p90", FACTOR, |point| point.p90),
+        latency("p99", FACTOR, |point| point.p99),
+    ];
+    let all = closed.then_some(rate).into_iter().chain(all);
+    let found = all.filter_map(|series| series.largest_shift());
+    found
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, evidence)| evidence)
+}
+
+impl Series {
+    /// Returns the largest shift with its factor; none that is smaller than the factor of the series.
+    fn largest_shift(&self) -> Option<(f64, String)> {
+        let values = self.values.iter().filter(|(_, value)| *value > 0.0);
+        let values: Vec<(f64, f64)> = values.copied().collect();
+        let logs = values
+            .iter()
+            .enumerate()
+            .map(|(at, (_, value))| shift::Point {
+                log: value.ln(),
+                // Decides between equal figures: by hashing the place, which has nothing to do with them.
+                tie: (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            });
+        let logs: Vec<shift::Point> = logs.collect();
+        let found = shift::shifts(&logs, shift::LEVEL / SERIES);
+        let factor = |shift: &shift::Shift| shift.ratio.max(shift.ratio.recip());
+        let largest = found
+            .into_iter()
+            .max_by(|a, b| factor(a).total_cmp(&factor(b)))?;
+        let factor = factor(&largest);
+        let median = |part: &[(f64, f64)]| {
+            let mut sorted: Vec<f64> = part.iter().map(|(_, value)| *value).collect();
+            sorted.sort_by(f64::total_cmp);
+            sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+        };
+        let [from, to] = largest.span;
+        let (before, after) = (&values[from..largest.at], &values[largest.at..to]);
+        (factor >= self.factor && factor.is_finite()).then(|| {
+            let evidence = format!(
+                "{} went from {} to {} ({} {}) {:.1} s after the beginning",
+                self.name,
+                (self.show)(median(before)),
+                (self.show)(median(after)),
+                if largest.ratio > 1.0 { "×" } else { "÷" },
+                significant(factor),
+                after.first().map_or(0.0, |(at, _)| *at),
+            );
+            (factor, evidence)
+        })
+    }
+}
+
+/// Compares the rate of the last quarter of a closed loop with that of its first. Steps of fewer than four whole
+/// seconds are not judged.
+fn rate_of_quarters(step: &Step) -> Option<String> {
     let whole = usize::try_from(step.measured.window.0 / 1_000_000_000).ok()?;
     let seconds = step.measured.seconds.get(..whole)?;
-    if whole < SECONDS || step.measured.interrupted || step.pace != Pace::Closed {
+    if whole < SECONDS || step.pace != Pace::Closed {
         return None;
     }
     let quarter = whole / 4;
@@ -69,12 +180,40 @@ pub(super) fn drift(step: &Step) -> Option<Doubt> {
         part.iter().map(|second| second.answers as f64).sum::<f64>() / part.len() as f64
     };
     let (first, last) = (mean(&seconds[..quarter]), mean(&seconds[whole - quarter..]));
-    (first.max(last) >= FACTOR * first.min(last)).then(|| {
-        suspect_doubt(
-            "drift",
-            format!("{first:.0} answers per second at its beginning, {last:.0} at its end"),
-            "Measure longer, until the rate is steady, and look at what the server does then (a cache that \
-             fills, memory, a CPU quota).",
-        )
-    })
+    (first.max(last) >= FACTOR * first.min(last))
+        .then(|| format!("{first:.0} answers per second at its beginning, {last:.0} at its end"))
+}
+
+/// Adds a doubt to open loops at half of the capacity or less whose answers take longer than at the capacity itself:
+/// the server is slower than when its capacity was measured.
+pub(super) fn add_slower_than_capacity(results: &mut [StepResult], capacity: &[Option<Capacity>]) {
+    let full: Vec<Option<Nanos>> = results
+        .iter()
+        .map(|result| {
+            let capacity = capacity.get(result.target).copied().flatten()?;
+            let at = |other: &&StepResult| {
+                other.target == result.target
+                    && other.pace == Pace::Closed
+                    && other.connections == capacity.connections
+            };
+            results.iter().find(at)?.latency.p50
+        })
+        .collect();
+    for (result, full) in results.iter_mut().zip(full) {
+        let part = result.share.is_some_and(|share| share <= 0.5);
+        let (Some(full), Some(now), true) = (full, result.service.p50, part) else {
+            continue;
+        };
+        let known = result.doubts.iter().any(|doubt| doubt.code == "drift");
+        if !known && now.0 as f64 > FACTOR * full.0 as f64 && now.0 > full.0 + SLOWER {
+            result.doubts.push(suspect_doubt(
+                "drift",
+                format!(
+                    "half of the answers take longer than {now} at this share of the capacity, and took {full} at the \
+                     capacity itself"
+                ),
+                "The server is slower than when its capacity was measured. Find out what changed, and measure again.",
+            ));
+        }
+    }
 }

@@ -2,7 +2,8 @@
 //! meaningless (no local port, an accept queue that overflowed, a generator that was full) to what remains
 //! when nothing else explains it.
 
-use super::doubts::{REACHED, generator, is_full, lateness};
+use super::doubts::{REACHED, generator, is_full, too_late};
+use super::waits;
 use assay_model::units::significant;
 use assay_model::web::result::{Limit, Limited};
 use assay_model::web::{FailureKind, LinkUse, ServerUse, Step};
@@ -14,26 +15,29 @@ const MATTERS: f64 = 0.01;
 const LINK_FULL: f64 = 0.90;
 /// A thread of the server busier than this is full.
 const BUSY: f64 = 0.90;
+/// A thread of the server with work for so long that waited for a CPU for most of it lacks one.
+const STARVED: f64 = 0.60;
 /// All CPUs of the machine busier than this: none is left.
-const MACHINE: f64 = 0.95;
+pub(super) const MACHINE: f64 = 0.95;
 /// A server whose threads are busy for less than this share of the time of its requests waits for something else.
-const OWN: f64 = 0.25;
+pub(super) const OWN: f64 = 0.25;
 /// A connection that took longer waited for another try of its first packet (1 s, RFC 6298).
 const ANOTHER_TRY: u64 = 900_000_000;
-/// A generator that sends later than this is not on time.
-const LATE: Nanos = Nanos(1_000_000);
 
 /// Who kept this step from going faster.
 #[must_use]
 pub fn limit(step: &Step) -> Limit {
-    const DECISIONS: [fn(&Step) -> Option<Limit>; 8] = [
+    const DECISIONS: [fn(&Step) -> Option<Limit>; 11] = [
         ports,
         accept_queue,
         generator_full,
         network,
         late,
         rate,
+        waits::quota,
         server,
+        waits::backend,
+        waits::unsent,
         schedule,
     ];
     // What keeps one of several generators back keeps back what all give.
@@ -51,7 +55,7 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn because(who: Limited, evidence: String) -> Option<Limit> {
+pub(super) fn because(who: Limited, evidence: String) -> Option<Limit> {
     Some(Limit { who, evidence })
 }
 
@@ -120,17 +124,16 @@ fn network(step: &Step) -> Option<Limit> {
     })
 }
 
-fn mbit(bits: f64) -> String {
+pub(super) fn mbit(bits: f64) -> String {
     format!("{} Mbit/s", significant(bits / 1e6))
 }
 
 /// A generator that had a CPU and was late all the same: it was stopped, or its timers are coarse.
 fn late(step: &Step) -> Option<Limit> {
-    step.pace.rate()?;
-    let late = lateness(&step.measured).filter(|late| *late > LATE)?;
+    let late = too_late(step)?;
     because(
         Limited::Schedule,
-        format!("one send of a hundred was more than {late} late, with a connection at hand"),
+        format!("{late}, with a connection at hand"),
     )
 }
 
@@ -149,7 +152,7 @@ fn rate(step: &Step) -> Option<Limit> {
     })
 }
 
-fn busiest(server: &ServerUse) -> Option<f64> {
+pub(super) fn busiest(server: &ServerUse) -> Option<f64> {
     server.busiest.filter(|busiest| *busiest >= BUSY)
 }
 
@@ -171,12 +174,28 @@ fn server(step: &Step) -> Option<Limit> {
     let waited = server.waited.map_or(0.0, |waited| {
         waited.0 as f64 / server.window.0.max(1) as f64
     });
-    (busy >= MACHINE && used >= 0.5 * f64::from(cpus)).then(|| Limit {
-        who: Limited::Server,
-        evidence: format!(
+    if busy >= MACHINE && used >= 0.5 * f64::from(cpus) {
+        let evidence = format!(
             "{}: {used:.2} of {cpus} CPUs, all of which were {} busy; its threads waited {waited:.2} CPUs long",
             server.what,
             percent(busy)
+        );
+        return because(Limited::Server, evidence);
+    }
+    starved(step, server, used, waited)
+}
+
+/// Threads of the server wait for a CPU most of the time that they have work: somebody else has it.
+fn starved(step: &Step, server: &ServerUse, used: f64, waited: f64) -> Option<Limit> {
+    let busiest = server.busiest.filter(|busiest| *busiest >= STARVED)?;
+    let (busy, lacked) = generator(&step.measured)?;
+    (waited >= used && busiest > busy + lacked).then(|| Limit {
+        who: Limited::Server,
+        evidence: format!(
+            "{}: {used:.2} CPUs, and its threads waited for one for {waited:.2}; its busiest of {} threads had work for {}",
+            server.what,
+            server.active,
+            percent(busiest)
         ),
     })
 }
@@ -211,7 +230,7 @@ fn places(step: &Step) -> &'static str {
 }
 
 /// Returns the share of the time of its requests that the server's threads were on a CPU or waited for one.
-fn own_share(step: &Step) -> Option<f64> {
+pub(super) fn own_share(step: &Step) -> Option<f64> {
     let server = step.server.as_ref().ok()?;
     let waited = server.waited.map_or(0, |waited| waited.0);
     let cpus = (server.cpu.0 + waited) as f64 / server.window.0.max(1) as f64;
@@ -272,11 +291,11 @@ fn rest(step: &Step) -> Limit {
                 who: Limited::NotKnown,
                 evidence: format!(
                     "{:.1} of {} {} had a request at the server all the time, and the server used a CPU for little \
-                     of it: it waits for something else, such as a backend, a disk, a lock, a CPU quota or a link \
-                     slower than its interface says; {}",
+                     of it: it waits for something else, such as {}; {}",
                     measured.under_way,
                     step.places(),
                     places(step),
+                    waits::unexplained(step),
                     seen(step)
                 ),
             };

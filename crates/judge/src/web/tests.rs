@@ -5,7 +5,8 @@ use assay_model::clock::Offset;
 use assay_model::doubt::Severity;
 use assay_model::web::result::RankedBy;
 use assay_model::web::{
-    FailureKind, Failures, LinkUse, MachineUse, Part, Protocol, ServerMachine, ServerUse,
+    FailureKind, Failures, LinkUse, MachineUse, Part, Protocol, QuotaUse, ServerMachine, ServerUse,
+    SocketUse, Upstream,
 };
 
 const S: u64 = 1_000_000_000;
@@ -42,7 +43,7 @@ fn closed() -> Step {
             waited: Some(Nanos(0)),
             busiest: Some(0.99),
             active: 1,
-            machine: None,
+            ..ServerUse::default()
         }),
         link: Ok(LinkUse {
             interface: "lo".to_owned(),
@@ -225,6 +226,165 @@ fn every_rule_is_in_the_book() {
     for code in DOUBTS {
         assert!(ALL_IN_BOOK.contains(&format!("### `{code}`")), "{code}");
     }
+}
+
+/// What a server waits for, as its sockets and its control groups show.
+#[test]
+fn who_keeps_the_server_waiting() {
+    let with = |change: &dyn Fn(&mut Step, &mut SocketUse)| {
+        let mut step = closed();
+        idle_server(&mut step);
+        let mut sockets = SocketUse {
+            looks: 10,
+            clients: 10.0,
+            ..SocketUse::default()
+        };
+        change(&mut step, &mut sockets);
+        step.server.as_mut().unwrap().sockets = Some(sockets);
+        limit(&step)
+    };
+    let behind = |used: Result<ServerUse, String>, waiting: f64| Upstream {
+        address: "127.0.0.1:9000".to_owned(),
+        waiting,
+        used,
+    };
+    let full = ServerUse {
+        what: "php-fpm (3 processes)".to_owned(),
+        window: Nanos(2 * S),
+        cpu: Nanos(4 * S - 1),
+        busiest: Some(1.0),
+        active: 2,
+        ..ServerUse::default()
+    };
+    // Nothing waits for anything that can be seen.
+    assert_eq!(with(&|_, _| {}).who, Limited::NotKnown);
+    let backend = with(&|_, sockets| sockets.upstreams = vec![behind(Ok(full.clone()), 9.5)]);
+    assert_eq!(backend.who, Limited::Backend);
+    insta::assert_snapshot!(backend.evidence, @"of 10.0 requests under way 9.5 waited for 127.0.0.1:9000: php-fpm (3 processes), 2.00 CPUs, its busiest of 2 threads 100 %");
+    let far = Err("it is on another machine".to_owned());
+    let far = with(&|_, sockets| sockets.upstreams = vec![behind(far.clone(), 6.0)]);
+    assert_eq!(far.who, Limited::Backend);
+    // Most requests are elsewhere.
+    let few = with(&|_, sockets| sockets.upstreams = vec![behind(Ok(full.clone()), 4.0)]);
+    assert_eq!(few.who, Limited::NotKnown);
+    // The server's own thread is full, whatever waits.
+    let own = with(&|step, sockets| {
+        step.server = closed().server;
+        sockets.upstreams = vec![behind(Ok(full.clone()), 9.5)];
+    });
+    assert_eq!(own.who, Limited::Server);
+    let unsent = with(&|_, sockets| sockets.sending = 8.0);
+    assert_eq!(unsent.who, Limited::Network);
+    // A generator that is late to read keeps answers in the server's queues as well.
+    let slow = with(&|step, sockets| {
+        sockets.sending = 8.0;
+        step.measured.cpu = Nanos(2 * S * 6 / 10);
+    });
+    assert_eq!(slow.who, Limited::NotKnown);
+    let quota = with(&|step, _| {
+        step.server.as_mut().unwrap().quota = Some(QuotaUse {
+            group: "/sys/fs/cgroup/web".to_owned(),
+            cpus: Some(0.05),
+            periods: 20,
+            throttled: 19,
+            time: Nanos(S),
+        });
+    });
+    assert_eq!(quota.who, Limited::Quota);
+    insta::assert_snapshot!(quota.evidence, @"nginx: 0.05 CPUs; its quota of 0.05 CPUs (/sys/fs/cgroup/web) was used up in 19 of 20 periods");
+}
+
+/// Forty stretches of a step of 40 s, whose latency and rate are this much in each.
+fn over_time(step: &mut Step, of: impl Fn(u64) -> (u64, u64)) {
+    step.measured.window = Nanos(40 * S);
+    step.measured.stretch = Nanos(S);
+    step.measured.stretches = (0..40)
+        .map(|at| {
+            let (answers, latency) = of(at);
+            assay_model::web::Stretch {
+                answers,
+                failures: 0,
+                latency: [(latency, answers)].into_iter().collect(),
+            }
+        })
+        .collect();
+}
+
+#[test]
+fn a_server_that_becomes_slower_raises_a_doubt_and_noise_raises_none() {
+    let drifts = |step: &Step| {
+        let found = doubts(step).into_iter().find(|doubt| doubt.code == "drift");
+        found.map(|doubt| doubt.evidence)
+    };
+    let mut slower = open();
+    over_time(&mut slower, |at| match at {
+        0..20 => (500, 1_000_000 + at % 7 * 10_000),
+        _ => (500, 18_000_000 + at % 5 * 90_000),
+    });
+    insta::assert_snapshot!(drifts(&slower).unwrap(), @"p99 went from 1.03 ms to 18.2 ms (× 17.7) 20.5 s after the beginning");
+    // A closed loop slows down with it.
+    let mut closed = closed();
+    over_time(&mut closed, |at| match at {
+        0..30 => (500 + at % 3, 1_000_000 + at % 7 * 10_000),
+        _ => (250 + at % 3, 2_000_000 + at % 5 * 90_000),
+    });
+    assert!(drifts(&closed).is_some());
+    // Noise, a single bad second, and a shift that is too small to matter.
+    for noise in [
+        |at: u64| (500, 1_000_000 + at * 7919 % 13 * 100_000),
+        |at: u64| {
+            (
+                500,
+                if at == 17 {
+                    90_000_000
+                } else {
+                    1_000_000 + at % 7 * 10_000
+                },
+            )
+        },
+        |at: u64| {
+            (
+                500,
+                if at < 20 { 1_000_000 } else { 1_200_000 } + at % 7 * 10_000,
+            )
+        },
+    ] {
+        let mut step = open();
+        over_time(&mut step, noise);
+        assert_eq!(drifts(&step), None);
+    }
+    let judged = judge(std::slice::from_ref(&slower), 1);
+    assert_eq!(judged.steps[0].over_time[0].points.len(), 40);
+}
+
+#[test]
+fn an_open_loop_that_is_slower_than_the_capacity_raises_a_doubt() {
+    let of = |millis: u64| {
+        let mut open = open();
+        open.share = Some(0.25);
+        let latency: Histogram = [(millis * 1_000_000, 20_000)].into_iter().collect();
+        (open.measured.latency, open.measured.service) = (latency.clone(), latency);
+        let judged = judge(&[closed(), open], 1);
+        let drifts = |doubt: &Doubt| doubt.code == "drift";
+        judged.steps[1].doubts.iter().any(drifts)
+    };
+    assert!(of(18) && !of(1));
+}
+
+#[test]
+fn lateness_is_judged_beside_the_latency() {
+    let with = |late: u64, latency: u64| {
+        let mut step = open();
+        step.measured.lateness = [(late, 20_000)].into_iter().collect();
+        step.measured.latency = [(latency, 20_000)].into_iter().collect();
+        let late = |doubt: &&Doubt| doubt.code == "late-sends";
+        doubts(&step).iter().find(late).map(|doubt| doubt.severity)
+    };
+    // 2 ms are nothing beside 100 ms, and 90 µs are most of 100 µs.
+    assert_eq!(with(2_000_000, 100_000_000), None);
+    assert_eq!(with(90_000, 100_000), Some(Severity::Void));
+    assert_eq!(with(10_000, 100_000), Some(Severity::Suspect));
+    assert_eq!(with(1_000, 100_000), None);
 }
 
 #[test]

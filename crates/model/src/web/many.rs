@@ -1,7 +1,7 @@
 //! One load from several machines at once: what each of them gave, and what they gave together.
 
 use super::{
-    FailureKind, Failures, LinkUse, MachineUse, Measured, Pace, Second, StatusCount, Step,
+    FailureKind, Failures, LinkUse, MachineUse, Measured, Pace, Second, StatusCount, Step, Stretch,
 };
 use crate::clock::Offset;
 use crate::histogram::Histogram;
@@ -125,8 +125,26 @@ impl Measured {
             sum(&mut own.failures, more.failures);
             own.longest = own.longest.max(more.longest);
         }
+        self.add_stretches(one);
         self.add_failures(&one.failures);
         self.add_statuses(&one.statuses);
+    }
+
+    /// Adds rate and latency over time. Where the stretches are not of one length there is none of all.
+    fn add_stretches(&mut self, one: &Self) {
+        if self.stretches.is_empty() {
+            self.stretch = one.stretch;
+        }
+        if one.stretches.is_empty() || self.stretch != one.stretch {
+            return;
+        }
+        let more = self.stretches.len().max(one.stretches.len());
+        self.stretches.resize(more, Stretch::default());
+        for (own, more) in self.stretches.iter_mut().zip(&one.stretches) {
+            own.answers = own.answers.saturating_add(more.answers);
+            own.failures = own.failures.saturating_add(more.failures);
+            own.latency.merge(&more.latency);
+        }
     }
 
     /// Adds answers with an unexpected status, by status.

@@ -1,6 +1,6 @@
 //! What the steps of a load mean, derived from them on read.
 
-use super::{Failures, Pace, StatusCount};
+use super::{Failures, Pace, Point, StatusCount};
 use crate::doubt::Doubt;
 use crate::histogram::Histogram;
 use crate::result::{Estimate, Interval};
@@ -29,6 +29,10 @@ pub enum Limited {
     Server,
     /// The server's queue of connections that wait to be accepted (`listen` backlog).
     AcceptQueue,
+    /// What the server waits for: another server, such as a backend or a database.
+    Backend,
+    /// A CPU quota of the server's control group.
+    Quota,
     /// assay itself.
     Generator,
     /// The link.
@@ -49,6 +53,8 @@ impl Limited {
             Self::Rate => "the rate asked for",
             Self::Server => "server",
             Self::AcceptQueue => "accept queue",
+            Self::Backend => "backend",
+            Self::Quota => "CPU quota",
             Self::Generator => "generator",
             Self::Network => "network",
             Self::Schedule => "schedule",
@@ -108,6 +114,9 @@ pub struct StepResult {
     pub service: Percentiles,
     /// All latencies of the rounds that count.
     pub histogram: Histogram,
+    /// Rate and latency over time, of each round that is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over_time: Vec<OverTime>,
     /// Requests due.
     pub due: u64,
     /// Of these, failed or never sent.
@@ -135,6 +144,15 @@ pub struct StepResult {
     pub limit: Limit,
     /// Doubts of all rounds, each once.
     pub doubts: Vec<Doubt>,
+}
+
+/// Rate and latency of one round over time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct OverTime {
+    /// From 0.
+    pub round: u32,
+    /// About forty; none in runs stored before 0.3.
+    pub points: Vec<Point>,
 }
 
 /// What one of several generators gave, on average over the rounds that are shown.

@@ -2,9 +2,9 @@
 //! at each point. Curves of latency percentiles are in `percentile_curves`, rates over time in
 //! `rate_panels`.
 
-use super::canvas::{Svg, TextAnchor, shorten_name};
-use super::palette::line_class;
 use super::percentile_curves::spread_labels;
+use super::canvas::{TextAnchor, Svg, shorten_name};
+use super::palette::{colour_class, line_class};
 use super::scale::AxisScale;
 
 const RIGHT: f64 = 500.0;
@@ -36,9 +36,9 @@ pub struct LineChart<'a> {
     pub description: String,
     /// Label of the horizontal axis.
     pub over: String,
-    /// Lines; four colours, then dashed lines.
+    /// Lines; eight colours, then the same with dashes and with dots.
     pub lines: Vec<ChartLine>,
-    /// Formats a value.
+    /// A value as text.
     pub tick: &'a dyn Fn(f64) -> String,
 }
 
@@ -84,14 +84,8 @@ pub fn draw_lines(chart: &LineChart, y: &AxisScale) -> String {
     places.dedup();
     let every = places.len().div_ceil(12).max(1);
     for at in places.iter().step_by(every) {
-        let text = at.to_string();
-        svg.add_text(
-            x.pixel_of(*at),
-            FOOT + 14.0,
-            TextAnchor::Middle,
-            "ax n",
-            &text,
-        );
+        let text = ((at * 100.0).round() / 100.0).to_string();
+        svg.add_text(x.pixel_of(*at), FOOT + 14.0, TextAnchor::Middle, "ax n", &text);
     }
     let middle = f64::midpoint(LEFT, RIGHT);
     svg.add_text(middle, HEIGHT - 6.0, TextAnchor::Middle, "ax", &chart.over);
@@ -111,16 +105,15 @@ pub fn draw_lines(chart: &LineChart, y: &AxisScale) -> String {
             }
         }
         for (px, py) in &path {
-            svg.add_circle(*px, *py, 2.0, &format!("l{}", i % 4));
+            svg.add_circle(*px, *py, 2.0, &colour_class(i));
         }
         labels.extend(path.last().map(|(_, py)| (*py, i)));
     }
     for (at, i) in spread_labels(labels, 12.0, TOP + 4.0, FOOT) {
-        // A line sample beside the name shows the dashes, so that colour is not the only
-        // difference.
+        // The sample beside the name shows the dashes, so that colour alone never tells.
         svg.add_path(&[(RIGHT + 5.0, at), (RIGHT + 23.0, at)], &line_class(i));
         let label = shorten_name(&chart.lines[i].label, LABEL);
-        let class = format!("l{}", i % 4);
+        let class = colour_class(i);
         svg.add_text(RIGHT + 28.0, at + 4.0, TextAnchor::Start, &class, &label);
     }
     svg.finish(&chart.id, &chart.title, &chart.description)

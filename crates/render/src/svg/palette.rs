@@ -38,20 +38,32 @@ const DARK: [Rgb; STEPS] = [
 const INKS: [Rgb; 2] = [[0x0b, 0x1a, 0x22], [0xff, 0xff, 0xff]];
 /// Page background in light and dark.
 const PAGES: [Rgb; 2] = [[0xff, 0xff, 0xff], [0x13, 0x18, 0x1c]];
-/// Line colours on a light page.
-const LINES_LIGHT: [Rgb; 4] = [
+/// Colours of lines. They differ in hue and in lightness; with dashes there are three times as many lines.
+const LINES: usize = 8;
+/// Lines on a light page.
+const LINES_LIGHT: [Rgb; LINES] = [
     [0xb0, 0x72, 0x0a],
     [0x1f, 0x8a, 0x7e],
     [0x2a, 0x66, 0xb0],
     [0x4a, 0x2a, 0x80],
+    [0xc0, 0x39, 0x2b],
+    [0x5c, 0x7a, 0x12],
+    [0xb8, 0x3d, 0x8c],
+    [0x3f, 0x46, 0x4d],
 ];
-/// Line colours on a dark page.
-const LINES_DARK: [Rgb; 4] = [
+/// Lines on a dark page.
+const LINES_DARK: [Rgb; LINES] = [
     [0xf0, 0xc0, 0x55],
     [0x52, 0xc4, 0xb0],
     [0x72, 0xa9, 0xee],
     [0xc0, 0xa6, 0xf5],
+    [0xff, 0x8a, 0x7a],
+    [0xb4, 0xd4, 0x5e],
+    [0xf2, 0x8f, 0xcf],
+    [0xd0, 0xd7, 0xdd],
 ];
+/// Patterns of lines with one colour: whole, dashes, dots.
+const PATTERNS: [&str; 3] = ["", " dash", " dot"];
 
 /// Computes the relative luminance, 0–1 (WCAG 2.2, "relative luminance").
 fn compute_luminance(color: Rgb) -> f64 {
@@ -94,22 +106,20 @@ pub fn choose_color_step(share: f64) -> usize {
     ((share * STEPS as f64) as usize).min(STEPS - 1)
 }
 
-/// Returns the CSS class of the n-th line of a chart: four colours, then the same colours dashed.
+/// Class of the n-th line of a chart: the colours in turn, then the same with dashes, then with dots.
 #[must_use]
 pub fn line_class(n: usize) -> String {
-    let colors = LINES_LIGHT.len();
-    format!(
-        "l{}{}",
-        n % colors,
-        if (n / colors).is_multiple_of(2) {
-            ""
-        } else {
-            " dash"
-        }
-    )
+    let pattern = PATTERNS[n / LINES % PATTERNS.len()];
+    format!("{}{pattern}", colour_class(n))
 }
 
-fn format_css_variables(steps: [Rgb; STEPS], lines: [Rgb; 4]) -> String {
+/// Class of what has the colour of the n-th line: its label, its end.
+#[must_use]
+pub fn colour_class(n: usize) -> String {
+    format!("l{}", n % LINES)
+}
+
+fn format_css_variables(steps: [Rgb; STEPS], lines: [Rgb; LINES]) -> String {
     let mut css = String::new();
     for (i, color) in steps.into_iter().enumerate() {
         let _ = write!(
@@ -174,6 +184,13 @@ mod tests {
                 assert!(ratio >= 3.5, "{}: {ratio:.2}", format_hex(color));
             }
         }
+    }
+
+    #[test]
+    fn two_dozen_lines_are_told_apart() {
+        let all: std::collections::BTreeSet<String> = (0..24).map(line_class).collect();
+        assert_eq!(all.len(), 24);
+        assert_eq!(line_class(9), "l1 dash");
     }
 
     #[test]

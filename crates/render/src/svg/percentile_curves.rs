@@ -3,8 +3,8 @@
 //! The horizontal axis counts nines (−log₁₀ of the fraction that took longer), so that the tail has
 //! as much room as the bulk; the vertical axis is logarithmic.
 
-use super::canvas::{Svg, TextAnchor, shorten_name};
-use super::palette::line_class;
+use super::canvas::{TextAnchor, Svg, shorten_name};
+use super::palette::{colour_class, line_class};
 use super::scale::AxisScale;
 use crate::units::format_latency;
 use assay_model::Histogram;
@@ -25,9 +25,9 @@ pub struct CurvePanel {
     pub title: String,
     /// Description for screen readers.
     pub description: String,
-    /// Curves; four colours, then dashed lines.
+    /// Curves; eight colours, then the same with dashes and with dots.
     pub curves: Vec<LatencyCurve>,
-    /// Draw the panel large. Panels that share axes have one size.
+    /// Drawn large; panels that share axes are of one size.
     pub large: bool,
 }
 
@@ -157,7 +157,7 @@ pub fn draw_panel(panel: &CurvePanel, y: &AxisScale, nines: f64) -> String {
             .collect();
         svg.add_path(&points, &line_class(i));
         if let Some((at, end)) = points.last() {
-            svg.add_circle(*at, *end, 2.0, &format!("l{}", i % 4));
+            svg.add_circle(*at, *end, 2.0, &colour_class(i));
             labels.push((*end, i));
         }
     }
@@ -171,7 +171,7 @@ pub fn draw_panel(panel: &CurvePanel, y: &AxisScale, nines: f64) -> String {
             right + 28.0,
             at + 4.0,
             TextAnchor::Start,
-            &format!("l{}", i % 4),
+            &colour_class(i),
             &label,
         );
     }

@@ -30,7 +30,7 @@ pub fn figures(all: &[FigureChange], style: Style) -> String {
         let sign = match one.verdict {
             result::Change::Worse => '!',
             result::Change::Better => '+',
-            result::Change::Unclear => '~',
+            result::Change::Same | result::Change::Unclear => '~',
         };
         style.write_paragraph(&mut out, &format!("  {sign} "), 4, &escape_line(&said(one)));
         style.write_paragraph(&mut out, "", 6, &runs(one));

@@ -98,7 +98,7 @@ fn figure((number, one): (usize, &FigureChange)) -> Figure {
         verdict: match one.verdict {
             result::Change::Worse => "worse",
             result::Change::Better => "better",
-            result::Change::Unclear => "other",
+            result::Change::Same | result::Change::Unclear => "other",
         },
         said: escape_line(&figures::said(one)),
         runs: figures::runs(one),

@@ -289,7 +289,7 @@ pub(super) fn build_ratio_charts(comparison: &RunComparison, several_targets: bo
                     shape: match row.verdict {
                         Change::Better => dot_plot::DotMark::Better,
                         Change::Worse => dot_plot::DotMark::Worse,
-                        Change::Unclear => dot_plot::DotMark::Doubtful,
+                        Change::Same | Change::Unclear => dot_plot::DotMark::Doubtful,
                     },
                     text: format!("{} {}", format_ratio(row.ratio), change_word(row.verdict)),
                 })

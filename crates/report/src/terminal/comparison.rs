@@ -7,10 +7,11 @@ use assay_render::Style;
 use assay_render::text::{measure_width, escape_line, pad_left, pad_right};
 use assay_render::units::{format_ratio, format_value, quantity_heading};
 
-/// The quantities shown to people; the JSON document contains all quantities.
-const SHOWN: [Quantity; 5] = [
+/// The quantities that a person looks at; the JSON document has all of them.
+const SHOWN: [Quantity; 6] = [
     Quantity::Iops,
     Quantity::Throughput,
+    Quantity::Cpu,
     Quantity::P50,
     Quantity::P99,
     Quantity::P999,
@@ -29,6 +30,7 @@ pub(crate) fn change_word(change: Change) -> &'static str {
     match change {
         Change::Better => "better",
         Change::Worse => "worse",
+        Change::Same => "same",
         Change::Unclear => "unclear",
     }
 }
@@ -86,7 +88,12 @@ fn render_rows<'a>(
             write_hanging(&mut out, &escape_line(caution), style);
         }
     }
-    write_table(&rows.collect::<Vec<_>>(), &mut out, style);
+    table(
+        &rows.collect::<Vec<_>>(),
+        comparison.requests,
+        &mut out,
+        style,
+    );
     for (only, which) in [(&comparison.only_a, "A"), (&comparison.only_b, "B")] {
         if !only.is_empty() {
             let names: Vec<String> = only.iter().map(|name| escape_line(name)).collect();
@@ -101,7 +108,16 @@ fn write_hanging(out: &mut String, text: &str, style: Style) {
     style.write_paragraph(out, "  -", 4, text);
 }
 
-fn format_cells(row: &ComparisonRow) -> [String; 6] {
+/// A figure's name: what operations are is another thing for disks than for web servers.
+pub(crate) fn figure_name(quantity: Quantity, requests: bool) -> &'static str {
+    match quantity {
+        Quantity::Iops if requests => "answers/s",
+        Quantity::Cpu => "CPU per answer",
+        other => heading(other),
+    }
+}
+
+fn cells(row: &ComparisonRow, requests: bool) -> [String; 6] {
     let quantity = row.metric.quantity;
     let interval = row.interval.map_or("no interval".to_owned(), |interval| {
         format!(
@@ -117,23 +133,23 @@ fn format_cells(row: &ComparisonRow) -> [String; 6] {
         Direction::Flush => "flush ",
     };
     [
-        format!("{of}{}", quantity_heading(quantity)),
-        format_value(quantity, row.a.value),
-        format_value(quantity, row.b.value),
-        format_ratio(row.ratio),
+        format!("{of}{}", figure_name(quantity, requests)),
+        value(quantity, row.a.value),
+        value(quantity, row.b.value),
+        ratio(row.ratio),
         interval,
         change_word(row.verdict).to_owned(),
     ]
 }
 
-fn write_table(rows: &[&ComparisonRow], out: &mut String, style: Style) {
-    write_section_heading("Figures", out, style);
+fn table(rows: &[&ComparisonRow], requests: bool, out: &mut String, style: Style) {
+    section("Figures", out, style);
     if rows.is_empty() {
         out.push_str("  the two runs have no workload on a common target\n");
         return;
     }
     let heads = ["", "A", "B", "B ÷ A", "interval", "B is"];
-    let body: Vec<[String; 6]> = rows.iter().map(|row| format_cells(row)).collect();
+    let body: Vec<[String; 6]> = rows.iter().map(|row| cells(row, requests)).collect();
     let columns: Vec<usize> = (0..heads.len())
         .map(|i| {
             body.iter()
@@ -169,7 +185,7 @@ fn write_table(rows: &[&ComparisonRow], out: &mut String, style: Style) {
         let sgr = match row.verdict {
             Change::Better => "32",
             Change::Worse => "31",
-            Change::Unclear => "2",
+            Change::Same | Change::Unclear => "2",
         };
         let cells =
             [&body[0], &body[1], &body[2], &body[3], &body[4], &body[5]].map(String::as_str);
@@ -180,12 +196,17 @@ fn write_table(rows: &[&ComparisonRow], out: &mut String, style: Style) {
         ));
     }
     let changed = |change| rows.iter().filter(|row| row.verdict == change).count();
-    let text = format!(
-        "{} better, {} worse, {} unclear (the interval of the ratio contains 1, or there is none)",
-        changed(Change::Better),
-        changed(Change::Worse),
-        changed(Change::Unclear)
-    );
+    let [better, worse, unclear] = [Change::Better, Change::Worse, Change::Unclear].map(changed);
+    let text = match requests {
+        true => format!(
+            "{better} better, {worse} worse, {} the same within 5 %, {unclear} unclear. Better and worse are more than \
+             5 % apart, with a chance of at most 5 % that any of these figures is called so when nothing changed.",
+            changed(Change::Same)
+        ),
+        false => format!(
+            "{better} better, {worse} worse, {unclear} unclear (the interval of the ratio contains 1, or there is none)"
+        ),
+    };
     out.push('\n');
     style.write_paragraph(out, "", 0, &text);
 }

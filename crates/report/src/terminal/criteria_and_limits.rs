@@ -25,6 +25,7 @@ pub(crate) fn limit_name(kind: LimitKind) -> &'static str {
         LimitKind::Memory => "memory",
         LimitKind::RateAsked => "the rate asked for",
         LimitKind::Server => "server",
+        LimitKind::Backend => "backend of the server",
         LimitKind::AcceptQueue => "accept queue of the server",
         LimitKind::Network => "network",
         LimitKind::Schedule => "schedule",

@@ -42,6 +42,7 @@ fn latency_name(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::P50 => "median",
         Quantity::Max => "largest",
+        Quantity::Cpu => "CPU time",
         other => other.name(),
     }
 }

@@ -1,7 +1,9 @@
 //! The page: a section of pictures for each server, and one that compares them.
 
-use super::{HEAD, Web, cells, name, nanos, rate, sentences};
-use crate::plan::{BarLine, BarPart, PlanSection, render_page_of_verb};
+use super::{HEAD, Web, cells, name, percentile, rate, sentences};
+mod over_time;
+
+use crate::plan::{Line, Part, PlanSection, sheet_of};
 use assay_model::units::significant;
 use assay_model::web::Pace;
 use assay_model::web::result::{Percentiles, RankedBy, StepResult};
@@ -36,6 +38,13 @@ pub fn page(web: &Web) -> String {
                 }),
         );
         let all: Vec<&StepResult> = closed.iter().chain(&open).copied().collect();
+        sections.extend(
+            [("closed", &closed), ("open", &open)]
+                .into_iter()
+                .filter_map(|(kind, steps)| {
+                    over_time::section(url, &format!("{kind}-{target}"), kind == "open", steps)
+                }),
+        );
         let generators = generators(url, &all);
         if !generators.rows.is_empty() {
             sections.push(generators);
@@ -56,7 +65,11 @@ pub fn page(web: &Web) -> String {
         [one] => format!("Load on {one}"),
         urls => format!("Load on {} servers", urls.len()),
     };
-    render_page_of_verb("assay web", &title, &sentences(web), &sections)
+    let intro: Vec<String> = sentences(web)
+        .into_iter()
+        .chain(web.about.clone())
+        .collect();
+    sheet_of("assay web", &title, &intro, &sections)
 }
 
 fn columns() -> Vec<&'static str> {
@@ -180,7 +193,7 @@ fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Pla
         nines,
     );
     let rows = drawn.iter().map(|step| {
-        let four = |p: Percentiles| [p.p50, p.p90, p.p99, p.p999].map(nanos);
+        let four = |p: Percentiles| [p.p50, p.p90, p.p99, p.p999].map(|one| percentile(step, one));
         let mut cells = four(step.latency).to_vec();
         if open {
             cells.extend(four(step.service));
@@ -197,7 +210,12 @@ fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Pla
         columns.extend(["service p50", "p90", "p99", "p99.9"]);
     }
     columns.push("failed");
+    let void = drawn.iter().any(|step| step.rounds == 0);
+    let notes = void.then(|| {
+        "Latencies in parentheses do not count: every round of that step is void.".to_owned()
+    });
     Some(PlanSection {
+        notes: notes.into_iter().collect(),
         heading,
         about: about.to_owned(),
         columns,

@@ -35,6 +35,21 @@ fn step(target: usize, pace: Pace, connections: u32) -> StepResult {
         histogram: [(81_000, 500), (120_000, 50)]
             .into_iter()
             .collect::<Histogram>(),
+        over_time: (0..2)
+            .map(|round| assay_model::web::result::OverTime {
+                round,
+                points: (0..40u64)
+                    .map(|at| assay_model::web::Point {
+                        at: Nanos(at * 50_000_000 + 25_000_000),
+                        rate: 12_000.0 + at as f64,
+                        failures: 0.0,
+                        p50: Some(Nanos(80_000 + at * 100)),
+                        p90: None,
+                        p99: Some(Nanos(120_000)),
+                    })
+                    .collect(),
+            })
+            .collect(),
         due: 600,
         failed: 7,
         failures: Vec::new(),
@@ -107,6 +122,7 @@ fn with<T>(of: impl FnOnce(&Web) -> T) -> T {
             "http://b/\u{202e}".to_owned(),
         ],
         remarks: &[vec!["it is a cache".to_owned()], Vec::new()],
+        about: vec!["Measured 2026-11-26 18:00 UTC on <b>db1</b>.".to_owned()],
         settings: serde_json::json!({ "seed": 1 }),
         steps: &[],
         judged: &judged,
@@ -143,6 +159,48 @@ fn json_has_all_and_reads_back() {
 }
 
 #[test]
+fn figures_of_a_step_that_is_void_are_marked() {
+    let void = StepResult {
+        rounds: 0,
+        rate: None,
+        ..step(0, Pace::Closed, 4)
+    };
+    assert!(cells(&void)[2].starts_with('(') && cells(&void)[0] == "void");
+    assert!(!cells(&step(0, Pace::Closed, 4))[2].starts_with('('));
+    let judged = Judged {
+        steps: vec![void],
+        ..judged()
+    };
+    let shown = with(|web| {
+        let web = Web {
+            judged: &judged,
+            remarks: web.remarks,
+            urls: web.urls,
+            settings: web.settings.clone(),
+            steps: web.steps,
+            about: web.about.clone(),
+            interrupted: false,
+        };
+        (
+            page(&web),
+            terminal(
+                &web,
+                Style {
+                    color: false,
+                    width: 80,
+                },
+            ),
+        )
+    });
+    for text in [shown.0, shown.1] {
+        assert!(
+            text.contains("(81.0 µs)") && text.contains("do not count"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn the_page_is_whole_and_escapes() {
     let page = with(page);
     assert!(page.trim_end().ends_with("</html>") && page.contains("assay web"));
@@ -155,6 +213,9 @@ fn the_page_is_whole_and_escapes() {
         "per CPU second",
         "Who gave how much",
         "db&lt;1&gt;",
+        "over time",
+        "2026-11-26",
+        "&lt;b&gt;db1",
     ] {
         assert!(page.contains(said), "{said}");
     }

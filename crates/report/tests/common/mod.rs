@@ -522,6 +522,7 @@ pub fn compared(case: &Case, factor: f64) -> RunComparison {
         }
     }
     RunComparison {
+        requests: false,
         a: RunId(2),
         b: RunId(3),
         environment: vec![FactDifference {

@@ -1,0 +1,246 @@
+//! Two loads on web servers: CPU time for each answer, and verdicts that an A/A comparison does not get.
+
+use super::{error_of_ratio, interval};
+use crate::estimate::{Pooled, around_at, moments};
+use crate::group::Group;
+use assay_model::criterion::{Direction, Metric, Quantity};
+use assay_model::doubt::Validity;
+use assay_model::result::{Change, ComparisonRow, Interval};
+use assay_model::web::Step;
+
+/// Figures that differ by less are the same to whoever uses the server, and differ by as much between two runs of the
+/// same server.
+const MARGIN: f64 = 1.05;
+/// How often any figure of a comparison is called better or worse when nothing changed: at most.
+const LEVEL: f64 = 0.05;
+/// Fewest stretches in which requests took as long as a percentile, on each side. A stop of the machine makes a hundred
+/// requests slow at once and is one event, so requests are not counted.
+const EVENTS: usize = 10;
+/// From this percentile on, a few events decide.
+const TAIL: f64 = 99.0;
+
+/// The steps of a group that count.
+fn steps<'a>(group: &Group<'a>) -> Vec<&'a Step> {
+    let valid = group
+        .samples
+        .iter()
+        .filter(|one| one.validity != Validity::Void);
+    valid.filter_map(|one| crate::web::of(one.sample)).collect()
+}
+
+/// Whether a group is a load on a web server.
+pub(super) fn is_load(group: &Group) -> bool {
+    !steps(group).is_empty()
+}
+
+/// CPU time of the server for each answer on both sides.
+pub(super) fn cpu_per_answer(a: &Group, b: &Group) -> Option<ComparisonRow> {
+    let (left, right) = (pooled_cpu(a)?, pooled_cpu(b)?);
+    Some(ComparisonRow {
+        workload: a.workload.clone(),
+        target: a.target.clone(),
+        metric: Metric::all(Quantity::Cpu),
+        a: left.estimate(),
+        b: right.estimate(),
+        ratio: right.value / left.value,
+        interval: interval(left, right),
+        verdict: Change::Unclear,
+    })
+}
+
+fn pooled_cpu(group: &Group) -> Option<Pooled> {
+    let steps = steps(group);
+    let each = steps
+        .iter()
+        .filter_map(|step| crate::web::per_cpu_second(step));
+    let logs: Vec<f64> = each
+        .filter(|rate| *rate > 0.0)
+        .map(|rate| (1e9 / rate).ln())
+        .collect();
+    let (mean, error) = moments(&logs)?;
+    Some(Pooled {
+        value: mean.exp(),
+        error,
+        rounds: logs.len() as u32,
+    })
+}
+
+/// Decides on all figures together: better and worse lie beyond the margin at a level that all of them share, and a
+/// percentile with few requests beyond it is undecided. Rows of one load stand together.
+pub(super) fn decide(rows: &mut [ComparisonRow], pairs: &[(&Group, &Group)]) {
+    rows.sort_by_key(|row| {
+        let same = |(a, _): &(&Group, &Group)| a.workload == row.workload && a.target == row.target;
+        pairs.iter().position(same)
+    });
+    let looked_at = rows
+        .iter()
+        .filter(|row| row.metric.direction == Direction::All);
+    let figures = looked_at.count().max(1) as f64;
+    for row in rows {
+        let same =
+            |(a, _): &&(&Group, &Group)| a.workload == row.workload && a.target == row.target;
+        let quantity = row.metric.quantity;
+        let known = pairs.iter().find(same).is_some_and(|(a, b)| {
+            [(a, row.a.value), (b, row.b.value)]
+                .iter()
+                .all(|(group, value)| has_enough_events(group, quantity, *value))
+        });
+        row.verdict = match known {
+            true => verdict(row, LEVEL / figures),
+            false => Change::Unclear,
+        };
+    }
+}
+
+/// Whether the value of a percentile in the tail rests on more than a few events.
+fn has_enough_events(group: &Group, quantity: Quantity, value: f64) -> bool {
+    if quantity.percent().is_none_or(|percent| percent < TAIL) {
+        return true;
+    }
+    // The bins of a stretch are coarse.
+    let least = value * 0.95;
+    let steps = steps(group);
+    let stretches = steps.iter().flat_map(|step| &step.measured.stretches);
+    let slow = stretches.filter(|one| one.latency.bins().any(|(nanos, _)| nanos as f64 >= least));
+    slow.count() >= EVENTS
+}
+
+fn verdict(row: &ComparisonRow, level: f64) -> Change {
+    let side = |estimate: &assay_model::result::Estimate| Pooled {
+        value: estimate.value,
+        error: error_of(estimate),
+        rounds: estimate.rounds,
+    };
+    let decided = error_of_ratio(side(&row.a), side(&row.b))
+        .and_then(|(error, freedom)| around_at(1.0 - level, row.ratio, error, freedom));
+    let Some(decided) = decided else {
+        return Change::Unclear;
+    };
+    let less_is_better = row.metric.quantity.is_latency();
+    let within = |interval: &Interval| interval.low >= MARGIN.recip() && interval.high <= MARGIN;
+    match () {
+        () if decided.low > MARGIN && less_is_better => Change::Worse,
+        () if decided.high < MARGIN.recip() && less_is_better => Change::Better,
+        () if decided.low > MARGIN => Change::Better,
+        () if decided.high < MARGIN.recip() => Change::Worse,
+        () if row.interval.as_ref().is_some_and(within) => Change::Same,
+        () => Change::Unclear,
+    }
+}
+
+/// Standard error on the log scale of a value with its interval.
+fn error_of(estimate: &assay_model::result::Estimate) -> Option<f64> {
+    let interval = estimate.interval?;
+    let freedom = f64::from(estimate.rounds) - 1.0;
+    crate::estimate::error_of(estimate.value, interval, freedom)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::compare::compare;
+    use crate::tests::rounds;
+    use assay_model::criterion::{Metric, Quantity};
+    use assay_model::result::{Change, RunComparison};
+    use assay_model::web::{LinkUse, MachineUse, Measured, Pace, Protocol, ServerUse, Step};
+    use assay_model::{Histogram, Nanos, Run, Sample};
+
+    const S: u64 = 1_000_000_000;
+
+    /// A round of a closed loop whose rate is this much of 10,000/s, with so many answers of 20 ms among 20,000.
+    fn step(factor: f64, slow: u64) -> Step {
+        let latency: Histogram = [((1e6 / factor) as u64, 20_000 - slow), (20_000_000, slow)]
+            .into_iter()
+            .collect();
+        let mean = latency.mean().unwrap();
+        let answers = (20_000.0 * factor) as u64;
+        Step {
+            target: 0,
+            round: 0,
+            connections: 10,
+            protocol: Protocol::Http1,
+            streams: 1,
+            pace: Pace::Closed,
+            share: None,
+            measured: Measured {
+                window: Nanos(2 * S),
+                answers,
+                latency: latency.clone(),
+                service: latency,
+                due: 20_000,
+                under_way: answers as f64 / 2.0 * mean / 1e9,
+                cpu: Nanos(S / 5),
+                cpu_waited: Some(Nanos(0)),
+                threads: 1,
+                ..Measured::default()
+            },
+            server: Ok(ServerUse {
+                what: "nginx".to_owned(),
+                window: Nanos(2 * S),
+                cpu: Nanos(2 * S),
+                busiest: Some(0.99),
+                active: 1,
+                ..ServerUse::default()
+            }),
+            link: Ok(LinkUse {
+                interface: "lo".to_owned(),
+                received: 0.0,
+                sent: 0.0,
+                speed: None,
+            }),
+            machine: MachineUse::default(),
+            parts: Vec::new(),
+        }
+    }
+
+    fn run(uid: &str, steps: &[(f64, u64)]) -> (Run, Vec<Sample>) {
+        let (mut run, mut samples) = rounds("clean-read", &vec![1.0; steps.len()]);
+        run.uid = uid.to_owned();
+        for (sample, (factor, slow)) in samples.iter_mut().zip(steps) {
+            sample.workers = vec![step(*factor, *slow).into_worker()];
+        }
+        (run, samples)
+    }
+
+    fn compared(a: &[(f64, u64)], b: &[(f64, u64)]) -> RunComparison {
+        let (a, b) = (run("a", a), run("b", b));
+        compare((&a.0, &a.1), (&b.0, &b.1))
+    }
+
+    fn verdict(comparison: &RunComparison, quantity: Quantity) -> Change {
+        let metric = Metric::all(quantity);
+        let row = comparison.rows.iter().find(|row| row.metric == metric);
+        row.unwrap_or_else(|| panic!("{metric} is not compared"))
+            .verdict
+    }
+
+    #[test]
+    fn the_same_server_twice_is_neither_better_nor_worse() {
+        // The tail of one run holds a few slow answers more, as it does by chance.
+        let a = [(1.0, 40), (1.002, 36), (0.998, 44)];
+        let b = [(1.001, 12), (0.999, 14), (1.0, 11)];
+        let comparison = compared(&a, &b);
+        assert!(comparison.requests);
+        for row in &comparison.rows {
+            let undecided = matches!(row.verdict, Change::Same | Change::Unclear);
+            assert!(undecided, "{row:?}");
+        }
+        assert_eq!(verdict(&comparison, Quantity::Iops), Change::Same);
+        assert_eq!(verdict(&comparison, Quantity::Cpu), Change::Same);
+    }
+
+    #[test]
+    fn a_server_that_is_twice_as_fast_is_better_in_rate_median_and_cpu() {
+        let a = [(1.0, 40), (1.002, 36), (0.998, 44), (1.001, 39)];
+        let b = [(2.0, 40), (2.002, 36), (1.998, 44), (2.001, 39)];
+        let comparison = compared(&a, &b);
+        for quantity in [Quantity::Iops, Quantity::P50, Quantity::Cpu] {
+            assert_eq!(
+                verdict(&comparison, quantity),
+                Change::Better,
+                "{quantity:?}"
+            );
+        }
+        let worse = compared(&b, &a);
+        assert_eq!(verdict(&worse, Quantity::Cpu), Change::Worse);
+    }
+}

@@ -1,0 +1,130 @@
+//! Rate and latency of the steps over time, round after round.
+
+use super::super::{name, nanos};
+use crate::plan::{Line, Section};
+use assay_model::Nanos;
+use assay_model::units::significant;
+use assay_model::web::Point;
+use assay_model::web::result::StepResult;
+use assay_render::svg::lines::{self, Lines};
+use assay_render::text::clean;
+use assay_render::units::latency;
+
+/// Points of a line; more cannot be seen.
+const POINTS: usize = 120;
+
+/// A figure of a stretch.
+type Figure = fn(&Point) -> Option<f64>;
+
+/// Charts of one kind of load, with the lowest and the highest figure of each step; none for runs that were stored
+/// without stretches.
+pub(super) fn section(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Section> {
+    let has = |step: &&&StepResult| step.over_time.iter().any(|round| !round.points.is_empty());
+    let steps: Vec<&StepResult> = steps.iter().filter(has).copied().collect();
+    if steps.is_empty() {
+        return None;
+    }
+    let figures: [(&str, Figure, fn(f64) -> String); 3] = [
+        ("answers per second", |point| Some(point.rate), significant),
+        ("p50", |point| point.p50.map(|time| time.0 as f64), latency),
+        ("p99", |point| point.p99.map(|time| time.0 as f64), latency),
+    ];
+    let drawings = figures
+        .iter()
+        .enumerate()
+        .filter_map(|(at, (figure, of, tick))| {
+            let lines: Vec<lines::Line> = steps
+                .iter()
+                .map(|step| lines::Line {
+                    label: name(step),
+                    points: thin(&points(step, *of)),
+                })
+                .filter(|line| !line.points.is_empty())
+                .collect();
+            let chart = Lines {
+                id: format!("over-time-{id}-{at}"),
+                title: format!("{figure} of {} over time", clean(url)),
+                description: "One line for each step; its rounds follow each other.".to_owned(),
+                over: format!("{figure}, by seconds that were counted, round after round"),
+                lines,
+                tick,
+            };
+            let scale = lines::scale(chart.lines.iter());
+            (!chart.lines.is_empty()).then(|| lines::draw(&chart, &scale))
+        });
+    let rows = steps.iter().map(|step| {
+        let ends = |of: Figure| {
+            let values = points(step, of).into_iter().map(|(_, value, _)| value);
+            values.fold(None, |ends: Option<(f64, f64)>, value| {
+                let (low, high) = ends.unwrap_or((value, value));
+                Some((low.min(value), high.max(value)))
+            })
+        };
+        let time = |value: f64| nanos(Some(Nanos(value as u64)));
+        let mut cells = Vec::new();
+        for (of, show) in [
+            (figures[0].1, &significant as &dyn Fn(f64) -> String),
+            (figures[1].1, &time),
+            (figures[2].1, &time),
+        ] {
+            cells.extend(match ends(of) {
+                Some((low, high)) => [show(low), show(high)],
+                None => [nanos(None), nanos(None)],
+            });
+        }
+        Line {
+            label: name(step),
+            cells,
+            ..Line::default()
+        }
+    });
+    Some(Section {
+        heading: match open {
+            true => format!("What users of {} wait, over time", clean(url)),
+            false => format!("What {} does in a closed loop, over time", clean(url)),
+        },
+        about: "Each step is divided into about forty stretches; a server that changes while it is measured shows here."
+            .to_owned(),
+        columns: vec![
+            "step", "lowest /s", "highest /s", "lowest p50", "highest p50", "lowest p99", "highest p99",
+        ],
+        rows: rows.collect(),
+        drawing: Some(drawings.collect()),
+        ..Section::default()
+    })
+}
+
+/// A figure over the seconds of all rounds, one round behind the other.
+fn points(step: &StepResult, of: Figure) -> Vec<lines::Point> {
+    let mut begin = 0.0;
+    let mut all = Vec::new();
+    for round in &step.over_time {
+        let seconds = |point: &Point| point.at.as_secs_f64();
+        let figures = round
+            .points
+            .iter()
+            .filter_map(|point| Some((seconds(point), of(point)?)));
+        let figures = figures.filter(|(_, value)| *value > 0.0);
+        all.extend(figures.map(|(at, value)| (begin + at, value, None)));
+        let half = round.points.first().map_or(0.0, seconds);
+        begin += round.points.last().map_or(0.0, seconds) + half;
+    }
+    all
+}
+
+/// Keeps the lowest and the highest point of each part of the time, so that no stall is averaged away.
+fn thin(points: &[lines::Point]) -> Vec<lines::Point> {
+    if points.len() <= POINTS {
+        return points.to_vec();
+    }
+    let parts = points.chunks(points.len().div_ceil(POINTS / 2));
+    let ends = parts.flat_map(|part| {
+        let low = part.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        let high = part.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        let mut pair: Vec<lines::Point> = low.into_iter().chain(high).copied().collect();
+        pair.sort_by(|a, b| a.0.total_cmp(&b.0));
+        pair.dedup();
+        pair
+    });
+    ends.collect()
+}

@@ -1,0 +1,253 @@
+//! What a server waits for while it is under load: its sockets with unsent answers, and those on which it waits for
+//! another server. The sockets themselves are listed in `sockets`; who limited is decided in `assay-judge`.
+
+use crate::link::is_here;
+use crate::procfs::read;
+use crate::server::{self, Server, holders};
+use crate::sockets::{State, Tcp, Unix, list_tcp, list_unix};
+use assay_model::web::{SocketUse, Upstream};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Looks during the counted time of a load.
+const LOOKS: u32 = 10;
+/// Shortest time between two looks: each reads the descriptors of the server.
+const BETWEEN: Duration = Duration::from_millis(40);
+/// Fewest looks whose mean says anything.
+const FEWEST: u32 = 3;
+/// Sockets of a server above which a look would take time from the load.
+const MOST: usize = 20_000;
+
+/// Looks at the sockets of a server from `from` until `until` after `begin`, or until the load is over. The thread
+/// moves into the network namespace of the server, so it must be a thread of its own. Returns none where the server's
+/// sockets cannot be seen from here.
+pub fn watch(
+    server: &Server,
+    address: SocketAddr,
+    begin: Instant,
+    [from, until]: [Duration; 2],
+    over: &dyn Fn() -> bool,
+) -> Option<SocketUse> {
+    let mut watch = Watch {
+        address,
+        looks: 0,
+        clients: 0,
+        sending: 0,
+        old: BTreeSet::new(),
+        upstreams: BTreeMap::new(),
+    };
+    enter_namespace(*server.processes()?.first()?)?;
+    let between = ((until.saturating_sub(from)) / LOOKS).max(BETWEEN);
+    let mut next = from;
+    while next < until {
+        while begin.elapsed() < next {
+            if over() {
+                return watch.finish();
+            }
+            thread::sleep((next.saturating_sub(begin.elapsed())).min(Duration::from_millis(20)));
+        }
+        watch.look(&server.processes()?)?;
+        next = begin.elapsed() + between;
+    }
+    watch.finish()
+}
+
+/// Moves this thread into the network namespace of a process, where that is another one.
+fn enter_namespace(pid: u32) -> Option<()> {
+    let there = format!("/proc/{pid}/ns/net");
+    let own = std::fs::read_link("/proc/thread-self/ns/net").ok()?;
+    if std::fs::read_link(&there).ok()? == own {
+        return Some(());
+    }
+    let file = File::open(there).ok()?;
+    move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).ok()
+}
+
+/// Where a server is a client.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Address {
+    Tcp(SocketAddr),
+    Unix(String),
+}
+
+struct Watch {
+    /// Where the load goes: sockets to it are those of the generator.
+    address: SocketAddr,
+    looks: u32,
+    clients: usize,
+    sending: usize,
+    /// UNIX sockets that were connected at the first look: they may belong to an idle pool.
+    old: BTreeSet<u32>,
+    /// Sockets that waited, over all looks, and whose CPU time is counted since when.
+    upstreams: BTreeMap<Address, (usize, Result<(Server, server::Look), String>)>,
+}
+
+impl Watch {
+    fn look(&mut self, processes: &[u32]) -> Option<()> {
+        let inodes = sockets_of(processes)?;
+        let tcp = list_tcp().ok()?;
+        // A kernel without lists of UNIX sockets has those of TCP all the same.
+        let unix = list_unix().unwrap_or_default();
+        let listening: BTreeSet<u16> = tcp
+            .iter()
+            .filter(|one| one.state == State::Listening)
+            .map(|one| one.local.port())
+            .collect();
+        let own = tcp
+            .iter()
+            .filter(|one| one.state != State::Listening && inodes.contains(&one.inode));
+        for socket in own {
+            if listening.contains(&socket.local.port()) {
+                self.clients += 1;
+                self.sending += usize::from(socket.unacknowledged > 0);
+            } else if !self.is_generator(socket) && waits(socket) {
+                self.count(Address::Tcp(socket.remote), processes, &unix);
+            }
+        }
+        let by_inode: BTreeMap<u32, &Unix> = unix.iter().map(|one| (one.inode, one)).collect();
+        let connected = unix
+            .iter()
+            .filter(|one| !one.listening && one.path.is_none() && inodes.contains(&one.inode));
+        let mut seen = BTreeSet::new();
+        for socket in connected {
+            seen.insert(socket.inode);
+            let accepted = by_inode
+                .get(&socket.peer)
+                .and_then(|peer| peer.path.clone());
+            let pending = || {
+                let mut all = unix
+                    .iter()
+                    .filter(|one| one.pending.contains(&socket.inode));
+                all.find_map(|one| one.path.clone())
+            };
+            let Some(path) = accepted.or_else(pending) else {
+                continue;
+            };
+            let young = self.looks > 0 && !self.old.contains(&socket.inode);
+            if young && socket.unread == 0 {
+                self.count(Address::Unix(path), processes, &unix);
+            }
+        }
+        if self.looks == 0 {
+            self.old = seen;
+        }
+        self.looks += 1;
+        Some(())
+    }
+
+    fn is_generator(&self, socket: &Tcp) -> bool {
+        let ip = |address: &SocketAddr| address.ip().to_canonical();
+        socket.remote.port() == self.address.port() && ip(&socket.remote) == ip(&self.address)
+    }
+
+    /// Counts a socket that waits; with the first one the CPU time of whoever listens there is looked at.
+    fn count(&mut self, address: Address, processes: &[u32], unix: &[Unix]) {
+        let known = self.upstreams.entry(address);
+        let known = known.or_insert_with_key(|address| (0, listener(address, processes, unix)));
+        known.0 += 1;
+    }
+
+    fn finish(self) -> Option<SocketUse> {
+        let looks = self.looks;
+        let mean = |count: usize| count as f64 / f64::from(looks.max(1));
+        let upstreams = self
+            .upstreams
+            .into_iter()
+            .map(|(address, (waiting, used))| Upstream {
+                address: match address {
+                    Address::Tcp(address) => address.to_string(),
+                    Address::Unix(path) => path,
+                },
+                waiting: mean(waiting),
+                used: used.and_then(|(server, then)| server::Look::at(&server).since(&then)),
+            });
+        let mut upstreams: Vec<Upstream> = upstreams.collect();
+        upstreams.sort_by(|a, b| b.waiting.total_cmp(&a.waiting));
+        (looks >= FEWEST).then_some(SocketUse {
+            looks,
+            clients: mean(self.clients),
+            sending: mean(self.sending),
+            upstreams,
+        })
+    }
+}
+
+/// Whether something was asked on a socket to which no answer has come.
+fn waits(socket: &Tcp) -> bool {
+    let asked = socket.asked || socket.unacknowledged > 0;
+    socket.state == State::Connecting || asked && socket.unread == 0
+}
+
+/// Who listens where a server is a client, with its CPU time up to now.
+fn listener(
+    address: &Address,
+    processes: &[u32],
+    unix: &[Unix],
+) -> Result<(Server, server::Look), String> {
+    let server = match address {
+        Address::Tcp(address) if !is_here(address) => {
+            return Err("it is on another machine".to_owned());
+        }
+        Address::Tcp(address) => Server::listening(address),
+        Address::Unix(path) => {
+            let own = |one: &&Unix| one.listening && one.path.as_ref() == Some(path);
+            let inodes = unix.iter().filter(own).map(|one| one.inode.to_string());
+            holders(&inodes.collect())
+        }
+    };
+    match &server {
+        Server::Unknown(why) => Err(why.clone()),
+        Server::Processes(pids) if pids.iter().any(|pid| processes.contains(pid)) => {
+            Err("it is the server itself".to_owned())
+        }
+        _ => {
+            let look = server::Look::at(&server);
+            Ok((server, look))
+        }
+    }
+}
+
+/// Inodes of the sockets of processes; none where they cannot be read, or are too many.
+fn sockets_of(processes: &[u32]) -> Option<BTreeSet<u32>> {
+    let mut found = BTreeSet::new();
+    let mut readable = false;
+    for pid in processes {
+        let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else {
+            continue;
+        };
+        readable = true;
+        for entry in entries.flatten() {
+            let link = std::fs::read_link(entry.path()).ok();
+            let inode = link.as_deref().and_then(|link| {
+                let number = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+                number.parse::<u32>().ok()
+            });
+            found.extend(inode);
+            if found.len() > MOST {
+                return None;
+            }
+        }
+    }
+    readable.then_some(found)
+}
+
+impl Server {
+    /// The processes of a server on this machine, with all that descend from them.
+    pub(crate) fn processes(&self) -> Option<Vec<u32>> {
+        let roots = match self {
+            Self::Processes(roots) => roots.clone(),
+            Self::Group(path) => {
+                let text = read(path.join("cgroup.procs"))?;
+                text.lines().filter_map(|line| line.parse().ok()).collect()
+            }
+            Self::There(..) | Self::Unknown(_) => return None,
+        };
+        let all = server::tree(&roots);
+        (!all.is_empty()).then_some(all)
+    }
+}
