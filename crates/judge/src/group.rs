@@ -61,6 +61,15 @@ pub(crate) fn judge<'a>(around: Around<'_>, sample: &'a Sample) -> Judged<'a> {
     }
 }
 
+/// Returns the figures of one sample; none where it did not complete.
+#[must_use]
+pub fn sample_figures(sample: &Sample) -> assay_model::result::Figures {
+    match &sample.outcome {
+        Outcome::Completed => figures(&sides(&sample.workers)),
+        _ => assay_model::result::Figures::new(),
+    }
+}
+
 /// The doubts about jobs of ours that ran together to their end, where fio's result is all that is
 /// known: neither what they ran on nor what the kernel counted.
 #[must_use]

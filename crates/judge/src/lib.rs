@@ -19,7 +19,7 @@ mod waterfall;
 pub mod web;
 
 pub use compare::compare;
-pub use group::judge_jobs;
+pub use group::{judge_jobs, sample_figures};
 pub use waterfall::waterfalls;
 
 use assay_model::criterion::Direction;
