@@ -1,5 +1,6 @@
 //! A run as Markdown, for issues, wikis and commit messages.
 
+use crate::odd_round::OddRound;
 use crate::subject;
 use crate::terminal::{carried, criterion_words, limit_name, mark};
 use assay_model::Run;
@@ -122,6 +123,12 @@ fn figures(run: &Run, judged: &Judged, out: &mut String) {
             ("x", _) => "void",
             (_, false) => "burst",
             (_, true) => "",
+        };
+        let odd = OddRound::find(judged, result);
+        let mark = match odd.map(|odd| odd.describe()) {
+            Some(odd) if mark.is_empty() => odd,
+            Some(odd) => format!("{mark}; {odd}"),
+            None => mark.to_owned(),
         };
         let limit = match result.validity {
             Validity::Void => String::new(),

@@ -71,7 +71,13 @@ fn whole(run: &Run, judged: &Judged, style: Style, verbose: bool) -> String {
             .filter(|r| r.target == target)
             .collect();
         if !rows.is_empty() {
-            rows::table(&rows, &crate::subject::rates(&run.plan), &mut out, style);
+            rows::table(
+                judged,
+                &rows,
+                &crate::subject::rates(&run.plan),
+                &mut out,
+                style,
+            );
         }
         if verbose {
             rows::samples(

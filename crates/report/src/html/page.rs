@@ -5,6 +5,7 @@ use super::charts::{self, HeatColumn};
 use super::doubt::DoubtView;
 use super::lines;
 use crate::grid::{self, Grid};
+use crate::odd_round::OddRound;
 use crate::subject;
 use crate::terminal::{
     burst_reason, by_limit, carried, criterion_words, limit_name, plain, some_names, targets,
@@ -59,6 +60,7 @@ struct Row {
     cells: Vec<(String, String)>,
     validity: &'static str,
     rounds: String,
+    odd_round: Option<String>,
     steady: &'static str,
     reason: String,
     limit: &'static str,
@@ -249,7 +251,7 @@ fn sections(run: &Run, judged: &Judged) -> Vec<Section> {
                         other => heading(other).to_owned(),
                     })
                     .collect(),
-                rows: all.iter().map(|result| row(result)).collect(),
+                rows: all.iter().map(|result| row(judged, result)).collect(),
                 intervals: charts::intervals(judged, shown, &rates, &format!("dots{id}")),
                 curves: lines::curves(&grids, &rest, &format!("curves{id}")),
                 rates: lines::rates(&all, &format!("rates{id}")),
@@ -268,7 +270,7 @@ const FIGURES: [Quantity; 5] = [
     Quantity::P999,
 ];
 
-fn row(result: &WorkloadResult) -> Row {
+fn row(judged: &Judged, result: &WorkloadResult) -> Row {
     let cell = |quantity| match result.estimates.get(&Metric::all(quantity)) {
         None => (NONE.to_owned(), String::new()),
         Some(estimate) => {
@@ -299,6 +301,7 @@ fn row(result: &WorkloadResult) -> Row {
             0 => result.rounds.to_string(),
             out => format!("{} (+{out} left out)", result.rounds),
         },
+        odd_round: OddRound::find(judged, result).map(|odd| odd.describe()),
         steady: match (void, result.steadiness.steady) {
             (true, _) => "",
             (false, true) => "steady",

@@ -1,6 +1,7 @@
 //! One row for each workload, and one for each sample.
 
 use super::{mark, tinted};
+use crate::odd_round::OddRound;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Figures, Judged, WorkloadResult};
@@ -20,6 +21,8 @@ struct Row {
     name: String,
     validity: Validity,
     cells: Vec<String>,
+    /// A line below it.
+    note: Option<String>,
 }
 
 /// Columns right-aligned, as wide as they need to be; a name that leaves no room for them stands
@@ -64,11 +67,20 @@ fn print(headings: &[&str], rows: &[Row], out: &mut String, style: Style) {
             .collect();
         out.push_str(&text.join("\n"));
         out.push('\n');
+        if let Some(note) = &row.note {
+            style.paragraph(out, "", 6, note);
+        }
     }
 }
 
 /// A table of results, best read when they are few; `rates` is what operations per second are called.
-pub(super) fn table(results: &[&WorkloadResult], rates: &str, out: &mut String, style: Style) {
+pub(super) fn table(
+    judged: &Judged,
+    results: &[&WorkloadResult],
+    rates: &str,
+    out: &mut String,
+    style: Style,
+) {
     let rows: Vec<Row> = results
         .iter()
         .map(|result| {
@@ -85,6 +97,7 @@ pub(super) fn table(results: &[&WorkloadResult], rates: &str, out: &mut String, 
                 name: clean(&result.workload),
                 validity: result.validity,
                 cells,
+                note: OddRound::find(judged, result).map(|odd| odd.describe()),
             }
         })
         .collect();
@@ -113,6 +126,7 @@ pub(super) fn samples(judged: &Judged, target: &str, rates: &str, out: &mut Stri
                 .into_iter()
                 .map(|q| cell(&sample.figures, q))
                 .collect(),
+            note: None,
         })
         .collect();
     super::section(
