@@ -242,8 +242,8 @@ impl Store {
         id: RunId,
         whole: bool,
     ) -> Result<(), StoreError> {
-        let samples = whole.then(|| self.samples(id)).transpose()?;
-        let rows = of_run(run, samples.as_deref());
+        let samples = whole.then(|| self.samples(id)).transpose();
+        let rows = or_unreadable(samples.map(|samples| of_run(run, samples.as_deref())))?;
         self.sql.put_rows(Kind::Run, id.0, &rows)
     }
 
@@ -254,45 +254,52 @@ impl Store {
         id: TrialId,
         whole: bool,
     ) -> Result<(), StoreError> {
-        let slots = whole.then(|| self.slots(id)).transpose()?;
-        let rows = of_trial(trial, slots.as_deref());
+        let slots = whole.then(|| self.slots(id)).transpose();
+        let rows = or_unreadable(slots.map(|slots| of_trial(trial, slots.as_deref())))?;
         self.sql.put_rows(Kind::Trial, id.0, &rows)
     }
 
     /// Writes the rows of all records that have none: those of an older store, and those that a kill cut short. Two
     /// that do it at once write the same. A damaged record has no rows, and is reported where it is read.
     pub(crate) fn fill_rows(mut self) -> Result<Self, StoreError> {
-        for kind in [Kind::Run, Kind::Trial] {
-            for id in self.sql.without_rows(kind)? {
-                let rows = match kind {
-                    Kind::Run => {
-                        let samples = self.samples(RunId(id));
-                        let run = self.run(RunId(id));
-                        run.and_then(|run| Ok(of_run(&run, Some(&samples?))))
-                    }
-                    _ => {
-                        let number = TrialId(id);
-                        let slots = self.slots(number);
-                        let trial = self.trial(number);
-                        trial.and_then(|trial| {
-                            let slots = slots?;
-                            Ok(of_trial(&trial, Some(&slots)))
-                        })
-                    }
-                };
-                let rows = match rows {
-                    Ok(rows) => rows,
-                    Err(StoreError::Row { .. }) => Rows {
-                        tabled: UNREADABLE,
-                        ..Rows::default()
-                    },
-                    // Somebody else removed it.
-                    Err(StoreError::Missing { .. }) => continue,
-                    Err(error) => return Err(error),
-                };
-                self.sql.put_rows(kind, id, &rows)?;
-            }
+        for id in self.sql.without_rows(Kind::Run)? {
+            let filled = match self.run(RunId(id)) {
+                Ok(run) => self.put_run_rows(&run, RunId(id), true),
+                Err(error) => self.skip(Kind::Run, id, error),
+            };
+            removed_is_fine(filled)?;
+        }
+        for id in self.sql.without_rows(Kind::Trial)? {
+            let filled = match self.trial(TrialId(id)) {
+                Ok(trial) => self.put_trial_rows(&trial, TrialId(id), true),
+                Err(error) => self.skip(Kind::Trial, id, error),
+            };
+            removed_is_fine(filled)?;
         }
         Ok(self)
+    }
+
+    fn skip(&mut self, kind: Kind, id: i64, error: StoreError) -> Result<(), StoreError> {
+        let rows = or_unreadable(Err(error))?;
+        self.sql.put_rows(kind, id, &rows)
+    }
+}
+
+/// A record that does not read back has no rows; that is no reason to refuse the rest of the store.
+fn or_unreadable(rows: Result<Rows, StoreError>) -> Result<Rows, StoreError> {
+    match rows {
+        Err(StoreError::Row { .. }) => Ok(Rows {
+            tabled: UNREADABLE,
+            ..Rows::default()
+        }),
+        rows => rows,
+    }
+}
+
+/// Somebody else may remove a record meanwhile.
+fn removed_is_fine(filled: Result<(), StoreError>) -> Result<(), StoreError> {
+    match filled {
+        Err(StoreError::Missing { .. }) => Ok(()),
+        filled => filled,
     }
 }

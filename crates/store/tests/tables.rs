@@ -329,6 +329,10 @@ fn a_damaged_record_has_no_rows_and_the_others_have() {
         store.table_rows(table("figures"), &run.uid).unwrap().len()
     };
     assert!(figures(1) == 0 && figures(2) > 0);
+    // Nor does it keep the record from being written to.
+    let mut store = store;
+    let run = store.run(assay_model::RunId(1)).unwrap();
+    store.update_run(&run).unwrap();
 }
 
 /// The page of the book has each table with its columns, in order, and their types.
