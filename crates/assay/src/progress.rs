@@ -104,6 +104,14 @@ impl Meter {
         }
     }
 
+    /// Prints a result on standard output, above the progress.
+    pub fn print(&self, text: &str) -> anyhow::Result<()> {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| crate::context::print(text)),
+            None => crate::context::print(text),
+        }
+    }
+
     /// A new estimate of the time left. The first one, which rests on what was seen here, is said
     /// aloud.
     pub fn expect(&mut self, left: Nanos) {

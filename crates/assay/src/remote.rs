@@ -146,6 +146,8 @@ pub struct Way<'a> {
     host: String,
     link: Link<'a>,
     cancel: Cancel,
+    /// Whether the link was lost while a verb was carried out.
+    is_lost: bool,
 }
 
 impl Remote {
@@ -167,6 +169,11 @@ impl Remote {
             "--remote-assay and --silence need another machine that assay is uploaded to: name it with --host"
         );
         Ok(self.how.session(host))
+    }
+
+    /// The machine, as it was named.
+    pub fn host(&self) -> &str {
+        self.host.as_deref().unwrap_or_default()
     }
 
     /// Goes to the machine, calls `work` with the way there, and comes back.
@@ -269,6 +276,7 @@ impl Journey<'_> {
             host: host.clone(),
             link: opened.map_err(unreached)?,
             cancel,
+            is_lost: false,
         };
         let done = work(&mut way);
         way.link.close();
@@ -317,6 +325,24 @@ impl Way<'_> {
         self.link.talk(words, talk).map_err(unreached)
     }
 
+    /// Whether the link was lost while a verb was carried out.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// Has words carried out there that change nothing in the store here. Returns what is printed, as JSON.
+    pub fn read_json(&mut self, words: &[&str]) -> anyhow::Result<serde_json::Value> {
+        let cancel = self.cancel.clone();
+        let mut wishes = Wishes {
+            stop: &|| cancel.is_cancelled(),
+            say: &mut |_| {},
+            measured: &mut |_| {},
+        };
+        let ran = self.link.run(words, &mut wishes).map_err(unreached)?;
+        serde_json::from_slice(&ran.stdout)
+            .with_context(|| format!("{}: its answer is not JSON", clean(&self.host)))
+    }
+
     /// Has this command line carried out there, and stores here what was measured there.
     pub fn carry(&mut self, asked: &Asked, global: &Global) -> anyhow::Result<Done> {
         let words = self.words(asked)?;
@@ -363,6 +389,7 @@ impl Way<'_> {
         let ran = match ran {
             Ok(ran) => ran,
             Err(error) => {
+                self.is_lost = matches!(error.kind, Fault::Unreachable | Fault::Deadline);
                 for (run, samples) in &records.runs {
                     eprintln!(
                         "run {} is kept as far as it was seen: {} samples",

@@ -443,6 +443,32 @@ fn the_whole_store_as_parquet() {
             .all(|one| one.1["pair"].is_u64() && one.1["side"].is_string())
     );
     assert_eq!(samples.len() - of_trials.count(), expected);
+    // The tables that SQL finds in the store, row by row.
+    for table in &assay_store::tables::TABLES {
+        let path = to.join(format!("{}.parquet", table.name));
+        let file = std::fs::File::open(&path).unwrap();
+        let reader = parquet::file::reader::SerializedFileReader::new(file).unwrap();
+        let schema = parquet::file::reader::FileReader::metadata(&reader).file_metadata();
+        let names: Vec<&str> = schema
+            .schema_descr()
+            .columns()
+            .iter()
+            .map(|one| one.name())
+            .collect();
+        let wanted: Vec<&str> = table.columns.iter().map(|one| one.name).collect();
+        assert_eq!(names, wanted);
+        let runs = store.runs().unwrap().into_iter().map(|run| run.uid);
+        let trials = store.trials().unwrap().into_iter().map(|trial| trial.uid);
+        let in_sql = runs
+            .chain(trials)
+            .map(|uid| store.table_rows(table, &uid).unwrap().len());
+        assert_eq!(
+            usize::try_from(schema.num_rows()).unwrap(),
+            in_sql.sum::<usize>(),
+            "{}",
+            table.name
+        );
+    }
     // Not into what is there.
     let again = home.assay(&args);
     assert_eq!(again.code, Some(2));

@@ -31,6 +31,8 @@ pub enum Kind {
     Float,
     /// Microseconds since 1970, UTC.
     Time,
+    /// Yes or no; written only.
+    Flag,
 }
 
 /// A column.

@@ -34,6 +34,8 @@ impl Column {
             Kind::Fixed(_) => Self::Fixed(Vec::new()),
             Kind::Int | Kind::Count | Kind::Time => Self::Int(Vec::new()),
             Kind::Float => Self::Float(Vec::new()),
+            // Refused when a table is opened.
+            Kind::Flag => Self::Int(Vec::new()),
         }
     }
 
@@ -169,6 +171,7 @@ impl Reader {
                     Reading::Int(ColumnReaderImpl::new(description, pages))
                 }
                 Kind::Float => Reading::Float(ColumnReaderImpl::new(description, pages)),
+                Kind::Flag => return Err(Error::Shape),
             })
         };
         self.group = (0..self.kinds.len())

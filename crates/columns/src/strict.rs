@@ -36,42 +36,78 @@ pub fn tail(source: &Source) -> std::result::Result<(), Error> {
     }
 }
 
+/// Describes the first way in which the columns of a file are not those that are expected.
+fn difference(metadata: &ParquetMetaData, expected: &[Column]) -> Option<String> {
+    let columns = metadata.file_metadata().schema_descr().columns();
+    let found: Vec<String> = columns.iter().map(|one| one.path().string()).collect();
+    let wanted: Vec<&str> = expected.iter().map(|column| column.name).collect();
+    if found != wanted {
+        let found: Vec<String> = found
+            .iter()
+            .map(|name| name.escape_debug().to_string())
+            .collect();
+        return Some(format!(
+            "it has other columns than expected: {} instead of {}",
+            match found.is_empty() {
+                true => "none".to_owned(),
+                false => shorten(&found.join(", ")),
+            },
+            wanted.join(", ")
+        ));
+    }
+    columns.iter().zip(expected).find_map(|(found, wanted)| {
+        let (physical, width) = match wanted.kind {
+            Kind::Text => (Type::BYTE_ARRAY, None),
+            Kind::Fixed(width) => (Type::FIXED_LEN_BYTE_ARRAY, Some(width)),
+            Kind::Int | Kind::Count | Kind::Time => (Type::INT64, None),
+            Kind::Float => (Type::DOUBLE, None),
+            Kind::Flag => (Type::BOOLEAN, None),
+        };
+        let typed = |kind: Type, width: Option<usize>| match width {
+            Some(width) => format!("{kind}({width})"),
+            None => kind.to_string(),
+        };
+        let has = match found.physical_type() {
+            Type::FIXED_LEN_BYTE_ARRAY => usize::try_from(found.type_length()).ok(),
+            _ => None,
+        };
+        if found.physical_type() != physical || has != width {
+            return Some(format!(
+                "its column `{}` is {}, expected {}",
+                wanted.name,
+                typed(found.physical_type(), has),
+                typed(physical, width)
+            ));
+        }
+        let is_plain = found.max_def_level() == 0
+            && found.max_rep_level() == 0
+            && found.self_type().get_basic_info().repetition() == Repetition::REQUIRED;
+        if !is_plain || wanted.optional {
+            return Some(format!(
+                "its column `{}` may have rows without a value; expected REQUIRED",
+                wanted.name
+            ));
+        }
+        None
+    })
+}
+
+/// Cuts off a list of names that a file makes too long.
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(200) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// Checks that a file has the columns that are expected and lies within itself.
 pub fn metadata(
     metadata: &ParquetMetaData,
     expected: &[Column],
     length: u64,
 ) -> std::result::Result<(), Error> {
-    let schema = metadata.file_metadata().schema_descr();
-    let other = || {
-        let names: Vec<&str> = expected.iter().map(|column| column.name).collect();
-        Error::foreign(format!(
-            "it has other columns than expected ({})",
-            names.join(", ")
-        ))
-    };
-    if schema.num_columns() != expected.len() {
-        return Err(other());
-    }
-    for (found, wanted) in schema.columns().iter().zip(expected) {
-        let (physical, width) = match wanted.kind {
-            Kind::Text => (Type::BYTE_ARRAY, None),
-            Kind::Fixed(width) => (Type::FIXED_LEN_BYTE_ARRAY, Some(width)),
-            Kind::Int | Kind::Count | Kind::Time => (Type::INT64, None),
-            Kind::Float => (Type::DOUBLE, None),
-        };
-        let plain = found.max_def_level() == 0
-            && found.max_rep_level() == 0
-            && found.path().parts().len() == 1
-            && found.self_type().get_basic_info().repetition() == Repetition::REQUIRED;
-        if found.name() != wanted.name
-            || found.physical_type() != physical
-            || !plain
-            || wanted.optional
-            || width.is_some_and(|width| usize::try_from(found.type_length()) != Ok(width))
-        {
-            return Err(other());
-        }
+    if let Some(difference) = difference(metadata, expected) {
+        return Err(Error::foreign(difference));
     }
     let mut rows = 0_i64;
     for group in metadata.row_groups() {
@@ -101,9 +137,10 @@ fn chunk(column: &ColumnChunkMetaData, rows: i64, length: u64) -> std::result::R
         .zip(u64::try_from(column.compressed_size()).ok())
         .and_then(|(start, size)| start.checked_add(size));
     if column.compression() != Compression::UNCOMPRESSED {
-        return Err(Error::foreign(
-            "it is compressed, which no table of assay is",
-        ));
+        return Err(Error::foreign(format!(
+            "it is compressed with {}, which no table of assay is; write it without compression",
+            column.compression()
+        )));
     }
     let within = end.is_some_and(|end| end <= length) && column.data_page_offset() >= start;
     match within && column.num_values() == rows && column.file_path().is_none() {
@@ -141,7 +178,7 @@ impl<P: PageReader> Pages<P> {
         let least = match self.kind {
             Kind::Text => 4,
             Kind::Fixed(width) => width.max(1),
-            Kind::Int | Kind::Count | Kind::Time | Kind::Float => 8,
+            Kind::Int | Kind::Count | Kind::Time | Kind::Float | Kind::Flag => 8,
         };
         let fits = |bytes: usize| {
             values

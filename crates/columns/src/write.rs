@@ -5,8 +5,8 @@ use parquet::basic::{
     Compression, ConvertedType, Encoding, LogicalType, Repetition, TimeUnit, Type,
 };
 use parquet::data_type::{
-    ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType,
-    Int64Type,
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray,
+    FixedLenByteArrayType, Int64Type,
 };
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -33,6 +33,8 @@ pub enum Cell<'a> {
     Int(i64),
     /// For [`Kind::Float`].
     Float(f64),
+    /// For [`Kind::Flag`].
+    Flag(bool),
 }
 
 /// What was gathered of one column.
@@ -41,6 +43,7 @@ enum Gathered {
     Fixed(Vec<FixedLenByteArray>, usize),
     Int(Vec<i64>),
     Float(Vec<f64>),
+    Flag(Vec<bool>),
 }
 
 struct Part {
@@ -89,6 +92,7 @@ impl<W: Write + Send> Writer<W> {
                 Kind::Fixed(length) => Gathered::Fixed(Vec::new(), length),
                 Kind::Int | Kind::Count | Kind::Time => Gathered::Int(Vec::new()),
                 Kind::Float => Gathered::Float(Vec::new()),
+                Kind::Flag => Gathered::Flag(Vec::new()),
             },
             present: column.optional.then(Vec::new),
         });
@@ -122,6 +126,7 @@ impl<W: Write + Send> Writer<W> {
                 }
                 (Gathered::Int(values), Cell::Int(value)) => values.push(*value),
                 (Gathered::Float(values), Cell::Float(value)) => values.push(*value),
+                (Gathered::Flag(values), Cell::Flag(value)) => values.push(*value),
                 _ => return Err(Error::Shape),
             }
         }
@@ -143,6 +148,7 @@ impl<W: Write + Send> Writer<W> {
                 }
                 Gathered::Int(values) => put::<Int64Type, W>(&mut group, values, present)?,
                 Gathered::Float(values) => put::<DoubleType, W>(&mut group, values, present)?,
+                Gathered::Flag(values) => put::<BoolType, W>(&mut group, values, present)?,
             }
             if let Some(present) = &mut part.present {
                 present.clear();
@@ -187,6 +193,7 @@ pub(crate) fn schema(columns: &[Column]) -> Result<TypePtr, Error> {
                 Kind::Fixed(_) => Type::FIXED_LEN_BYTE_ARRAY,
                 Kind::Int | Kind::Count | Kind::Time => Type::INT64,
                 Kind::Float => Type::DOUBLE,
+                Kind::Flag => Type::BOOLEAN,
             };
             let mut built = SchemaType::primitive_type_builder(column.name, physical)
                 .with_repetition(match column.optional {
@@ -199,7 +206,7 @@ pub(crate) fn schema(columns: &[Column]) -> Result<TypePtr, Error> {
                 Kind::Time => {
                     built.with_logical_type(Some(LogicalType::timestamp(true, TimeUnit::MICROS)))
                 }
-                Kind::Int | Kind::Count | Kind::Float => built,
+                Kind::Int | Kind::Count | Kind::Float | Kind::Flag => built,
             };
             Ok(Arc::new(built.build()?))
         };

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// zdb and smartctl take seconds on a busy machine; no command that only asks should take longer.
-const LIMITS: Limits = Limits {
+pub(crate) const LIMITS: Limits = Limits {
     timeout: Duration::from_secs(20),
 };
 

@@ -28,6 +28,7 @@ pub use formats::{
     zpool_health,
 };
 
+pub use collectors::services::packages::{has_all_packages, installed_packages};
 pub use device_use::{DeviceInUse, device_use, device_use_held};
 pub use dm::kind as dm_kind;
 pub use machine::machine;

@@ -9,7 +9,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::collectors::services::not_asked;
+use crate::collectors::services::{not_asked, packages};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 pub(crate) use table::WHOLE;
@@ -50,6 +50,7 @@ fn with_words(version: &str, words: &str) -> String {
         .replace("@@CGROUP@@", &table::CGROUP.join(" "))
         .replace("@@ZFS_ASKED@@", crate::collectors::zfs::ASKED)
         .replace("@@LVM@@\n", &lvm())
+        .replace("@@RPM@@", &self::words(&packages::RPM))
         .replace("@@DEPENDENCIES@@", &not_asked::DEPENDENCIES.join(" "))
         .replace("@@MODE_OF@@", &table::mode_of().join(" "))
         .replace("@@SECONDS@@", &seconds)

@@ -3,7 +3,10 @@
 //! What changes all the time, such as free memory, is no change.
 
 mod cause;
+mod packages;
 mod volatile;
+
+pub use packages::Packages;
 
 use crate::history::{Entry, Told, told};
 use assay_model::drift::{Change, Kind};
@@ -21,6 +24,8 @@ pub struct Then<'a> {
     pub entry: &'a Entry,
     /// When its kernel started, in seconds since 1970.
     pub booted: Option<i64>,
+    /// All packages, where they are known.
+    pub packages: Option<Packages>,
 }
 
 /// A fact under a key that means the same on both sides.
@@ -34,6 +39,11 @@ pub fn changes(old: &Then<'_>, new: &Then<'_>) -> Vec<Change> {
     let causes = cause::Causes::new(old, new, &before, &after, &differ);
     let mut all = findings(old, new, &causes);
     all.extend(facts(&before, &after, &differ, &causes));
+    all.extend(packages::changes(
+        old.packages.as_ref(),
+        new.packages.as_ref(),
+        &differ,
+    ));
     all.sort_by(|a, b| {
         let rank = |change: &Change| (change.kind, std::cmp::Reverse(change.severity));
         rank(a).cmp(&rank(b)).then_with(|| a.what.cmp(&b.what))
@@ -56,6 +66,7 @@ pub fn of_facts(old: &Facts, new: &Facts) -> Vec<Change> {
         checked: &checked,
         entry: &entry,
         booted: None,
+        packages: None,
     };
     changes(&then(old), &then(new))
 }

@@ -49,10 +49,12 @@ struct State<T> {
 }
 
 impl Round<'_> {
-    /// Asks all of them. `judge` makes something of each bundle, on the thread that got it.
+    /// Asks all of them. `judge` makes something of each bundle, on the thread that got it; `came` is called with
+    /// each that is done, also where it could not be asked.
     pub fn ask<T: Send>(
         &self,
         judge: &(dyn Fn(usize, Sent) -> Result<T, SessionError> + Sync),
+        came: &(dyn Fn(usize, &Outcome<T>) + Sync),
     ) -> Vec<Outcome<T>> {
         let ends: Vec<Result<Endpoint, SessionError>> = self.endpoints();
         let mut outcomes: Vec<Option<Outcome<T>>> = Vec::new();
@@ -66,6 +68,11 @@ impl Round<'_> {
                     (other != at).then_some(Outcome::Same(other))
                 }
             });
+        }
+        for (at, outcome) in outcomes.iter().enumerate() {
+            if let Some(outcome) = outcome {
+                came(at, outcome);
+            }
         }
         // Numbers of those that are asked, and their lanes.
         let open: Vec<usize> = (0..outcomes.len())
@@ -84,7 +91,7 @@ impl Round<'_> {
         std::thread::scope(|scope| {
             for worker in 0..AT_ONCE.min(open.len()) {
                 let (state, changed, open) = (&state, &changed, &open);
-                scope.spawn(move || self.work(worker, state, changed, open, judge));
+                scope.spawn(move || self.work(worker, state, changed, open, (judge, came)));
             }
         });
         let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +134,10 @@ impl Round<'_> {
         state: &Mutex<State<T>>,
         changed: &Condvar,
         open: &[usize],
-        judge: &(dyn Fn(usize, Sent) -> Result<T, SessionError> + Sync),
+        (judge, came): (
+            &(dyn Fn(usize, Sent) -> Result<T, SessionError> + Sync),
+            &(dyn Fn(usize, &Outcome<T>) + Sync),
+        ),
     ) {
         let lock =
             || -> MutexGuard<'_, State<T>> { state.lock().unwrap_or_else(PoisonError::into_inner) };
@@ -158,6 +168,9 @@ impl Round<'_> {
                 Ok(found) => Outcome::Done(found),
                 Err(error) => Outcome::Failed(error),
             };
+            if !(self.stop)() {
+                came(at, &outcome);
+            }
             let mut now = lock();
             now.lanes.done(lane.as_ref());
             now.asked.retain(|other| *other != at);

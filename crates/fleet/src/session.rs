@@ -259,7 +259,11 @@ impl Session {
         let (reason, way_out) = match kind {
             Fault::Deadline => (
                 format!("no bundle after {} s", self.deadline.as_secs_f32()),
-                Some("the machine hangs, or is slow: --deadline gives it more time".to_owned()),
+                Some(match self.deadline < Duration::from_secs(4) {
+                    // ssh had no time to report that it is not reached.
+                    true => "the machine is not reached, hangs, or is slow: --deadline gives it more time".to_owned(),
+                    false => "the machine hangs, or is slow: --deadline gives it more time".to_owned(),
+                }),
             ),
             Fault::TooMuch => (
                 format!(

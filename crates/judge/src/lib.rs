@@ -21,7 +21,7 @@ mod workload_groups;
 
 pub use run_comparison::compare_runs;
 pub use waterfall::build_waterfalls;
-pub use workload_groups::judge_jobs;
+pub use workload_groups::{judge_jobs, sample_figures};
 
 use assay_model::criterion::Direction;
 use assay_model::result::{Judged, Limit as Answer, WorkloadResult};

@@ -65,6 +65,15 @@ pub(crate) fn judge_sample<'a>(
     }
 }
 
+/// Returns the figures of one sample; none where it did not complete.
+#[must_use]
+pub fn sample_figures(sample: &Sample) -> assay_model::result::Figures {
+    match &sample.outcome {
+        Outcome::Completed => figures(&sides(&sample.workers)),
+        _ => assay_model::result::Figures::new(),
+    }
+}
+
 /// Finds the doubts about assay's own jobs that ran together to their end, from fio's result alone:
 /// the target and the kernel's counters are unknown.
 #[must_use]

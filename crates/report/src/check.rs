@@ -7,7 +7,7 @@ mod diff;
 mod html;
 mod junit;
 mod markdown;
-mod numbers;
+pub(crate) mod numbers;
 mod sarif;
 mod terminal;
 #[cfg(test)]

@@ -4,9 +4,12 @@
 
 mod figures;
 mod html;
+mod page;
 
+pub use crate::check::numbers::{nagios_of, prometheus_of};
 pub use figures::figures;
 pub use html::html;
+pub use page::checks_html;
 
 use assay_model::drift::{Change, FigureChange, Kind};
 use assay_model::finding::{Certainty, Checked, Finding, NotAsked, Severity};
@@ -174,6 +177,39 @@ pub fn terminal(all: &[Asked<'_>], style: Style) -> String {
         style.write_paragraph(&mut out, "", 2, &twice.join(", "));
     }
     out
+}
+
+/// Returns one line for a machine as soon as it is done: how much was found on it, and the worst rules.
+#[must_use]
+pub fn line(one: &Asked<'_>, style: Style) -> String {
+    const RULES: usize = 3;
+    let name = clean(one.name);
+    let text = match one.answer {
+        Answer::Checked(found) => {
+            let mut rules: Vec<&str> = Vec::new();
+            for finding in &found.findings {
+                let is_violated = finding.certainty == Certainty::Violated;
+                if is_violated && !rules.contains(&finding.rule.as_str()) {
+                    rules.push(&finding.rule);
+                }
+            }
+            let more = rules.len().saturating_sub(RULES);
+            rules.truncate(RULES);
+            let rules = match (rules.is_empty(), more) {
+                (true, _) => String::new(),
+                (false, 0) => format!(": {}", rules.join(", ")),
+                (false, more) => format!(": {} and {more} more", rules.join(", ")),
+            };
+            format!("{}{rules}", crate::check::counts(found))
+        }
+        Answer::Same(other) => format!("is {}", clean(other)),
+        // The words follow at the end, with the way out.
+        Answer::Failed(kind, _) => format!("could not be asked ({kind})"),
+    };
+    let mut out = String::new();
+    style.paragraph(&mut out, "", 4, &format!("{name}  {text}"));
+    // Only the lines that follow are indented.
+    out.trim_start().to_owned()
 }
 
 fn checked<'a>(all: &'a [Asked<'a>]) -> Vec<(&'a str, &'a Checked)> {

@@ -16,6 +16,7 @@ pub mod json;
 pub mod lint;
 pub mod markdown;
 pub mod net;
+mod odd_round;
 pub mod plan;
 pub mod pool;
 pub mod result_grid;

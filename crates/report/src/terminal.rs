@@ -75,6 +75,7 @@ fn render_text(run: &Run, judged: &Judged, style: Style, verbose: bool) -> Strin
             .collect();
         if !rows.is_empty() {
             result_tables::write_results_table(
+                judged,
                 &rows,
                 &crate::run_description::rate_heading(&run.plan),
                 &mut out,

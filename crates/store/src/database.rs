@@ -2,7 +2,9 @@
 //! PostgreSQL can stand here alike.
 
 use crate::StoreError;
+use crate::rows::{PartRow, Rows};
 use crate::spans::{Ask, Changes, Host, Row, Span};
+use crate::tables::{Table, Value};
 use assay_model::Machine;
 use jiff::Timestamp;
 use std::path::Path;
@@ -21,6 +23,14 @@ impl Kind {
             Self::Run => "run",
             Self::Trial => "trial",
             Self::Study => "study",
+        }
+    }
+
+    /// Sets `tabled` to null, for records that have rows, once the state is an end. They are written anew then.
+    pub(crate) fn without_rows_when_ended(self, state: &str) -> String {
+        match self {
+            Self::Study => String::new(),
+            _ => format!(", tabled = CASE WHEN {state} = 'running' THEN tabled END"),
         }
     }
 }
@@ -60,6 +70,8 @@ pub(crate) struct Part {
     /// Side of the pair; empty for a run.
     pub(crate) side: String,
     pub(crate) body: Vec<u8>,
+    /// The same for SQL.
+    pub(crate) row: PartRow,
 }
 
 /// What a database has to do for what is true of machines over time.
@@ -89,8 +101,20 @@ pub(crate) trait Timeline {
     fn keep_days(&mut self, days: u32) -> Result<(), StoreError>;
 }
 
+/// What a database has to do for queries.
+pub(crate) trait RowStore {
+    /// Numbers of the records whose rows are not written, or are those of before they ended.
+    fn without_rows(&self, kind: Kind) -> Result<Vec<i64>, StoreError>;
+
+    /// Writes the rows of a record in place of those that it has; of its parts those that are given.
+    fn put_rows(&mut self, kind: Kind, id: i64, rows: &Rows) -> Result<(), StoreError>;
+
+    /// Returns the rows of a table that belong to a record or a machine.
+    fn table_rows(&self, table: &Table, of: &str) -> Result<Vec<Vec<Value>>, StoreError>;
+}
+
 /// An open database.
-pub(crate) trait Database: Timeline + std::fmt::Debug + Send {
+pub(crate) trait Database: Timeline + RowStore + std::fmt::Debug + Send {
     /// Where it is, as it may be shown: without a password.
     fn path(&self) -> &Path;
 
@@ -115,6 +139,9 @@ pub(crate) trait Database: Timeline + std::fmt::Debug + Send {
 
     /// The body of a record.
     fn body(&self, kind: Kind, id: i64) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// The number of a record.
+    fn number(&self, kind: Kind, uid: &str) -> Result<Option<i64>, StoreError>;
 
     /// Numbers and bodies of all records, newest first.
     fn bodies(&self, kind: Kind) -> Result<Vec<(i64, Vec<u8>)>, StoreError>;

@@ -2,7 +2,8 @@
 //! many processes.
 //!
 //! A record is one row, each of its parts (sample, slot) is one row; the body of both is the JSON of
-//! the model, compressed. The columns beside it are only what lists need. Nothing derived is stored.
+//! the model, compressed. Columns and rows beside it hold what lists and SQL need ([`tables`]); they are derived, and
+//! nothing is read back from them.
 //! Each record belongs to the machine that it was measured on, and has a uid that is the same in
 //! every store. Beside them stands what was true of machines over time, in rows of their own ([`Look`],
 //! [`Span`]): they are derived, small, and asked by key. Only `sqlite` and `postgres` know which database this is.
@@ -18,10 +19,12 @@ mod export;
 mod merge;
 mod postgres;
 mod resolve;
+mod rows;
 mod runs;
 mod spans;
 mod sqlite;
 mod studies;
+pub mod tables;
 mod trials;
 
 pub use error::StoreError;
@@ -55,9 +58,10 @@ impl Store {
     /// Another program's file, a newer assay's, or what the database says.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         match is_url(path) {
-            true => Postgres::open(path).map(Self::of),
-            false => Sqlite::open(path).map(Self::of),
+            true => Self::of(Postgres::open(path)?),
+            false => Self::of(Sqlite::open(path)?),
         }
+        .fill_rows()
     }
 
     /// Opens the store and makes nothing: none when there is no such file.
@@ -66,14 +70,15 @@ impl Store {
     /// As [`Store::open`].
     pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
         if is_url(path) {
-            return Ok(Postgres::open_existing(path)?.map(Self::of));
+            let store = Postgres::open_existing(path)?.map(Self::of);
+            return store.map(Self::fill_rows).transpose();
         }
         if let Err(error) = std::fs::metadata(path)
             && error.kind() == std::io::ErrorKind::NotFound
         {
             return Ok(None);
         }
-        Sqlite::open_existing(path).map(Self::of).map(Some)
+        Self::of(Sqlite::open_existing(path)?).fill_rows().map(Some)
     }
 
     fn of(sql: impl Database + 'static) -> Self {

@@ -4,6 +4,7 @@
 mod connect;
 mod guard;
 mod migrate;
+mod rows;
 mod spans;
 
 use crate::StoreError;
@@ -178,6 +179,8 @@ impl Database for Postgres {
             for part in parts {
                 put_part(&mut transaction, kind, id, part)?;
             }
+            let all: Vec<_> = parts.iter().map(|part| &part.row).collect();
+            rows::put_part_rows(&mut transaction, kind, id, &all)?;
             transaction.commit()?;
             Ok((id, true))
         })
@@ -185,8 +188,9 @@ impl Database for Postgres {
 
     fn update(&mut self, kind: Kind, record: &Record<'_>) -> Result<bool, StoreError> {
         let sql = format!(
-            "UPDATE assay.{} SET ended = $2, state = $3, body = $4 WHERE uid = $1",
-            kind.table()
+            "UPDATE assay.{} SET ended = $2, state = $3, body = $4{} WHERE uid = $1",
+            kind.table(),
+            kind.without_rows_when_ended("$3")
         );
         let ended = record.ended.map(|at| at.to_string());
         let rows = self.done(|client| {
@@ -196,9 +200,16 @@ impl Database for Postgres {
     }
 
     fn put_part(&mut self, kind: Kind, id: i64, part: &Part) -> Result<bool, StoreError> {
-        self.done(|client| match put_part(client, kind, id, part) {
-            Err(error) if error.code() == Some(&SqlState::FOREIGN_KEY_VIOLATION) => Ok(false),
-            other => other.map(|()| true),
+        self.done(|client| {
+            let mut transaction = client.transaction()?;
+            match put_part(&mut transaction, kind, id, part) {
+                Err(error) if error.code() == Some(&SqlState::FOREIGN_KEY_VIOLATION) => {
+                    return Ok(false);
+                }
+                other => other?,
+            }
+            rows::put_part_rows(&mut transaction, kind, id, &[&part.row])?;
+            transaction.commit().map(|()| true)
         })
     }
 
@@ -211,6 +222,11 @@ impl Database for Postgres {
     fn body(&self, kind: Kind, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = format!("SELECT body FROM assay.{} WHERE id = $1", kind.table());
         self.one(&sql, &[&id], |row| row.get(0))
+    }
+
+    fn number(&self, kind: Kind, uid: &str) -> Result<Option<i64>, StoreError> {
+        let sql = format!("SELECT id FROM assay.{} WHERE uid = $1", kind.table());
+        self.one(&sql, &[&uid], |row| row.get(0))
     }
 
     fn bodies(&self, kind: Kind) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {

@@ -2,6 +2,7 @@
 
 use crate::database::{Kind, Listed, Part, Record};
 use crate::error::Cause;
+use crate::rows::PartRow;
 use crate::{Store, StoreError, word};
 use assay_model::run::{Run, RunId, RunState};
 use assay_model::{Machine, Sample};
@@ -41,7 +42,7 @@ impl Store {
     pub fn create_run(&mut self, run: &mut Run) -> Result<(), StoreError> {
         let record = self.run_record(run)?;
         run.id = RunId(self.create(Kind::Run, &record)?);
-        Ok(())
+        self.put_run_rows(run, run.id, false)
     }
 
     /// Replaces what is stored of a run, its samples apart.
@@ -51,8 +52,12 @@ impl Store {
     pub fn update_run(&mut self, run: &Run) -> Result<(), StoreError> {
         let record = self.run_record(run)?;
         match self.sql.update(Kind::Run, &record)? {
-            true => Ok(()),
-            false => Err(self.missing(Kind::Run, &run.id.to_string())),
+            true => {}
+            false => return Err(self.missing(Kind::Run, &run.id.to_string())),
+        }
+        match self.sql.number(Kind::Run, &run.uid)? {
+            Some(id) if run.state != RunState::Running => self.put_run_rows(run, RunId(id), true),
+            _ => Ok(()),
         }
     }
 
@@ -170,6 +175,9 @@ impl Store {
         let parts = samples.iter().map(|sample| self.sample_part(sample));
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
         let (id, new) = self.sql.insert(Kind::Run, &record, machine, &parts)?;
+        if new {
+            self.put_run_rows(run, RunId(id), true)?;
+        }
         Ok((RunId(id), new))
     }
 
@@ -194,6 +202,7 @@ impl Store {
             at: sample.slot,
             side: String::new(),
             body: self.pack(&what, sample)?,
+            row: PartRow::of_sample(sample, None),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The only place that speaks SQLite: its tables, rows and transactions.
 
 mod open;
+mod rows;
 mod spans;
 
 pub(crate) use open::LONGEST_WAIT;
@@ -111,8 +112,9 @@ impl Database for Sqlite {
 
     fn update(&mut self, kind: Kind, record: &Record<'_>) -> Result<bool, StoreError> {
         let sql = format!(
-            "UPDATE {} SET ended = ?2, state = ?3, body = ?4 WHERE uid = ?1",
-            kind.table()
+            "UPDATE {} SET ended = ?2, state = ?3, body = ?4{} WHERE uid = ?1",
+            kind.table(),
+            kind.without_rows_when_ended("?3")
         );
         let ended = record.ended.map(|at| at.to_string());
         let changed = self
@@ -124,7 +126,11 @@ impl Database for Sqlite {
     }
 
     fn put_part(&mut self, kind: Kind, id: i64, part: &Part) -> Result<bool, StoreError> {
-        match put_part(&self.connection, kind, id, part) {
+        let put = self.connection.transaction().and_then(|transaction| {
+            put_part(&transaction, kind, id, part)?;
+            transaction.commit()
+        });
+        match put {
             Ok(()) => Ok(true),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
                 Ok(false)
@@ -145,6 +151,12 @@ impl Database for Sqlite {
         let sql = format!("SELECT body FROM {} WHERE id = ?1", kind.table());
         let body = self.connection.query_row(&sql, [id], |row| row.get(0));
         body.optional().map_err(|source| self.fail(source))
+    }
+
+    fn number(&self, kind: Kind, uid: &str) -> Result<Option<i64>, StoreError> {
+        let sql = format!("SELECT id FROM {} WHERE uid = ?1", kind.table());
+        let found = self.connection.query_row(&sql, [uid], |row| row.get(0));
+        found.optional().map_err(|source| self.fail(source))
     }
 
     fn bodies(&self, kind: Kind) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
@@ -223,14 +235,18 @@ fn machine_number(connection: &Connection, machine: &Machine) -> rusqlite::Resul
 fn put_part(connection: &Connection, kind: Kind, id: i64, part: &Part) -> rusqlite::Result<()> {
     // `?4` comes last in both, so that both take the same values.
     let sql = match kind {
-        Kind::Run => "INSERT OR REPLACE INTO sample (run, slot, body) VALUES (?1, ?2, ?4)",
+        Kind::Run => {
+            "INSERT INTO sample (run, slot, body) VALUES (?1, ?2, ?4)
+             ON CONFLICT (run, slot) DO UPDATE SET body = excluded.body"
+        }
         Kind::Trial => {
-            "INSERT OR REPLACE INTO trial_slot (trial, pair, side, body) VALUES (?1, ?2, ?3, ?4)"
+            "INSERT INTO trial_slot (trial, pair, side, body) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (trial, pair, side) DO UPDATE SET body = excluded.body"
         }
         // A study is stored whole.
         Kind::Study => return Ok(()),
     };
     let mut statement = connection.prepare_cached(sql)?;
     statement.execute(params![id, part.at, part.side, part.body])?;
-    Ok(())
+    rows::put_part_row(connection, kind, id, &part.row)
 }

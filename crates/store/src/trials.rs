@@ -1,9 +1,10 @@
 //! Trials and their slots, as runs and samples.
 
 use crate::database::{Kind, Part, Record};
+use crate::rows::PartRow;
 use crate::{Store, StoreError, word};
 use assay_model::Machine;
-use assay_model::trial::{Slot, Trial, TrialId};
+use assay_model::trial::{Slot, Trial, TrialId, TrialState};
 
 impl Store {
     /// Stores a new trial and gives it its number.
@@ -13,7 +14,7 @@ impl Store {
     pub fn create_trial(&mut self, trial: &mut Trial) -> Result<(), StoreError> {
         let record = self.trial_record(trial)?;
         trial.id = TrialId(self.create(Kind::Trial, &record)?);
-        Ok(())
+        self.put_trial_rows(trial, trial.id, false)
     }
 
     /// Replaces what is stored of a trial, its slots apart.
@@ -23,8 +24,14 @@ impl Store {
     pub fn update_trial(&mut self, trial: &Trial) -> Result<(), StoreError> {
         let record = self.trial_record(trial)?;
         match self.sql.update(Kind::Trial, &record)? {
-            true => Ok(()),
-            false => Err(self.missing(Kind::Trial, &trial.id.to_string())),
+            true => {}
+            false => return Err(self.missing(Kind::Trial, &trial.id.to_string())),
+        }
+        match self.sql.number(Kind::Trial, &trial.uid)? {
+            Some(id) if trial.state != TrialState::Running => {
+                self.put_trial_rows(trial, TrialId(id), true)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -101,6 +108,9 @@ impl Store {
         let parts = slots.iter().map(|slot| self.slot_part(slot));
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
         let (id, new) = self.sql.insert(Kind::Trial, &record, machine, &parts)?;
+        if new {
+            self.put_trial_rows(trial, TrialId(id), true)?;
+        }
         Ok((TrialId(id), new))
     }
 
@@ -109,6 +119,7 @@ impl Store {
             at: slot.pair,
             side: word(slot.side),
             body: self.pack(&format!("a slot of pair {}", slot.pair), slot)?,
+            row: PartRow::of_slot(slot, None),
         })
     }
 

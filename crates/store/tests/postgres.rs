@@ -185,7 +185,7 @@ fn many_at_once_make_it_once_and_fill_it_whole() {
             "postgres",
             "SELECT count(*), max(version) FROM assay.version"
         ),
-        "1|3"
+        "1|4"
     );
 }
 
@@ -249,11 +249,12 @@ fn what_was_true_of_machines_is_the_same_in_both() {
     let dir = tempfile::tempdir().unwrap();
     let url = server.url("postgres");
     // One that an older assay made is brought up to date.
-    drop(Store::open(&url).unwrap());
-    server.sql(
-        "postgres",
-        "DROP TABLE assay.span, assay.host, assay.subject, assay.value, assay.kept; UPDATE assay.version SET version = 1",
+    let made = concat!(
+        "CREATE SCHEMA assay; CREATE TABLE assay.version (version bigint NOT NULL);",
+        "INSERT INTO assay.version VALUES (1);",
+        include_str!("../migrations/postgres/0001.sql")
     );
+    server.sql("postgres", made);
     let mut there = Store::open(&url).unwrap();
     let mut here = Store::open(&dir.path().join("s.db")).unwrap();
     for number in [0, 1, 2, 40, 41, 41, 39, 90] {
@@ -465,7 +466,7 @@ fn a_store_that_lost_its_version_or_a_table_is_not_an_empty_one() {
         "INSERT INTO assay.version VALUES (1)",
         "UPDATE assay.version SET version = 0",
         "UPDATE assay.version SET version = 99",
-        "DROP TABLE assay.sample",
+        "DROP TABLE assay.sample CASCADE",
         "DROP TABLE assay.kept",
     ];
     for (at, sql) in changes.into_iter().enumerate() {

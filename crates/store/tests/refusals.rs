@@ -330,7 +330,7 @@ fn a_store_that_lost_its_version_or_a_table_is_not_an_empty_one() {
         "DROP TABLE run",
         "DROP TABLE machine",
         "DROP TABLE kept; DROP TABLE span",
-        "ALTER TABLE run RENAME TO runs",
+        "ALTER TABLE run RENAME TO another",
         "PRAGMA user_version = 0; PRAGMA application_id = 0",
     ] {
         let (_dir, path) = changed(sql);

@@ -185,21 +185,25 @@ fn between(
         let booted = stat
             .lines()
             .find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok());
-        Ok((ask::judge(&bundle, pages), booted))
+        let packages = assay_facts::installed_packages(&bundle);
+        Ok((ask::judge(&bundle, pages), booted, packages))
     };
-    let ((before, booted_before), (after, booted_after)) = (read(old)?, read(new)?);
+    let (before, booted_before, packages_before) = read(old)?;
+    let (after, booted_after, packages_after) = read(new)?;
     Ok(changes(
         &Then {
             facts: &before.facts,
             checked: &before.checked,
             entry: old,
             booted: booted_before,
+            packages: packages_before,
         },
         &Then {
             facts: &after.facts,
             checked: &after.checked,
             entry: new,
             booted: booted_after,
+            packages: packages_after,
         },
     ))
 }

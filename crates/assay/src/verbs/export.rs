@@ -2,6 +2,7 @@
 
 mod csv;
 mod tables;
+mod views;
 
 use super::runs::store_with_runs;
 use crate::context::{self, print};
@@ -16,13 +17,13 @@ const EXAMPLES: &str = "\
 Examples:
   assay report export 12 -o run12.json           everything, raw; `assay report import` takes it in
   assay report export last --format csv          one line for each sample, for a spreadsheet
-  assay report export --format parquet -o DIR    the whole store, for SQL: DIR/samples, DIR/verdicts
+  assay report export --format parquet -o DIR    the whole store, for SQL: DIR/figures.parquet, DIR/facts.parquet
   assay report export 12 | ssh box assay report import /dev/stdin
 
 JSON holds the run with its plan, environment and every sample as it was measured. CSV
 holds the figures and doubts of each sample in base units, named in the header.
-Parquet holds the figures of all runs and trials and the verdicts of all trials that were
-started, in a folder for each advice.
+Parquet holds the tables that SQL finds in the store itself: runs, trials, figures, disks, facts and
+findings, a file each. The folders samples and verdicts hold figures and verdicts by advice.
 
 Exit status: 0 done, 2 error.";
 

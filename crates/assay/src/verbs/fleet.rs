@@ -1,6 +1,7 @@
 //! `assay fleet`: many machines over plain ssh.
 
 pub(super) mod ask;
+mod check;
 mod each;
 pub(super) mod facts;
 pub(super) mod follow;
@@ -9,11 +10,8 @@ use crate::context::{self, print};
 use crate::elsewhere::How;
 use crate::global::Global;
 use crate::status::{Status, Unreadable};
-use assay_advice::fails;
-use assay_fleet::{Inventory, InventoryError, Machine, Outcome, Session};
-use assay_model::finding::Severity;
+use assay_fleet::{Inventory, InventoryError, Machine, Session};
 use assay_render::text::escape_line;
-use assay_report::fleet as report;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -22,6 +20,8 @@ Examples:
   assay fleet list                             which machines there are, and in which groups
   assay fleet check web db1                    check a group and a machine, by finding
   assay fleet check 'web-*' --sudo             names in your ~/.ssh/config, read as root
+  assay fleet check all --format prometheus -o /var/lib/node_exporter/assay.prom
+                                               for monitoring; also nagios, html, json
   assay fleet facts all --key package.         which machine has which version
   assay fleet run db -- sync /srv              measure on each, one after the other
   assay fleet trial db -- noatime /srv --yes
@@ -61,7 +61,7 @@ enum Action {
     /// Compare facts of machines, by value
     Facts(facts::Args),
     /// Check machines and group them by finding
-    Check(Check),
+    Check(check::Args),
     /// Measure on each machine in turn, as `assay run --host` does
     Run(each::Args),
     /// Test advice on each machine in turn, as `assay trial --host` does
@@ -145,29 +145,12 @@ struct List {
     json: bool,
 }
 
-#[derive(clap::Args)]
-struct Check {
-    #[command(flatten)]
-    which: Which,
-    /// Check only these domains or rules
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    only: Vec<String>,
-    /// Fail from this severity on: info, low, medium, high or critical
-    #[arg(long, value_enum, default_value_t = super::check::Threshold::Low, value_name = "SEVERITY", hide_possible_values = true)]
-    fail_on: super::check::Threshold,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    own: super::advice::Own,
-}
-
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     match &args.action {
         Action::List(args) => list(args),
         Action::Facts(args) => facts::run(args, global),
-        Action::Check(args) => check(args, global),
+        Action::Check(args) => check::run(args, global),
         Action::Run(args) => each::run("run", args, global),
         Action::Trial(args) => each::run("trial", args, global),
         Action::Disks(args) => each::run("disks", args, global),
@@ -277,60 +260,4 @@ fn list(args: &List) -> anyhow::Result<Status> {
         &rows,
     ))?;
     Ok(Status::Ok)
-}
-
-fn check(args: &Check, global: &Global) -> anyhow::Result<Status> {
-    let catalogue = super::advice::catalogue(&args.own)?;
-    super::check::known(&catalogue, &args.only)?;
-    let asked = ask::ask(&args.which, &catalogue, global)?;
-    let only = assay_advice::chosen(catalogue.all(), &args.only);
-    // What was kept is judged by all rules; what is shown by those that were asked for.
-    let shown = |checked: &mut assay_model::finding::Checked| {
-        checked
-            .findings
-            .retain(|finding| only.iter().any(|page| page.id == finding.rule));
-        let is_asked = |rule: &str| only.iter().any(|page| page.id == rule);
-        checked.not_asked.retain(|one| is_asked(&one.rule));
-        checked.rules.retain(|one| is_asked(&one.rule));
-    };
-    let mut outcomes = asked.outcomes;
-    for (machine, outcome) in asked.machines.iter().zip(&mut outcomes) {
-        if let Outcome::Done(judged) = outcome {
-            shown(&mut judged.checked);
-            super::check::accept_usual(&mut judged.checked, Some(&machine.name))?;
-        }
-    }
-    let name = |at: usize| asked.machines[at].name.as_str();
-    let kinds: Vec<String> = outcomes.iter().map(ask::kind).collect();
-    let reasons: Vec<String> = outcomes.iter().map(ask::reason).collect();
-    let all: Vec<report::Asked<'_>> = outcomes
-        .iter()
-        .enumerate()
-        .map(|(at, outcome)| report::Asked {
-            name: name(at),
-            answer: match outcome {
-                Outcome::Done(judged) => report::Answer::Checked(&judged.checked),
-                Outcome::Same(other) => report::Answer::Same(name(*other)),
-                Outcome::Failed(_) => report::Answer::Failed(&kinds[at], &reasons[at]),
-            },
-        })
-        .collect();
-    print(&match args.json {
-        true => format!("{:#}\n", report::json(&all)),
-        false => report::terminal(&all, context::style(global)),
-    })?;
-    let fail_on: Severity = args.fail_on.into();
-    let mut checks = outcomes.iter().filter_map(|outcome| match outcome {
-        Outcome::Done(judged) => Some(&judged.checked),
-        _ => None,
-    });
-    let found = checks.clone().any(|checked| fails(checked, fail_on));
-    let unknown =
-        checks.any(assay_model::finding::Checked::has_unknown) || ask::any_failed(&outcomes);
-    Ok(match (asked.interrupted, found, unknown) {
-        (true, ..) => Status::Interrupted,
-        (_, true, _) => Status::Findings,
-        (_, false, true) => Status::Unreadable,
-        (_, false, false) => Status::Ok,
-    })
 }

@@ -67,7 +67,9 @@ fn what_changed_has_its_cause() {
         )
     };
     let first = check();
-    insta::assert_snapshot!(first.stdout.split('.').next().unwrap(), @"3 machines: 3 checked");
+    let (lines, report) = crate::parts(&first.stdout);
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    insta::assert_snapshot!(report.split('.').next().unwrap(), @"3 machines: 3 checked");
     let none = home.assay(&["changed"]);
     assert_eq!(
         (none.code, none.stdout.as_str()),
@@ -110,7 +112,8 @@ fn what_changed_has_its_cause() {
     // Times are kept in seconds.
     std::thread::sleep(Duration::from_secs(1));
     let second = check();
-    insta::assert_snapshot!(second.stdout.split('.').next().unwrap(), @"3 machines: 3 checked");
+    let (_, report) = crate::parts(&second.stdout);
+    insta::assert_snapshot!(report.split('.').next().unwrap(), @"3 machines: 3 checked");
     let changed = home.assay(&["changed", "--json"]);
     assert_eq!(changed.code, Some(1), "{}", changed.stderr);
     common::schemas::holds("changed", &changed.stdout, &["/machines/0"]);
@@ -203,4 +206,56 @@ fn what_changed_has_its_cause() {
     let none = home.assay(&["changed", "--key", "sysctl.", "nowhere"]);
     assert_eq!(none.code, Some(2), "{}", none.stdout);
     insta::assert_snapshot!(home.refusal(&none), @"assay: nowhere: was not looked at yet; there are one, same, two");
+}
+
+/// Packages that no rule asks about are compared as well; many are counted.
+#[test]
+fn all_packages_are_compared() {
+    let Some(mut servers) = Servers::new() else {
+        return;
+    };
+    let status = |version: &str, changed: usize| -> String {
+        let one = |at: usize| {
+            let version = if at < changed { version } else { "1.0" };
+            format!(
+                "Package: lib{at}\nStatus: install ok installed\nMaintainer: A <a@b>\nVersion: {version}\n\n"
+            )
+        };
+        (0..300).map(one).collect()
+    };
+    let first = status("1.0", 0);
+    let files = [
+        ("etc/os-release", "ID=debian\n"),
+        ("var/lib/dpkg/status", &first),
+    ];
+    let Some(root) = little_root(&servers, "root", &files) else {
+        return;
+    };
+    let inside = format!(
+        "ForceCommand exec chroot {} /bin/busybox sh",
+        root.display()
+    );
+    servers.machine("one", &inside);
+    let config = servers.config();
+    let home = Home::new();
+    let check = || run(&home, &config, &["fleet", "check", "one", "--quiet"]);
+    let asked = check();
+    assert!(asked.code.is_some_and(|code| code != 2), "{}", asked.stderr);
+    for (version, changed) in [("1.1", 2), ("1.2", 150)] {
+        std::fs::write(root.join("var/lib/dpkg/status"), status(version, changed)).unwrap();
+        // Times are kept in seconds.
+        std::thread::sleep(Duration::from_secs(1));
+        check();
+        let ran = home.assay(&["changed", "--json"]);
+        let document = json(&ran.stdout);
+        let changes = document["machines"][0]["changes"].as_array().unwrap();
+        let named = |change: &&Value| change["what"].as_str().unwrap().starts_with("package.lib");
+        assert_eq!(changes.iter().filter(named).count(), changed.min(100));
+        let all = changes
+            .iter()
+            .find(|change| change["what"] == "packages")
+            .unwrap();
+        let text = all["after"].as_str().unwrap();
+        assert!(text.starts_with(&format!("{changed} changed")), "{text}");
+    }
 }

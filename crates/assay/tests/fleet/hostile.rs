@@ -5,6 +5,7 @@ use super::common::{self, Home};
 use super::{json, run};
 use serde_json::Value;
 use std::fmt::Write as _;
+use std::io::BufRead as _;
 use std::net::TcpListener;
 use std::process::Stdio;
 use std::time::Duration;
@@ -119,7 +120,10 @@ fn a_fleet_with_a_bastion_and_machines_that_hang_lie_or_are_others() {
 
     let ran = ask(&[]);
     let text = &ran.stdout;
-    insta::assert_snapshot!(text.split('.').next().unwrap(), @"20 machines: 13 checked, 5 could not be asked");
+    let (lines, report) = crate::parts(text);
+    // Two are the same machine as another one.
+    assert_eq!(lines.len(), 18, "{lines:?}");
+    insta::assert_snapshot!(report.split('.').next().unwrap(), @"20 machines: 13 checked, 5 could not be asked");
     assert!(!text.contains('\u{1b}'), "{text}");
     assert!(
         text.lines().all(|line| line.chars().count() <= 100),
@@ -130,6 +134,37 @@ fn a_fleet_with_a_bastion_and_machines_that_hang_lie_or_are_others() {
         1,
         "{text}"
     );
+    // For monitoring, and as a page in a file.
+    let ran = ask(&["--format", "prometheus"]);
+    let up = |value: char| {
+        let lines = ran.stdout.lines();
+        let is = |line: &&str| line.starts_with("assay_check_up{") && line.ends_with(value);
+        lines.filter(is).count()
+    };
+    assert_eq!((up('1'), up('0')), (13, 5), "{}", ran.stdout);
+    assert!(
+        ran.stdout
+            .contains("assay_check_findings{machine=\"inner1\",severity=\"high\"} ")
+    );
+    let nagios = ask(&["--format", "nagios"]);
+    assert_eq!(nagios.stdout.lines().count(), 1, "{}", nagios.stdout);
+    assert_eq!(nagios.stdout.matches('|').count(), 1);
+    assert!(
+        nagios.stdout.contains("machines=13;;;0 failed=5;;;0"),
+        "{}",
+        nagios.stdout
+    );
+    assert_eq!(nagios.code, Some(3));
+    let page = home.dir.path().join("page.html");
+    let html = ask(&["--format", "html", "-o", page.to_str().unwrap()]);
+    assert_eq!(
+        (html.code, html.stdout.as_str()),
+        (Some(3), ""),
+        "{}",
+        html.stderr
+    );
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("inner12") && !page.contains("<script>alert(1)"));
     // Nothing changed on any of them.
     let changed = home.assay(&["changed"]);
     assert_eq!(
@@ -139,6 +174,51 @@ fn a_fleet_with_a_bastion_and_machines_that_hang_lie_or_are_others() {
         changed.stderr
     );
     assay_testing::attacked("machines that hang, lie or are others", 5, 5);
+}
+
+/// A machine that hangs holds up no answer of another one, and what came stays when the user does not wait.
+#[test]
+fn answers_are_printed_as_they_come() {
+    let Some(mut servers) = Servers::new() else {
+        return;
+    };
+    let files = [("etc/os-release", "ID=debian\n")];
+    let Some(root) = little_root(&servers, "root", &files) else {
+        return;
+    };
+    let inside = format!(
+        "ForceCommand exec chroot {} /bin/busybox sh",
+        root.display()
+    );
+    servers.machine("good", &inside);
+    servers.machine("asleep", "ForceCommand while printf .; do sleep 1; done");
+    let config = servers.config();
+    let home = Home::new();
+    let args = [
+        "fleet",
+        "check",
+        "asleep",
+        "good",
+        "--deadline",
+        "3000",
+        "--quiet",
+        "--ssh-config",
+        &config,
+    ];
+    let mut child = home.command(&args).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    assert!(first.starts_with("good "), "{first}");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(
+        rest.join("\n")
+            .contains("2 machines: 1 checked, 1 could not"),
+        "{rest:?}"
+    );
+    assert_eq!(common::entries(&home.state().join("fleet")), ["good"]);
 }
 
 /// Killed at any moment, assay loses nothing that it had told, and leaves nothing half done.

@@ -17,6 +17,13 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
+/// A line for each machine that was done, and the report of all of them.
+fn parts(text: &str) -> (Vec<&str>, &str) {
+    let (lines, report) = text.split_once("\n\n").unwrap();
+    let lines = lines.lines().filter(|line| !line.starts_with(' '));
+    (lines.collect(), report)
+}
+
 fn run(home: &Home, config: &str, args: &[&str]) -> Ran {
     let mut command = home.command(args);
     command.args(["--ssh-config", config]);

@@ -131,6 +131,36 @@ fn what_was_interrupted_is_kept_and_gone_on_with() {
     assert_ne!(pairs(&before), pairs(&after), "{after:#}");
 }
 
+/// The ssh of a child process.
+fn ssh_of(child: &Child) -> Pid {
+    let is_its_ssh = |pid: &Pid| {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+        let stat = stat.unwrap_or_default();
+        let mut words = stat.split_whitespace();
+        let name = words.nth(1) == Some("(ssh)");
+        name && words.nth(1) == Some(child.id().to_string().as_str())
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(Pid::from_raw).find(is_its_ssh).unwrap()
+}
+
+/// The journal there is asked over another link before the verb ends.
+#[test]
+fn when_ssh_is_killed_the_journal_is_asked_what_was_taken_back() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let mut child = under_way(&machine, 1111);
+    signal(ssh_of(&child), Signal::KILL);
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    assert_eq!(machine.reads(), "a");
+    assert!(machine.left(1111).is_empty(), "{:?}", machine.left(1111));
+    let log = std::fs::read_to_string(machine.home.dir.path().join("log")).unwrap();
+    assert!(log.contains("signal 9") && !log.contains("137"), "{log}");
+    assert!(log.lines().any(|line| line.starts_with("box: ")), "{log}");
+}
+
 /// Both ends at once, as in a power cut without the reboot: what is left is taken back on request.
 #[test]
 fn what_nobody_could_take_back_is_taken_back_on_request() {
@@ -138,10 +168,13 @@ fn what_nobody_could_take_back_is_taken_back_on_request() {
         return;
     };
     let mut child = under_way(&machine, 1109);
+    // Else it would ask the journal itself once the link is lost.
+    signal(own(&child), Signal::STOP);
     signal(process(1109, "remote-guard"), Signal::KILL);
     let verb = verb(1109);
     signal(process(1109, "remote"), Signal::KILL);
     signal(verb, Signal::KILL);
+    signal(own(&child), Signal::KILL);
     let _ = child.wait();
     assert!(
         !machine.left(1109).is_empty(),

@@ -2,7 +2,7 @@
 //! run.
 
 use super::complaint::version;
-use crate::collectors::services::{certificates, mail_queue, not_asked, smart};
+use crate::collectors::services::{certificates, mail_queue, not_asked, packages, smart};
 use crate::collectors::{ext4, tools, zfs};
 use crate::{libvirt, lvm};
 use assay_model::secrets::{self, WITHHELD, is_path, is_plain};
@@ -45,6 +45,7 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
         ["stat", "--file-system", "--format=%S", "--", _] => Rule::Lines(digits),
         _ if certificates::is_mode_of(argv) => Rule::Lines(digits),
         _ if argv == not_asked::DEPENDENCIES => Rule::Lines(counts),
+        _ if argv == packages::RPM => Rule::Lines(packages::redact_rpm),
         _ if argv == mail_queue::LIST => Rule::Lines(mail_queue::redact),
         [ask @ .., _] if *ask == smart::ASK || *ask == smart::ASK_LOG => Rule::Lines(smart::redact),
         [ask @ .., _] if *ask == libvirt::DUMP => Rule::Text(libvirt::redact),

@@ -138,9 +138,13 @@ function release(line,   at, name, value) {
 }
 function packages(line,   value) {
     value = substr(line, index(line, ": ") + 2)
-    if (line ~ /^Package: /) { asked = value in PACKAGE; return asked ? line : "" }
+    if (line ~ /^Package: /) {
+        asked = value in PACKAGE
+        if (!asked) asked = ++others <= MOST_PACKAGES && length(value) <= 80 && value ~ /^[A-Za-z0-9._+-]+$/
+        return asked ? line : ""
+    }
     if (line ~ /^Status: /) return (asked && length(value) <= 60 && value ~ /^[a-z -]*$/) ? line : ""
-    if (line ~ /^Version: /) return (asked && length(value) <= 80 && value ~ /^[A-Za-z0-9.+~:-]*$/) ? line : ""
+    if (line ~ /^Version: /) return (asked && length(value) <= 80 && value ~ /^[A-Za-z0-9.+~^:_-]+$/) ? line : ""
     return ""
 }
 function swaps(line,   n, words, i, device, out) {
@@ -999,6 +1003,7 @@ function printed(class, line,   gone) {
     if (class == "ext4") return substr(line, 1, index(line ":", ":") - 1) in EXT4 ? line : gone
     if (class == "xfs") return (index(line, "=") && length(line) <= 300 && line ~ /^(meta-data=|data|naming|log|realtime| |=)/ && line ~ "^[A-Za-z0-9_.,+/%= -]*$") ? line : gone
     if (class == "btrfs") return (line ~ /^(compression|ro)=/ && (line ~ /=$/ || plain(substr(line, index(line, "=") + 1)))) ? line : gone
+    if (class == "rpm") return (index(line, " ") <= 81 && length(line) - index(line, " ") <= 80 && line ~ /^[A-Za-z0-9._+-]+ [A-Za-z0-9.+~^:_-]+$/) ? line : gone
     if (class == "queue") return queue(line)
     if (class == "smart") return smart(line)
     return gone

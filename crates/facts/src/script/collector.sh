@@ -250,6 +250,7 @@ collect() {
     processes
     certificates
     dependencies
+    rpm_packages
     mail
     for target; do look_closer "$target"; done
 }
@@ -505,6 +506,12 @@ dependencies() {
             if (all) print "O" unmet + 0 " " first + 0
         }' /var/lib/dpkg/status
     printf 'O0\nZ\n'
+}
+
+# All packages of rpm and their versions, where rpm is what installs them.
+rpm_packages() {
+    [ -d /var/lib/rpm ] || [ -d /usr/lib/sysimage/rpm ] || return 0
+    ask rpm @@RPM@@
 }
 
 # What waits in the queue of Postfix, and rules that sa-update fetched.

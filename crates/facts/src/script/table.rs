@@ -340,6 +340,7 @@ pub(super) fn tables() -> String {
         }
         let _ = writeln!(out, "{line}\", {name})");
     }
+    let _ = writeln!(out, "    MOST_PACKAGES = {}", packages::MOST);
     // What the first word of an argument means.
     for (option, implied) in qemu::OPTIONS {
         let _ = writeln!(out, "    QEMU_OPTION[\"{option}\"] = \"{implied}\"");

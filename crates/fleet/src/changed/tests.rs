@@ -42,6 +42,7 @@ fn between(old: &str, new: &str, boots: (i64, i64)) -> Vec<Change> {
         checked: &checked,
         entry: &entry,
         booted: Some(booted),
+        packages: None,
     };
     changes(&then(&old, boots.0), &then(&new, boots.1))
 }
@@ -187,6 +188,7 @@ fn a_thing_that_came_is_one_line() {
         checked: &checked,
         entry: &entry,
         booted: None,
+        packages: None,
     };
     let found = changes(&then(&old), &then(&new));
     assert_eq!(found.len(), 1, "{found:#?}");
@@ -208,6 +210,7 @@ fn another_catalogue_is_told_from_another_machine() {
         checked: &checked,
         entry,
         booted: None,
+        packages: None,
     };
     let found = changes(&then(&old), &then(&new));
     assert_eq!(found.len(), 1);
@@ -235,7 +238,74 @@ fn attack_a_machine_with_more_things_than_anybody_compares() {
         checked: &checked,
         entry: &entry,
         booted: Some(booted),
+        packages: None,
     };
     let all = changes(&then(&old, i64::MAX), &then(&new, i64::MIN));
     assert_eq!(all.len(), 120_000);
+}
+
+#[test]
+fn all_packages_are_compared_and_counted() {
+    let list = |of: &[(&str, &str)]| -> Packages {
+        let own = |(name, version): &(&str, &str)| ((*name).to_owned(), (*version).to_owned());
+        of.iter().map(own).collect()
+    };
+    let old = list(&[
+        ("bash", "5.1"),
+        ("nginx", "1.22"),
+        ("zsh", "5.9"),
+        ("vim", "9.0"),
+    ]);
+    let new = list(&[
+        ("bash", "5.2"),
+        ("nginx", "1.24"),
+        ("vim", "9.0"),
+        ("curl", "8.1"),
+    ]);
+    // Its fact is among the changes already.
+    let differ = ["package.nginx.version".to_owned()].into();
+    let found = packages::changes(Some(&old), Some(&new), &differ);
+    let shown: Vec<_> = found
+        .iter()
+        .map(|one| {
+            (
+                one.what.as_str(),
+                one.before.as_deref(),
+                one.after.as_deref(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        shown[..3],
+        [
+            ("package.bash.version", Some("5.1"), Some("5.2")),
+            ("package.curl.version", None, Some("8.1")),
+            ("package.zsh.version", Some("5.9"), None),
+        ]
+    );
+    assert_eq!((shown.len(), shown[3].0), (4, "packages"));
+    assert!(
+        shown[3]
+            .2
+            .is_some_and(|text| text.starts_with("4 changed: 2 "))
+    );
+    assert!(packages::changes(Some(&old), Some(&old), &differ).is_empty());
+    // A bundle of a former version names only what its rules asked about, which is no change.
+    let cut = list(&[("nginx", "1.22")]);
+    assert!(packages::changes(Some(&cut), Some(&new), &differ).is_empty());
+    // Many are counted.
+    let many: Packages = (0..3000)
+        .map(|at| (format!("p{at}"), "1".to_owned()))
+        .collect();
+    let all = packages::changes(Some(&old), Some(&many), &Default::default());
+    assert!(
+        all.len() < 120
+            && all
+                .last()
+                .unwrap()
+                .after
+                .as_ref()
+                .unwrap()
+                .starts_with("3004 ")
+    );
 }

@@ -132,7 +132,7 @@ impl<'a> LimitEvidence<'a> {
             write_per_s: rate(Direction::Write, true),
             read_iops: rate(Direction::Read, false),
             write_iops: rate(Direction::Write, false),
-            latency: over(&|s, _| compute_service_time(&s.workers)),
+            latency: compute_mean_latency(samples),
             flush: over(&|_, sides| compute_flush_time(sides)).zip(over(&|_, sides| {
                 sides.get(&Direction::Write)?.latency.mean()
             })),
@@ -165,6 +165,19 @@ impl<'a> LimitEvidence<'a> {
             .filter(|other| other.in_flight > self.in_flight);
         deeper.max_by(|a, b| a.iops.total_cmp(&b.iops))
     }
+}
+
+/// Computes the mean time of an operation over all samples. Each operation counts once, so that rate and latency of samples that
+/// differ give the mean number in flight when they are multiplied: the mean of the samples' means does not.
+fn compute_mean_latency(samples: &[(&Sample, &Sides)]) -> Option<f64> {
+    let of_each = samples.iter().filter_map(|(sample, sides)| {
+        let rate = sides.get(&Direction::All)?.iops;
+        Some((rate, compute_service_time(&sample.workers)?))
+    });
+    let (rates, times) = of_each.fold((0.0, 0.0), |(rates, times), (rate, time)| {
+        (rates + rate, times + rate * time)
+    });
+    (rates > 0.0).then(|| times / rates)
 }
 
 pub(crate) fn compute_mean(values: &[f64]) -> Option<f64> {

@@ -336,3 +336,68 @@ fn imported_results_without_counters_still_have_an_answer() {
     assert_eq!(limit.what, LimitKind::Unknown);
     assert!(limit.evidence.contains("not known"), "{}", limit.evidence);
 }
+
+/// One bad round of five: what is printed together agrees, whatever the rounds are like.
+#[test]
+fn rate_and_latency_of_one_request_at_a_time_make_one_in_flight() {
+    use assay_model::sample::{Latency, Operations, Outcome, Worker};
+    use assay_model::{Nanos, Sample};
+    let sample = |(round, per_s): (usize, &f64)| {
+        let mean = 0.97e9 / per_s;
+        let done = Operations {
+            count: (per_s * 5.0) as u64,
+            runtime: Nanos(5_000_000_000),
+            per_s: *per_s,
+            bytes_per_s: per_s * 4096.0,
+            lat: Latency {
+                n: 1,
+                mean,
+                ..Latency::default()
+            },
+            clat: Latency {
+                n: 1,
+                mean,
+                ..Latency::default()
+            },
+            ..Operations::default()
+        };
+        Sample {
+            workload: "randread-4k-qd1".to_owned(),
+            target: "/srv".to_owned(),
+            round: round as u32,
+            slot: round as u32,
+            started: jiff::Timestamp::UNIX_EPOCH,
+            wall: Nanos(5_000_000_000),
+            outcome: Outcome::Completed,
+            tool: "fio-3.33".to_owned(),
+            workers: vec![Worker {
+                operations: [(Operation::Read, done)].into(),
+                ..Worker::default()
+            }],
+            counters: Default::default(),
+            file: None,
+            series: vec![],
+        }
+    };
+    for rates in [
+        &[9800.0, 9700.0, 188.0, 9900.0, 9750.0][..],
+        &[9800.0, 9800.0],
+        &[100.0, 1_000_000.0],
+        &[0.5, 9000.0, 9000.0],
+    ] {
+        let samples: Vec<Sample> = rates.iter().enumerate().map(sample).collect();
+        let sides: Vec<_> = samples
+            .iter()
+            .map(|sample| crate::figures::sides(&sample.workers))
+            .collect();
+        let both: Vec<_> = samples.iter().zip(&sides).collect();
+        let facts = Facts::default();
+        let evidence = Evidence {
+            in_flight: 1,
+            ..Evidence::of(None, None, &facts, &both)
+        };
+        let in_flight = evidence.iops * evidence.latency.unwrap() / 1e9;
+        assert!((in_flight - 0.97).abs() < 0.001, "{rates:?}: {in_flight}");
+        assert_eq!(judge(&evidence).what, LimitKind::OneAtATime, "{rates:?}");
+    }
+}

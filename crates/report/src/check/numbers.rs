@@ -1,7 +1,9 @@
 //! A check in numbers: one line for a monitoring plugin, and text for Prometheus.
 
 use super::{View, counts, unknowns};
-use assay_model::finding::Severity;
+use crate::fleet::{Answer, Asked};
+use assay_model::finding::{Checked, Finding, Severity};
+use assay_render::units::plural;
 use std::fmt::Write as _;
 
 /// One line as Nagios and Icinga read it (Monitoring Plugins Development Guidelines), and its exit
@@ -10,23 +12,9 @@ use std::fmt::Write as _;
 pub fn nagios(view: &View<'_>) -> (String, u8) {
     let checked = view.checked;
     let unknown = unknowns(checked).len();
-    let (word, status) = match checked.worst().filter(|worst| *worst >= view.fail_on) {
-        Some(Severity::Critical | Severity::High) => ("CRITICAL", 2),
-        Some(_) => ("WARNING", 1),
-        None if checked.has_unknown() => ("UNKNOWN", 3),
-        None => ("OK", 0),
-    };
-    let data: Vec<String> = Severity::ALL
-        .into_iter()
-        .map(|severity| format!("{}={};;;0", severity.name(), checked.count(severity)))
-        .chain([format!("unknown={unknown};;;0")])
-        .collect();
+    let (word, status) = status(checked.worst(), view.fail_on, checked.has_unknown());
     let first = checked.findings.first().filter(|_| status != 0);
-    // A pipe begins the performance data, wherever it stands.
-    let first = first.map_or_else(String::new, |finding| {
-        let title = assay_render::text::escape_line(&finding.title).replace('|', "/");
-        format!("; {}: {title}", finding.rule)
-    });
+    let first = first.map_or_else(String::new, |finding| named(finding, None));
     let not_asked = match checked.not_asked.len() {
         0 => String::new(),
         1 => "; 1 rule not asked".to_owned(),
@@ -35,54 +23,189 @@ pub fn nagios(view: &View<'_>) -> (String, u8) {
     let line = format!(
         "ASSAY {word} - {} found{first}{not_asked} | {}\n",
         counts(checked),
-        data.join(" ")
+        data(|severity| checked.count(severity), &[("unknown", unknown)])
     );
     (line, status)
+}
+
+/// The same of many machines: the worst of them decides. A machine that could not be asked is UNKNOWN.
+#[must_use]
+pub fn nagios_of(all: &[Asked<'_>], fail_on: Severity) -> (String, u8) {
+    let checked: Vec<(&str, &Checked)> = checked_of(all).collect();
+    let failed = failed_of(all).count();
+    let worst = checked.iter().filter_map(|(_, found)| found.worst()).max();
+    let has_unknown = failed > 0 || checked.iter().any(|(_, found)| found.has_unknown());
+    let (word, status) = status(worst, fail_on, has_unknown);
+    let count = |severity| {
+        checked
+            .iter()
+            .map(|(_, found)| found.count(severity))
+            .sum::<usize>()
+    };
+    let found: Vec<String> = Severity::ALL
+        .into_iter()
+        .filter(|severity| count(*severity) > 0)
+        .map(|severity| format!("{} {}", count(severity), severity.name()))
+        .collect();
+    let found = match found.is_empty() {
+        true => "nothing".to_owned(),
+        false => found.join(", "),
+    };
+    let worst_finding = checked
+        .iter()
+        .filter(|(_, found)| found.worst() == worst && worst.is_some())
+        .find_map(|(name, found)| Some((name, found.findings.first()?)));
+    let first = match (status, worst_finding, failed_of(all).next()) {
+        (1 | 2, Some((name, finding)), _) => named(finding, Some(name)),
+        (3, _, Some((name, why))) => format!("; {}: {}", piped(name), piped(why)),
+        _ => String::new(),
+    };
+    let not_reached = match failed {
+        0 => String::new(),
+        some => format!(", {some} could not be asked"),
+    };
+    let unknown = checked.iter().map(|(_, found)| unknowns(found).len()).sum();
+    let line = format!(
+        "ASSAY {word} - {} checked{not_reached}: {found} found{first} | {}\n",
+        plural(checked.len() as u64, "machine", "machines"),
+        data(
+            count,
+            &[
+                ("unknown", unknown),
+                ("machines", checked.len()),
+                ("failed", failed)
+            ]
+        )
+    );
+    (line, status)
+}
+
+fn status(worst: Option<Severity>, fail_on: Severity, has_unknown: bool) -> (&'static str, u8) {
+    match worst.filter(|worst| *worst >= fail_on) {
+        Some(Severity::Critical | Severity::High) => ("CRITICAL", 2),
+        Some(_) => ("WARNING", 1),
+        None if has_unknown => ("UNKNOWN", 3),
+        None => ("OK", 0),
+    }
+}
+
+/// A pipe begins the performance data, wherever it stands.
+fn piped(text: &str) -> String {
+    assay_render::text::clean(text).replace('|', "/")
+}
+
+fn named(finding: &Finding, machine: Option<&str>) -> String {
+    let machine = machine.map_or_else(String::new, |name| format!("{}: ", piped(name)));
+    format!("; {machine}{}: {}", finding.rule, piped(&finding.title))
+}
+
+/// The performance data.
+fn data(count: impl Fn(Severity) -> usize, more: &[(&str, usize)]) -> String {
+    let counts = Severity::ALL
+        .into_iter()
+        .map(|severity| (severity.name(), count(severity)));
+    let all = counts.chain(more.iter().copied());
+    let all: Vec<String> = all
+        .map(|(name, count)| format!("{name}={count};;;0"))
+        .collect();
+    all.join(" ")
 }
 
 /// Gauges in the text format of Prometheus, for the node exporter's directory of text files.
 #[must_use]
 pub fn prometheus(view: &View<'_>) -> String {
-    let checked = view.checked;
-    let mut out = String::from(
-        "# HELP assay_check_findings Findings that are violated, by severity.\n\
-         # TYPE assay_check_findings gauge\n",
-    );
-    for severity in Severity::ALL {
-        let _ = writeln!(
-            out,
-            "assay_check_findings{{severity=\"{}\"}} {}",
-            severity.name(),
-            checked.count(severity)
-        );
+    gauges(&[(String::new(), view.checked)])
+}
+
+/// The same of many machines, each with its name as a label, and whether it could be asked.
+#[must_use]
+pub fn prometheus_of(all: &[Asked<'_>]) -> String {
+    let label = |name: &str| {
+        let name = assay_render::text::clean(name);
+        format!(
+            "machine=\"{}\"",
+            name.replace('\\', "\\\\").replace('"', "\\\"")
+        )
+    };
+    let checked: Vec<(String, &Checked)> = checked_of(all)
+        .map(|(name, found)| (label(name), found))
+        .collect();
+    let mut out = head("assay_check_up", "Whether the machine could be asked.");
+    let mut up: Vec<(&str, u8)> = checked_of(all).map(|(name, _)| (name, 1)).collect();
+    up.extend(failed_of(all).map(|(name, _)| (name, 0)));
+    for (name, value) in up {
+        let _ = writeln!(out, "assay_check_up{{{}}} {value}", label(name));
     }
-    let gauges = [
+    out + &gauges(&checked)
+}
+
+fn head(name: &str, help: &str) -> String {
+    format!("# HELP {name} {help}\n# TYPE {name} gauge\n")
+}
+
+/// Gauges of checks with their labels.
+fn gauges(all: &[(String, &Checked)]) -> String {
+    type Count = fn(&Checked) -> usize;
+    let mut out = head(
+        "assay_check_findings",
+        "Findings that are violated, by severity.",
+    );
+    for (label, checked) in all {
+        let comma = if label.is_empty() { "" } else { "," };
+        for severity in Severity::ALL {
+            let _ = writeln!(
+                out,
+                "assay_check_findings{{{label}{comma}severity=\"{}\"}} {}",
+                severity.name(),
+                checked.count(severity)
+            );
+        }
+    }
+    let gauges: [(&str, &str, Count); 4] = [
         (
             "assay_check_not_asked",
             "Rules that were not asked, because the machine was looked at from elsewhere.",
-            checked.not_asked.len(),
+            |checked| checked.not_asked.len(),
         ),
         (
             "assay_check_unknown",
             "Things that could not be read.",
-            unknowns(checked).len(),
+            |checked| unknowns(checked).len(),
         ),
         (
             "assay_check_accepted",
             "Findings that somebody accepted.",
-            checked.accepted.len(),
+            |checked| checked.accepted.len(),
         ),
         (
             "assay_check_rules",
             "Rules that had something to look at.",
-            checked.rules.iter().filter(|rule| rule.applied > 0).count(),
+            |checked| checked.rules.iter().filter(|rule| rule.applied > 0).count(),
         ),
     ];
-    for (name, help, value) in gauges {
-        let _ = writeln!(
-            out,
-            "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}"
-        );
+    for (name, help, count) in gauges {
+        out += &head(name, help);
+        for (label, checked) in all {
+            let label = match label.is_empty() {
+                true => String::new(),
+                false => format!("{{{label}}}"),
+            };
+            let _ = writeln!(out, "{name}{label} {}", count(checked));
+        }
     }
     out
+}
+
+fn checked_of<'a>(all: &'a [Asked<'a>]) -> impl Iterator<Item = (&'a str, &'a Checked)> {
+    all.iter().filter_map(|one| match one.answer {
+        Answer::Checked(found) => Some((one.name, found)),
+        _ => None,
+    })
+}
+
+fn failed_of<'a>(all: &'a [Asked<'a>]) -> impl Iterator<Item = (&'a str, &'a str)> {
+    all.iter().filter_map(|one| match one.answer {
+        Answer::Failed(_, why) => Some((one.name, why)),
+        _ => None,
+    })
 }

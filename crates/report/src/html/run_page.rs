@@ -5,6 +5,7 @@ use super::doubt_view::DoubtView;
 use super::line_charts;
 use super::run_charts::{self, HeatColumn};
 use crate::result_grid::{self, ResultGrid};
+use crate::odd_round::OddRound;
 use crate::run_description;
 use crate::terminal::{
     collect_doubts, describe_burst, describe_criterion, format_plain_json, format_some_names,
@@ -62,6 +63,7 @@ struct ResultRow {
     cells: Vec<(String, String)>,
     validity: &'static str,
     rounds: String,
+    odd_round: Option<String>,
     steady: &'static str,
     reason: String,
     limit: &'static str,
@@ -267,7 +269,7 @@ fn build_sections(run: &Run, judged: &Judged) -> Vec<TargetSection> {
                         other => quantity_heading(other).to_owned(),
                     })
                     .collect(),
-                rows: all.iter().map(|result| build_row(result)).collect(),
+                rows: all.iter().map(|result| build_row(judged, result)).collect(),
                 intervals: run_charts::build_interval_charts(judged, shown, &rates, &format!("dots{id}")),
                 curves: line_charts::build_curve_charts(&grids, &rest, &format!("curves{id}")),
                 rates: line_charts::build_rate_charts(&all, &format!("rates{id}")),
@@ -289,7 +291,7 @@ const FIGURES: [Quantity; 5] = [
     Quantity::P999,
 ];
 
-fn build_row(result: &WorkloadResult) -> ResultRow {
+fn build_row(judged: &Judged, result: &WorkloadResult) -> ResultRow {
     let cell = |quantity| match result.estimates.get(&Metric::all(quantity)) {
         None => (NONE.to_owned(), String::new()),
         Some(estimate) => {
@@ -320,6 +322,7 @@ fn build_row(result: &WorkloadResult) -> ResultRow {
             0 => result.rounds.to_string(),
             out => format!("{} (+{out} left out)", result.rounds),
         },
+        odd_round: OddRound::find(judged, result).map(|odd| odd.describe()),
         steady: match (void, result.steadiness.steady) {
             (true, _) => "",
             (false, true) => "steady",

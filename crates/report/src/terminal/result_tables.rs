@@ -2,6 +2,7 @@
 //! `grid_table`.
 
 use super::{tint_validity, validity_mark};
+use crate::odd_round::OddRound;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Figures, Judged, WorkloadResult};
@@ -21,6 +22,8 @@ struct TextRow {
     name: String,
     validity: Validity,
     cells: Vec<String>,
+    /// A line below it.
+    note: Option<String>,
 }
 
 /// Writes right-aligned columns, each as wide as needed; a name that leaves no room for them gets a
@@ -69,11 +72,15 @@ fn write_rows(headings: &[&str], rows: &[TextRow], out: &mut String, style: Styl
             .collect();
         out.push_str(&text.join("\n"));
         out.push('\n');
+        if let Some(note) = &row.note {
+            style.paragraph(out, "", 6, note);
+        }
     }
 }
 
 /// Writes a table of a few results; `rates` is the heading of operations per second.
 pub(super) fn write_results_table(
+    judged: &Judged,
     results: &[&WorkloadResult],
     rates: &str,
     out: &mut String,
@@ -97,6 +104,7 @@ pub(super) fn write_results_table(
                 name: escape_line(&result.workload),
                 validity: result.validity,
                 cells,
+                note: OddRound::find(judged, result).map(|odd| odd.describe()),
             }
         })
         .collect();
@@ -131,6 +139,7 @@ pub(super) fn write_samples_table(
                 .into_iter()
                 .map(|q| cell(&sample.figures, q))
                 .collect(),
+            note: None,
         })
         .collect();
     super::write_section_heading(

@@ -110,6 +110,7 @@ pub fn write(store: &Store, dir: &Path) -> anyhow::Result<Written> {
         }
     }
     out.close()?;
+    super::views::write(store, &folder.path())?;
     folder.publish().map_err(unwritten)?;
     Ok(Written {
         runs: runs.len(),

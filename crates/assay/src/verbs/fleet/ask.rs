@@ -57,8 +57,21 @@ pub fn sessions(machines: &[Machine], how: &How, inventory: &Inventory) -> Vec<S
     machines.iter().map(session).collect()
 }
 
+/// A machine that is done: what was made of its bundle, or why there is none.
+pub type Came<'a> = Result<&'a Judged, &'a SessionError>;
+
 /// Asks the machines, judges what they send by the whole catalogue, and keeps it.
 pub fn ask(which: &Which, catalogue: &Catalogue, global: &Global) -> anyhow::Result<Asked> {
+    ask_telling(which, catalogue, global, &|_, _| Ok(String::new()))
+}
+
+/// The same; with several machines, what `line` makes of each is printed as soon as it is done.
+pub fn ask_telling(
+    which: &Which,
+    catalogue: &Catalogue,
+    global: &Global,
+    line: &(dyn Fn(&Machine, Came<'_>) -> anyhow::Result<String> + Sync),
+) -> anyhow::Result<Asked> {
     let (inventory, others) = which.known.open(which.how.ssh_config().as_deref())?;
     let machines = inventory.choose(&which.names, others)?;
     let history = history()?;
@@ -88,6 +101,23 @@ pub fn ask(which: &Which, catalogue: &Catalogue, global: &Global) -> anyhow::Res
             names.join(", ")
         ));
     };
+    let unprinted = Mutex::new(None);
+    let came = |at: usize, outcome: &Outcome<Judged>| {
+        let outcome = match outcome {
+            Outcome::Done(judged) => Ok(judged),
+            Outcome::Failed(error) => Err(error),
+            Outcome::Same(_) => return,
+        };
+        let meter = meter.lock().unwrap_or_else(PoisonError::into_inner);
+        let printed = line(&machines[at], outcome).and_then(|line| match count > 1 {
+            true => meter.print(&line),
+            false => Ok(()),
+        });
+        if let Err(error) = printed {
+            let mut unprinted = unprinted.lock().unwrap_or_else(PoisonError::into_inner);
+            unprinted.get_or_insert(error);
+        }
+    };
     let script = assay_facts::script(env!("CARGO_PKG_VERSION"));
     let stop = || cancel.is_cancelled();
     let round = Round {
@@ -98,25 +128,35 @@ pub fn ask(which: &Which, catalogue: &Catalogue, global: &Global) -> anyhow::Res
         seed: context::random_seed()?,
     };
     let pages = catalogue.all();
-    let outcomes = round.ask(&|at, sent| {
-        let session = &sessions[at];
-        let bundle = Bundle::read(&sent.bytes[..], "what it sent")
-            .map_err(|error| session.no_bundle(&error.to_string(), sent.complaint.as_deref()))?;
-        let judged = judge(&bundle, &pages);
-        history
-            .keep(
-                &machines[at].name,
-                &sent.bytes,
-                judged.at,
-                env!("CARGO_PKG_VERSION"),
-                &judged.checked,
-            )
-            .map_err(|error| {
-                session.failed(Fault::Other, &format!("its bundle cannot be kept: {error}"))
+    let outcomes = round.ask(
+        &|at, sent| {
+            let session = &sessions[at];
+            let bundle = Bundle::read(&sent.bytes[..], "what it sent").map_err(|error| {
+                session.no_bundle(&error.to_string(), sent.complaint.as_deref())
             })?;
-        Ok(judged)
-    });
+            let judged = judge(&bundle, &pages);
+            history
+                .keep(
+                    &machines[at].name,
+                    &sent.bytes,
+                    judged.at,
+                    env!("CARGO_PKG_VERSION"),
+                    &judged.checked,
+                )
+                .map_err(|error| {
+                    session.failed(Fault::Other, &format!("its bundle cannot be kept: {error}"))
+                })?;
+            Ok(judged)
+        },
+        &came,
+    );
     meter.lock().unwrap_or_else(PoisonError::into_inner).end();
+    if let Some(error) = unprinted
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+    {
+        return Err(error);
+    }
     let followed = machines
         .iter()
         .zip(&outcomes)
@@ -159,9 +199,13 @@ pub fn judge(bundle: &Bundle, pages: &[&assay_model::advice::Advice]) -> Judged 
 
 /// The kind of fault, for programs.
 pub fn kind(outcome: &Outcome<Judged>) -> String {
-    let kind = failed(outcome).and_then(|error| serde_json::to_value(error.kind).ok());
-    let kind = kind.and_then(|value| value.as_str().map(str::to_owned));
-    kind.unwrap_or_default()
+    failed(outcome).map(kind_of).unwrap_or_default()
+}
+
+/// The same of an error.
+pub fn kind_of(error: &SessionError) -> String {
+    let kind = serde_json::to_value(error.kind).unwrap_or_default();
+    kind.as_str().unwrap_or_default().to_owned()
 }
 
 /// The words for a fault.

@@ -155,6 +155,8 @@ pub(in crate::verbs) struct Recovery<'a> {
     elsewhere: Vec<Other<'a>>,
     /// What another assay sets back at this moment.
     recovering: Vec<Now<'a>>,
+    /// How many assays are at work, whose changes are not left but in use.
+    at_work: usize,
 }
 
 #[derive(serde::Serialize, schemars::JsonSchema)]
@@ -199,6 +201,9 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
     let recovered = journal.recover(&Live, foreign)?;
     let elsewhere = left_elsewhere(&journal)?;
     let recovering = journal.recovering()?;
+    let there = journal.sessions_there()?;
+    let is_alive = |number: &&String| journal.is_left(number).is_ok_and(|is_left| !is_left);
+    let at_work = there.iter().filter(is_alive).count();
     for one in &recovering {
         eprintln!(
             "{} on {}: another assay{} sets it back now",
@@ -247,6 +252,7 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
                         pid: one.pid,
                     })
                     .collect(),
+                at_work,
             });
             format!("{document:#}\n")
         }

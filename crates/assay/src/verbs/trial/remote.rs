@@ -9,8 +9,10 @@ use crate::input;
 use crate::remote::{Asked, Named, SentFile, Value, Way};
 use crate::status::Status;
 use assay_model::trial::TrialState;
+use assay_render::text::clean;
 use std::io::IsTerminal as _;
 use std::path::Path;
+use std::time::Duration;
 
 /// Bytes of the longest page of advice.
 const LONGEST_PAGE: u64 = 1 << 20;
@@ -26,7 +28,8 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         "--confirm does not work over ssh: run `assay trial --confirm` on the machine itself"
     );
     let mut asked = asked(args, global)?;
-    args.remote.go(args.quiet, |way| {
+    let mut is_lost = false;
+    let done = args.remote.go(args.quiet, |way| {
         let unsaid = !args.yes && !args.dry_run && !args.recover && args.resume.is_none();
         if unsaid && std::io::stdin().is_terminal() {
             let status = dry_run(way, &mut asked, global)?;
@@ -39,8 +42,64 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             }
             asked.more.push("--yes".into());
         }
-        carry(way, &asked, args, global)
-    })
+        let done = carry(way, &asked, args, global);
+        is_lost = way.is_lost();
+        done
+    });
+    if is_lost && !args.dry_run && !args.recover {
+        report_after_loss(args);
+    }
+    done
+}
+
+/// How long is waited for the machine to take everything back after the link was lost.
+const TO_TAKE_BACK: Duration = Duration::from_secs(60);
+/// How often it is asked meanwhile.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Asks the journal of the machine, over another link, what is left of the changes, and prints its answer.
+fn report_after_loss(args: &Args) {
+    let host = clean(args.remote.host());
+    eprintln!("the link to {host} was lost: its journal is asked what was taken back");
+    let answer = args.remote.go(true, |way| {
+        let begun = crate::progress::now();
+        let mut lines = Vec::new();
+        loop {
+            let journal = way.read_json(&["trial", "--recover", "--json"])?;
+            let all = |name: &str| journal[name].as_array().cloned().unwrap_or_default();
+            for one in all("recovered") {
+                let told = clean(one["told"].as_str().unwrap_or_default());
+                if !lines.contains(&told) {
+                    lines.push(told);
+                }
+            }
+            let busy = all("recovering").len() as u64 + journal["at_work"].as_u64().unwrap_or(0);
+            if busy == 0 || begun.elapsed() >= TO_TAKE_BACK {
+                return Ok((lines, busy));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    });
+    match answer {
+        Ok((lines, busy)) => {
+            for line in &lines {
+                eprintln!("{host}: {line}");
+            }
+            match (busy, lines.is_empty()) {
+                (0, true) => {
+                    eprintln!("{host}: all was taken back; nothing is left in its journal")
+                }
+                (0, false) => eprintln!("{host}: nothing else is left in its journal"),
+                _ => eprintln!(
+                    "{host}: an assay is still at work there; `assay trial --recover --host {host}` tells what is left"
+                ),
+            }
+        }
+        Err(error) => eprintln!(
+            "{host} could not be asked again ({}). It takes back by itself what was changed; `assay trial --recover --host {host}` tells what is left",
+            clean(&format!("{error:#}"))
+        ),
+    }
 }
 
 /// Shows what would be done there.

@@ -1,12 +1,21 @@
-//! Debian packages that a check asks about: their versions, and of which release the system is.
+//! Packages: versions of those that a check asks about as facts, all of them for comparisons (dpkg and rpm), and of
+//! which release the system is.
 
-use crate::gather::Gather;
+use crate::gather::{Gather, LIMITS};
+use assay_host::Host;
 use assay_model::{FactKind, Place};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 
 pub(crate) const STATUS: &str = "/var/lib/dpkg/status";
 pub(crate) const RELEASE: &str = "/etc/os-release";
 
-/// Packages that a check asks about; what else is installed is nobody's business.
+/// Lists all packages of rpm, a line each: name, blank, version.
+pub(crate) const RPM: [&str; 4] = ["rpm", "-qa", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\\n"];
+/// Most packages of a machine that a capture keeps.
+pub(crate) const MOST: usize = 5000;
+
+/// Packages that a check asks about, which are facts.
 pub(crate) const PACKAGES: [&str; 27] = [
     "apcupsd",
     "apache2",
@@ -120,8 +129,21 @@ struct Installed<'a> {
     line: usize,
 }
 
-/// Of paragraphs as dpkg writes them those whose package is installed and configured.
+/// Of the packages that a check asks about those that are installed and configured.
 fn installed(text: &str) -> Vec<Installed<'_>> {
+    let mut found: Vec<Installed<'_>> = Vec::new();
+    for one in all_installed(text) {
+        // Of one for several architectures, one version holds for all.
+        let known = found.iter().any(|other| other.name == one.name);
+        if !known && PACKAGES.contains(&one.name) {
+            found.push(one);
+        }
+    }
+    found
+}
+
+/// Of paragraphs as dpkg writes them those whose package is installed and configured.
+fn all_installed(text: &str) -> Vec<Installed<'_>> {
     let mut found: Vec<Installed<'_>> = Vec::new();
     let (mut name, mut here) = ("", false);
     for (at, line) in text.lines().enumerate() {
@@ -129,15 +151,11 @@ fn installed(text: &str) -> Vec<Installed<'_>> {
             Some(("Package", value)) => (name, here) = (value, false),
             Some(("Status", value)) => here = value.ends_with(" ok installed"),
             Some(("Version", version)) if here => {
-                // Of one for several architectures, one version holds for all.
-                let known = found.iter().any(|other| other.name == name);
-                if !known && PACKAGES.contains(&name) {
-                    found.push(Installed {
-                        name,
-                        version,
-                        line: at + 1,
-                    });
-                }
+                found.push(Installed {
+                    name,
+                    version,
+                    line: at + 1,
+                });
             }
             _ => {}
         }
@@ -145,29 +163,84 @@ fn installed(text: &str) -> Vec<Installed<'_>> {
     found
 }
 
-/// What a capture keeps of dpkg's status: of packages that are asked for, the name, the state and the
-/// version, each in its line.
+/// Returns the version of each installed package, by dpkg and by rpm; none where neither list can be read.
+///
+/// Of a package for several architectures, and of one that rpm has several times, all versions are named.
+#[must_use]
+pub fn installed_packages(host: &dyn Host) -> Option<BTreeMap<String, String>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let status = host.read_text(std::path::Path::new(STATUS)).ok();
+    for one in status.iter().flat_map(|text| all_installed(text)) {
+        let versions = found.entry(one.name.to_owned()).or_default();
+        versions.push(one.version.to_owned());
+    }
+    let listed = host
+        .run(&RPM.map(OsStr::new), LIMITS)
+        .ok()
+        .filter(|output| output.success());
+    let listed = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    for line in listed.iter().flat_map(|text| text.lines()) {
+        if let Some((name, version)) = redact_rpm(line)
+            .as_deref()
+            .and_then(|line| line.split_once(' '))
+        {
+            let versions = found.entry(name.to_owned()).or_default();
+            versions.push(version.to_owned());
+        }
+    }
+    let joined = |(name, mut versions): (String, Vec<String>)| {
+        versions.sort();
+        versions.dedup();
+        (name, versions.join(", "))
+    };
+    (!found.is_empty()).then(|| found.into_iter().map(joined).collect())
+}
+
+/// Whether a list has packages that no check asks about: captures of former versions left them out.
+#[must_use]
+pub fn has_all_packages(packages: &BTreeMap<String, String>) -> bool {
+    packages
+        .keys()
+        .any(|name| !PACKAGES.contains(&name.as_str()))
+}
+
+fn is_name(name: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b".+_-".contains(&byte);
+    !name.is_empty() && name.len() <= 80 && name.bytes().all(known)
+}
+
+fn is_version(version: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b".+~^:_-".contains(&byte);
+    !version.is_empty() && version.len() <= 80 && version.bytes().all(known)
+}
+
+/// What a capture keeps of rpm's list: lines that are a name and a version.
+pub(crate) fn redact_rpm(line: &str) -> Option<String> {
+    let (name, version) = line.split_once(' ')?;
+    (is_name(name) && is_version(version)).then(|| line.to_owned())
+}
+
+/// What a capture keeps of dpkg's status: of the first packages the name, the state and the version, each in its
+/// line.
 pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
-    let version = |value: &str| {
-        let known = |byte: u8| byte.is_ascii_alphanumeric() || b".+~:-".contains(&byte);
-        value.len() <= 80 && value.bytes().all(known)
-    };
     let state = |value: &str| {
         let known = |byte: u8| byte.is_ascii_lowercase() || b" -".contains(&byte);
         value.len() <= 60 && value.bytes().all(known)
     };
-    let mut asked = false;
+    let (mut asked, mut others) = (false, 0);
     let lines: Vec<&str> = text
         .split('\n')
         .map(|line| {
             let keep = match line.split_once(": ") {
                 Some(("Package", name)) => {
-                    asked = PACKAGES.contains(&name);
+                    let is_known = PACKAGES.contains(&name);
+                    others += usize::from(!is_known);
+                    asked = is_known || (is_name(name) && others <= MOST);
                     asked
                 }
                 Some(("Status", value)) => asked && state(value),
-                Some(("Version", value)) => asked && version(value),
+                Some(("Version", value)) => asked && is_version(value),
                 _ => false,
             };
             if keep { line } else { "" }
@@ -237,6 +310,25 @@ Version: 1.0
         let kept = String::from_utf8(redact(TEXT.as_bytes())).unwrap();
         assert_eq!(facts(&kept), found);
         assert_eq!(redact(kept.as_bytes()), kept.as_bytes());
-        assert!(!kept.contains("secret") && !kept.contains("Maintainer"));
+        assert!(!kept.contains("Maintainer"));
+        let host = Recorded::new().file(STATUS, kept);
+        let all = installed_packages(&host).unwrap();
+        let all: Vec<_> = all
+            .iter()
+            .map(|(name, version)| format!("{name} {version}"))
+            .collect();
+        assert_eq!(
+            all,
+            ["openssh-server 1:9.2p1-2+deb12u10", "secret-tool 1.0"]
+        );
+    }
+
+    #[test]
+    fn a_list_without_end_is_cut() {
+        let one =
+            |at: usize| format!("Package: p{at}\nStatus: install ok installed\nVersion: {at}\n\n");
+        let text: String = (0..MOST + 700).map(one).collect();
+        let kept = String::from_utf8(redact(text.as_bytes())).unwrap();
+        assert_eq!(all_installed(&kept).len(), MOST);
     }
 }

@@ -1,0 +1,75 @@
+//! The tables of the store as Parquet, a file for each: the same columns as in SQL.
+
+use anyhow::Context as _;
+use assay_columns::{Cell, Column, Kind, Writer};
+use assay_store::Store;
+use assay_store::tables::{self, TABLES, Table, Value};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+/// Writes all tables to a folder that is there.
+pub(super) fn write(store: &Store, dir: &Path) -> anyhow::Result<()> {
+    let runs = store.runs()?.into_iter().rev().map(|run| run.uid);
+    let trials = store.trials()?.into_iter().rev().map(|trial| trial.uid);
+    let records: Vec<String> = runs.chain(trials).collect();
+    let hosts: Vec<String> = store.hosts()?.into_iter().map(|host| host.0).collect();
+    for table in &TABLES {
+        let of = match table.of {
+            "machine" => &hosts,
+            _ => &records,
+        };
+        write_table(
+            store,
+            table,
+            of,
+            &dir.join(format!("{}.parquet", table.name)),
+        )?;
+    }
+    Ok(())
+}
+
+fn write_table(store: &Store, table: &Table, of: &[String], path: &Path) -> anyhow::Result<()> {
+    let columns: Vec<Column> = table.columns.iter().map(column).collect();
+    let file = File::create_new(path).context("cannot make a file of the export")?;
+    let notes = [
+        ("assay", table.name.to_owned()),
+        ("version", "1".to_owned()),
+    ];
+    let mut writer = Writer::new(BufWriter::new(file), &columns, &notes)?;
+    for name in of {
+        for row in store.table_rows(table, name)? {
+            let cells: Vec<Cell<'_>> = row.iter().map(cell).collect();
+            writer.row(&cells).context("cannot write the export")?;
+        }
+    }
+    let file = writer.finish()?.into_inner();
+    let file = file.map_err(std::io::IntoInnerError::into_error);
+    let synced = file.and_then(|file| file.sync_all());
+    synced.context("cannot write the export")
+}
+
+fn column(column: &tables::Column) -> Column {
+    let kind = match column.kind {
+        tables::Kind::Text => Kind::Text,
+        tables::Kind::Int => Kind::Int,
+        tables::Kind::Float => Kind::Float,
+        tables::Kind::Flag => Kind::Flag,
+        tables::Kind::Time => Kind::Time,
+    };
+    match column.optional {
+        true => Column::optional(column.name, kind),
+        false => Column::new(column.name, kind),
+    }
+}
+
+fn cell(value: &Value) -> Cell<'_> {
+    match value {
+        Value::None => Cell::None,
+        Value::Text(text) => Cell::Text(text),
+        Value::Int(number) => Cell::Int(*number),
+        Value::Float(number) => Cell::Float(*number),
+        Value::Flag(flag) => Cell::Flag(*flag),
+        Value::Time(time) => Cell::Int(time.as_microsecond()),
+    }
+}

@@ -1,0 +1,70 @@
+//! Packages that came, went, or have another version, among all that dpkg and rpm list.
+
+use assay_facts::has_all_packages;
+use assay_model::drift::{Change, Kind};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Versions of packages by name.
+pub type Packages = BTreeMap<String, String>;
+
+/// So many packages are named; the others are counted.
+const NAMED: usize = 100;
+
+/// Returns the changes, and how many there are where it is more than one. Packages whose facts differ are left out: they
+/// are in the list already. A list that a former version of assay cut to the packages of its rules is not compared.
+pub(super) fn changes(
+    old: Option<&Packages>,
+    new: Option<&Packages>,
+    differ: &BTreeSet<String>,
+) -> Vec<Change> {
+    let (Some(old), Some(new)) = (old, new) else {
+        return Vec::new();
+    };
+    if !has_all_packages(old) || !has_all_packages(new) {
+        return Vec::new();
+    }
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let changed: Vec<&String> = names
+        .into_iter()
+        .filter(|name| old.get(*name) != new.get(*name))
+        .collect();
+    let is_new = |name: &&&String| !old.contains_key(**name);
+    let is_gone = |name: &&&String| !new.contains_key(**name);
+    let (came, gone) = (
+        changed.iter().filter(is_new).count(),
+        changed.iter().filter(is_gone).count(),
+    );
+    let change = |what: String, before: Option<String>, after: Option<String>| Change {
+        kind: Kind::Fact,
+        what,
+        severity: None,
+        title: None,
+        before,
+        after,
+        cause: Some("by the lists of dpkg and rpm".to_owned()),
+    };
+    let mut all: Vec<Change> = changed
+        .iter()
+        .map(|name| (*name, format!("package.{name}.version")))
+        .filter(|(_, key)| !differ.contains(key))
+        .take(NAMED)
+        .map(|(name, key)| change(key, old.get(name).cloned(), new.get(name).cloned()))
+        .collect();
+    if changed.len() > 1 {
+        let other = changed.len() - came - gone;
+        let mut text = format!(
+            "{} changed: {other} in version, {came} new, {gone} gone; {} in all",
+            changed.len(),
+            new.len()
+        );
+        if changed.len() > NAMED {
+            text += &format!("; {NAMED} are named");
+        }
+        all.push(change(
+            "packages".to_owned(),
+            Some(format!("{} in all", old.len())),
+            Some(text),
+        ));
+    }
+    all
+}

@@ -1,0 +1,128 @@
+//! A check of many machines as one page: machines with their counts, then findings by rule.
+
+use super::{Answer, Asked, checked, machines, summary};
+use crate::check::{subject, unknowns};
+use assay_model::finding::{Certainty, Severity};
+use assay_render::html::page;
+use assay_render::text::clean;
+use minijinja::context;
+use minijinja::value::Serde;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+const TEMPLATE: &str = include_str!("page.html");
+const STYLE: &str = "
+article.finding { border-left: .3rem solid var(--rule); padding: 0 0 0 1rem; margin: 0 0 1.6rem; max-width: 60rem }
+article.finding h3 { margin: 0 0 .2rem }
+article.critical, article.high { border-color: var(--bad) }
+article.medium { border-color: var(--warn) }
+article.finding li, td { overflow-wrap: anywhere }
+";
+
+#[derive(Serialize)]
+struct MachineRow {
+    name: String,
+    /// By severity, then what is not known and what is accepted; empty where it was not checked.
+    counts: Vec<String>,
+    note: String,
+}
+
+#[derive(Serialize)]
+struct Rule {
+    rule: String,
+    severity: &'static str,
+    title: String,
+    on: String,
+    findings: Vec<Line>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    machine: String,
+    about: String,
+    text: String,
+    places: String,
+}
+
+/// Returns the page.
+#[must_use]
+pub fn checks_html(all: &[Asked<'_>]) -> String {
+    let severities = Severity::ALL;
+    let mut rules: BTreeMap<&str, (Severity, String, BTreeSet<&str>, Vec<Line>)> = BTreeMap::new();
+    let mut unknown = Vec::new();
+    for (name, found) in checked(all) {
+        let line = |about: String, text: &str, places: String| Line {
+            machine: clean(name),
+            about,
+            text: clean(text),
+            places,
+        };
+        for finding in &found.findings {
+            if finding.certainty == Certainty::Unknown {
+                continue;
+            }
+            let places: Vec<String> = finding
+                .places
+                .iter()
+                .map(|place| clean(&place.to_string()))
+                .collect();
+            let entry = rules.entry(&finding.rule).or_insert_with(|| {
+                let title = clean(&finding.title);
+                (finding.severity, title, BTreeSet::new(), Vec::new())
+            });
+            entry.0 = entry.0.max(finding.severity);
+            entry.2.insert(name);
+            let about = clean(&subject(finding));
+            entry.3.push(line(about, &finding.text, places.join(", ")));
+        }
+        let texts = unknowns(found).into_iter();
+        unknown.extend(texts.map(|(text, _)| line(String::new(), text, String::new())));
+    }
+    let mut rules: Vec<_> = rules.into_iter().collect();
+    rules.sort_by_key(|(rule, row)| (Reverse((row.0, row.2.len())), *rule));
+    let summary = summary(all, rules.len());
+    let rules: Vec<Rule> = rules
+        .into_iter()
+        .map(|(rule, (severity, title, on, findings))| Rule {
+            rule: rule.to_owned(),
+            severity: severity.name(),
+            title,
+            on: machines(on.len()),
+            findings,
+        })
+        .collect();
+    let rows: Vec<MachineRow> = all.iter().map(|one| row(one, &severities)).collect();
+    page(
+        "Check of machines",
+        STYLE,
+        TEMPLATE,
+        context! {
+            count => machines(all.len()),
+            summary,
+            severities => severities.map(Severity::name),
+            machines => Serde(rows),
+            rules => Serde(rules),
+            unknown => Serde(unknown),
+        },
+    )
+}
+
+fn row(one: &Asked<'_>, severities: &[Severity]) -> MachineRow {
+    let nothing = vec![String::new(); severities.len() + 2];
+    let (counts, note) = match one.answer {
+        Answer::Checked(found) => {
+            let counts = severities.iter().map(|severity| found.count(*severity));
+            let more = [unknowns(found).len(), found.accepted.len()];
+            let counts = counts.chain(more).map(|count| count.to_string());
+            (counts.collect(), String::new())
+        }
+        Answer::Same(other) => (nothing, format!("is {}", clean(other))),
+        Answer::Failed(_, why) => (nothing, clean(why)),
+    };
+    MachineRow {
+        name: clean(one.name),
+        counts,
+        note,
+    }
+}

@@ -1,0 +1,369 @@
+//! The tables for queries: the same rows in SQLite and PostgreSQL, written with each record, and for stores of older
+//! versions when they are opened.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests work in directories of their own"
+)]
+
+mod common;
+
+use assay_model::criterion::{Direction, Metric, Quantity};
+use assay_model::run::RunState;
+use assay_model::trial::{Side, Slot, TrialState};
+use assay_store::tables::{TABLES, Table, Value};
+use assay_store::{Store, merge};
+use assay_testing::servers::postgres::Postgres;
+use std::path::{Path, PathBuf};
+
+/// A copy of a store that an older assay made.
+fn old(dir: &Path, packed: &[u8]) -> PathBuf {
+    let path = dir.join("assay.db");
+    std::fs::write(&path, zstd::decode_all(packed).unwrap()).unwrap();
+    path
+}
+
+const V3: &[u8] = include_bytes!("fixtures/store-0.1.db.zst");
+const V5: &[u8] = include_bytes!("fixtures/store-0.2-v5.db.zst");
+
+fn table(name: &str) -> &'static Table {
+    TABLES.iter().find(|table| table.name == name).unwrap()
+}
+
+/// All rows of all tables, without the numbers, which each store counts by itself.
+fn all(store: &Store) -> Vec<String> {
+    let mut names: Vec<String> = store
+        .runs()
+        .unwrap()
+        .into_iter()
+        .map(|run| run.uid)
+        .collect();
+    names.extend(store.trials().unwrap().into_iter().map(|trial| trial.uid));
+    names.extend(store.hosts().unwrap().into_iter().map(|host| host.0));
+    let mut rows = Vec::new();
+    for table in &TABLES {
+        let number = table
+            .columns
+            .iter()
+            .position(|column| column.name == "number");
+        let number = number.filter(|_| matches!(table.name, "runs" | "trials"));
+        for name in &names {
+            for mut row in store.table_rows(table, name).unwrap() {
+                assert_eq!(row.len(), table.columns.len());
+                for (value, column) in row.iter_mut().zip(table.columns) {
+                    assert!(
+                        column.optional || *value != Value::None,
+                        "{}.{}",
+                        table.name,
+                        column.name
+                    );
+                    // PostgreSQL counts in microseconds.
+                    if let Value::Time(time) = value {
+                        *time = time.round(jiff::Unit::Microsecond).unwrap();
+                    }
+                }
+                if let Some(number) = number {
+                    row[number] = Value::None;
+                }
+                rows.push(format!("{} {row:?}", table.name));
+            }
+        }
+    }
+    rows.sort();
+    rows
+}
+
+/// Shows the first row that differs, not all of them.
+fn same(found: &[String], wanted: &[String]) {
+    let other = found
+        .iter()
+        .zip(wanted)
+        .find(|(found, wanted)| found != wanted);
+    assert_eq!(other, None);
+    assert_eq!(found.len(), wanted.len());
+}
+
+fn count(rows: &[String], table: &str) -> usize {
+    let of = |row: &&String| row.split(' ').next() == Some(table);
+    rows.iter().filter(of).count()
+}
+
+#[test]
+fn stores_of_older_versions_have_all_rows_once_they_are_opened() {
+    for packed in [V3, V5] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = old(dir.path(), packed);
+        let store = Store::open(&path).unwrap();
+        let rows = all(&store);
+        assert_eq!((count(&rows, "runs"), count(&rows, "trials")), (8, 3));
+        // Every sample that counts has the figures that it is judged by.
+        for row in store.runs().unwrap() {
+            let (run, samples) = (store.run(row.id).unwrap(), store.samples(row.id).unwrap());
+            let judged = assay_judge::judge(&run, &samples);
+            let wanted: usize = judged.samples.iter().map(|one| one.figures.len()).sum();
+            let found = store.table_rows(table("figures"), &row.uid).unwrap();
+            assert_eq!(found.len(), wanted);
+            let value = |row: &[Value], name: &str| {
+                let at = table("figures")
+                    .columns
+                    .iter()
+                    .position(|one| one.name == name);
+                row[at.unwrap()].clone()
+            };
+            for row in &found {
+                let Value::Int(slot) = value(row, "slot") else {
+                    panic!("a slot is a number");
+                };
+                let one = judged
+                    .samples
+                    .iter()
+                    .find(|one| i64::from(one.slot) == slot);
+                let one = one.unwrap();
+                let (Value::Text(metric), Value::Float(number)) =
+                    (value(row, "metric"), value(row, "value"))
+                else {
+                    panic!("a figure is a number");
+                };
+                let metric: Metric = metric.parse().unwrap();
+                assert_eq!(one.figures[&metric].to_bits(), number.to_bits());
+                let validity = serde_json::json!(one.validity);
+                assert_eq!(
+                    value(row, "validity"),
+                    Value::Text(validity.as_str().unwrap().to_owned())
+                );
+            }
+        }
+        // A second time adds nothing, and a merge has the same.
+        drop(store);
+        let store = Store::open(&path).unwrap();
+        same(&all(&store), &rows);
+        let mut copy = Store::open(&dir.path().join("copy.db")).unwrap();
+        merge(&store, &mut copy, &mut |_, _| true).unwrap();
+        same(&all(&copy), &rows);
+    }
+}
+
+#[test]
+fn both_databases_have_the_same_rows() {
+    let Some(server) = Postgres::start() else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let here = Store::open(&old(dir.path(), V5)).unwrap();
+    let mut there = Store::open(&server.url("postgres")).unwrap();
+    merge(&here, &mut there, &mut |_, _| true).unwrap();
+    let rows = all(&here);
+    assert!(TABLES.iter().all(|table| count(&rows, table.name) > 0));
+    same(&all(&there), &rows);
+    // Each by the names and types that are described, also for others than assay.
+    for table in &TABLES {
+        let found = server.sql(
+            "postgres",
+            &format!(
+                "SELECT string_agg(column_name || ' ' || data_type, ',' ORDER BY ordinal_position)
+                 FROM information_schema.columns WHERE table_schema = 'assay' AND table_name = '{}'",
+                table.name
+            ),
+        );
+        let wanted: Vec<String> = table
+            .columns
+            .iter()
+            .map(|column| {
+                use assay_store::tables::Kind;
+                let kind = match column.kind {
+                    Kind::Text => "text",
+                    Kind::Int => "bigint",
+                    Kind::Float => "double precision",
+                    Kind::Flag => "boolean",
+                    Kind::Time => "timestamp with time zone",
+                };
+                format!("{} {kind}", column.name)
+            })
+            .collect();
+        assert_eq!(found.trim(), wanted.join(","), "{}", table.name);
+    }
+    let answer = server.sql(
+        "postgres",
+        "SELECT count(*) FROM assay.figures
+         WHERE metric = 'iops' AND value > 0 AND validity <> 'void' AND started > '2020-01-01'",
+    );
+    assert!(answer.trim().parse::<u32>().unwrap() > 5, "{answer}");
+    // A fact that changed: it was so until it was otherwise.
+    let answer = server.sql(
+        "postgres",
+        "SELECT string_agg(value, ' ' ORDER BY since), count(until), bool_and(seen < until) FROM assay.facts
+         WHERE machine = 'web1' AND fact = 'disk.vda.scheduler'",
+    );
+    assert_eq!(answer.trim(), "none mq-deadline|1|t");
+    assert_eq!(
+        server.sql(
+            "postgres",
+            "SELECT count(*) FROM assay.findings WHERE rule LIKE '%@%'"
+        ),
+        "0"
+    );
+}
+
+#[test]
+fn the_columns_in_sqlite_are_those_that_are_described() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = old(dir.path(), V5);
+    drop(Store::open(&path).unwrap());
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    for table in &TABLES {
+        let statement = connection.prepare(&format!("SELECT * FROM {}", table.name));
+        let statement = statement.unwrap();
+        let wanted: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+        assert_eq!(statement.column_names().collect::<Vec<_>>(), wanted);
+    }
+    // Metrics are numbered as they are listed.
+    let mut statement = connection
+        .prepare("SELECT name, unit FROM metric ORDER BY id")
+        .unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+    let rows: Vec<(String, String)> = rows.unwrap().map(Result::unwrap).collect();
+    let directions = [
+        Direction::All,
+        Direction::Read,
+        Direction::Write,
+        Direction::Flush,
+    ];
+    let wanted = directions.into_iter().flat_map(|direction| {
+        Quantity::ALL.map(|quantity| {
+            let unit = match quantity {
+                Quantity::Iops => "per_s",
+                Quantity::Throughput => "bytes_per_s",
+                _ => "ns",
+            };
+            let metric = Metric {
+                direction,
+                quantity,
+            };
+            (metric.to_string(), unit.to_owned())
+        })
+    });
+    assert_eq!(rows, wanted.collect::<Vec<_>>());
+}
+
+fn slot(pair: u32, side: Side) -> Slot {
+    serde_json::from_value(serde_json::json!({
+        "pair": pair, "side": side, "read_back": "a",
+        "sample": common::sample(pair * 2, 100.0),
+    }))
+    .unwrap()
+}
+
+/// Figures are there with each sample, what they amount to once the record has ended.
+fn written_with_each_record(url: &Path) {
+    let mut store = Store::open(url).unwrap();
+    let mut run = common::run(&"a1".repeat(16));
+    store.create_run(&mut run).unwrap();
+    let count = |store: &Store, table_name: &str, of: &str| {
+        store.table_rows(table(table_name), of).unwrap().len()
+    };
+    assert_eq!(count(&store, "runs", &run.uid), 1);
+    assert_eq!(count(&store, "disks", &run.uid), 1);
+    store.add_sample(run.id, &common::sample(0, 7.0)).unwrap();
+    let figures = count(&store, "figures", &run.uid);
+    assert!(figures > 5);
+    // The same slot again replaces it.
+    store.add_sample(run.id, &common::sample(0, 8.0)).unwrap();
+    assert_eq!(count(&store, "figures", &run.uid), figures);
+    let validity = |store: &Store, uid: &str| {
+        let at = table("figures")
+            .columns
+            .iter()
+            .position(|one| one.name == "validity");
+        store.table_rows(table("figures"), uid).unwrap()[0][at.unwrap()].clone()
+    };
+    assert_eq!(validity(&store, &run.uid), Value::None);
+    let ended = jiff::Timestamp::from_second(1_800_000_060).unwrap();
+    store.finish(run.id, RunState::Complete, ended).unwrap();
+    assert_ne!(validity(&store, &run.uid), Value::None);
+    let mut trial = common::trial(&"a2".repeat(16));
+    store.create_trial(&mut trial).unwrap();
+    for side in [Side::Changed, Side::Now] {
+        store.add_slot(trial.id, &slot(1, side)).unwrap();
+    }
+    assert_eq!(count(&store, "figures", &trial.uid), 2 * figures);
+    let verdict = |store: &Store| {
+        let at = table("trials")
+            .columns
+            .iter()
+            .position(|one| one.name == "verdict");
+        store.table_rows(table("trials"), &trial.uid).unwrap()[0][at.unwrap()].clone()
+    };
+    assert_eq!(verdict(&store), Value::None);
+    trial.state = TrialState::Stopped;
+    trial.ended = Some(ended);
+    store.update_trial(&trial).unwrap();
+    assert_ne!(verdict(&store), Value::None);
+    store.delete_run(run.id).unwrap();
+    for table in ["runs", "disks", "figures"] {
+        assert_eq!(count(&store, table, &run.uid), 0, "{table}");
+    }
+}
+
+#[test]
+fn rows_are_written_with_each_record() {
+    let dir = tempfile::tempdir().unwrap();
+    written_with_each_record(&dir.path().join("s.db"));
+    if let Some(server) = Postgres::start() {
+        written_with_each_record(&server.url("postgres"));
+    }
+}
+
+/// A damaged sample keeps nobody from the rest.
+#[test]
+fn a_damaged_record_has_no_rows_and_the_others_have() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = old(dir.path(), V5);
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let damage = "UPDATE sample SET body = x'00' WHERE run = 1 AND slot = 0";
+    connection.execute(damage, []).unwrap();
+    drop(connection);
+    let store = Store::open(&path).unwrap();
+    let rows = all(&store);
+    assert_eq!((count(&rows, "runs"), count(&rows, "trials")), (8, 3));
+    let figures = |id: i64| {
+        let run = store.run(assay_model::RunId(id)).unwrap();
+        store.table_rows(table("figures"), &run.uid).unwrap().len()
+    };
+    assert!(figures(1) == 0 && figures(2) > 0);
+    // Nor does it keep the record from being written to.
+    let mut store = store;
+    let run = store.run(assay_model::RunId(1)).unwrap();
+    store.update_run(&run).unwrap();
+}
+
+/// The page of the book has each table with its columns, in order, and their types.
+#[test]
+fn the_page_of_the_book_describes_every_column() {
+    use assay_store::tables::Kind;
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/store-schema.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for table in &TABLES {
+        let (_, part) = page.split_once(&format!("\n## {}\n", table.name)).unwrap();
+        let part = part.split("\n## ").next().unwrap();
+        let found: Vec<String> = part
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `"))
+            .map(|line| {
+                let mut cells = line.split(" | ");
+                let name = cells.next().unwrap().trim_end_matches('`');
+                format!("{name} {}", cells.next().unwrap())
+            })
+            .collect();
+        let wanted = table.columns.iter().map(|column| {
+            let kind = match column.kind {
+                Kind::Text => "text",
+                Kind::Int => "integer",
+                Kind::Float => "number",
+                Kind::Flag => "yes/no",
+                Kind::Time => "time",
+            };
+            let optional = if column.optional { "?" } else { "" };
+            format!("{} {kind}{optional}", column.name)
+        });
+        assert_eq!(found, wanted.collect::<Vec<_>>(), "{}", table.name);
+    }
+}
