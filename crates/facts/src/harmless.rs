@@ -16,6 +16,14 @@ pub(crate) fn is_pattern(value: &str) -> bool {
     assay_model::secrets::is_plain(&value.replace(['*', '?', '[', ']'], "-"))
 }
 
+/// Stands for the path of a file whose name has blanks, quotes or other letters that names of files seldom have.
+pub(crate) const PATH_WITHHELD: &str = "(withheld)";
+
+/// The path, or that there is one.
+pub(crate) fn kept_path(value: &str) -> &str {
+    if is_path(value) { value } else { PATH_WITHHELD }
+}
+
 /// A path without anything in it that names of files do not have.
 pub(crate) fn is_path(value: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+*@-".contains(&byte);

@@ -194,8 +194,8 @@ function apache(line,   n, words, first, rest, low) {
     if (n < 1) return ""
     low = tolower(words[1]); first = n > 1 ? words[2] : ""
     if (low ~ /^sslcertificate(chain|key)?file$/) {
-        gsub(/^"+|"+$/, "", first)
-        return file_name(first) ? words[1] " " first : ""
+        rest = trim(substr(line, length(words[1]) + 1)); gsub(/^"+|"+$/, "", rest)
+        return rest == "" ? "" : words[1] " " kept_path(rest)
     }
     rest = trim(substr(line, length(words[1]) + 1)); gsub(/^"+|"+$/, "", rest)
     n = split(rest, words, " "); first = n ? words[1] : ""
@@ -248,6 +248,8 @@ function lighttpd(line,   n, names, i, rest, at, value, kept) {
     return kept
 }
 function file_name(text) { return is_path(text) && length(text) <= 200 && text ~ "^[A-Za-z0-9/._+*@-]*$" }
+# The path, or that there is one.
+function kept_path(text) { return file_name(text) ? text : "(withheld)" }
 function dovecot_word(name, value) {
     if (name == "dovecot_config_version") return length(value) <= 12 && value ~ /^[0-9.]*$/
     value = bare(value)
@@ -263,7 +265,7 @@ function filter_head(text,   n, words) {
     if (words[2] == "127.0.0.1" || words[2] == "127.0.0.0/8" || words[2] == "::1") return words[1] " " words[2] " {"
     return words[1] " " (words[1] == "protocol" && words[2] ~ /^[a-z0-9]*$/ ? words[2] : "left-out") " {"
 }
-function dovecot(line,   at, name, value) {
+function dovecot(line,   at, name, value, sign) {
     line = trim(line)
     if (line ~ /^#/) return ""
     if (line == "}") return line
@@ -274,8 +276,8 @@ function dovecot(line,   at, name, value) {
     name = trim(substr(line, 1, at - 1)); value = trim(substr(line, at + 1))
     if (dovecot_word(name, value)) return line
     if (name !~ /^(ssl_cert|ssl_server_cert_file|ssl_key|ssl_server_key_file)$/) return ""
-    sub(/^<+/, "", value)
-    return file_name(trim(value)) ? line : ""
+    value = bare(value); sign = sub(/^<+/, "", value); value = trim(value)
+    return sign || value ~ /^\// ? substr(line, 1, at - 1) "= <" kept_path(value) : ""
 }
 # The mode alone, and that a supply is watched or a command given: users and passwords stand beside them.
 function nut(line,   value) {
@@ -623,11 +625,11 @@ function is_network(text,   at, address, bits) {
     return address ~ /[.:]/ && address ~ /^[][0-9A-Fa-f.:]*$/ && bits ~ /^[0-9]+$/ && length(bits) <= 3
 }
 function mail_words(value, what, between,   n, words, i, one, out, any) {
-    if (what == "path") return file_name(value) ? value : ""
+    if (what == "path") return value == "" || value ~ /^\$/ ? "" : kept_path(value)
     n = split(value, words, /[ ,\t\r]+/); out = ""; any = 0
     for (i = 1; i <= n; i++) {
         if (words[i] == "") continue
-        if (what == "paths") { if (!file_name(words[i])) continue; one = words[i] }
+        if (what == "paths") { one = kept_path(words[i]) }
         else one = words[i] ~ /[${}]/ ? mail_macros(words[i], what) : mail_word(words[i], what)
         out = out (any ? between : "") one; any = 1
     }
@@ -758,7 +760,7 @@ function nginx_value(name, value,   n, words, i, one, kept) {
     if (name == "include") return pattern(value) ? value : ""
     if (name ~ /^(worker_processes|sendfile|worker_connections|gzip_comp_level)$/) return (length(one) <= 8 && one ~ /^[A-Za-z0-9]+$/ && n == 1) ? one : "withheld"
     if (name == "ssl" || name == "autoindex") return value ~ /^(on|off)$/ ? value : ""
-    if (name == "ssl_certificate" || name == "ssl_certificate_key") { kept = one; sub(/^\/+/, "", kept); return file_name("/" kept) ? one : "" }
+    if (name == "ssl_certificate" || name == "ssl_certificate_key") { kept = one; sub(/^\/+/, "", kept); return n == 1 && file_name("/" kept) ? one : "(withheld)" }
     if (name == "ssl_protocols") {
         for (i = 1; i <= n; i++) if (bare(words[i]) ~ /^(SSLv2|SSLv3|TLSv1|TLSv1\.1|TLSv1\.2|TLSv1\.3)$/) kept = kept (kept == "" ? "" : " ") bare(words[i])
         return kept

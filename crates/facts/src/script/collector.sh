@@ -248,6 +248,7 @@ collect() {
     mappers
     machines
     processes
+    databases
     certificates
     dependencies
     rpm_packages
@@ -329,10 +330,14 @@ beside() {
 }
 
 mounts() {
-    [ -r /proc/self/mounts ] || return 0
-    # Devices that are mounted by name, and the layers of overlays.
-    while read -r source point kind options rest; do
-        case $source in /dev/*) present "$source" ;; esac
+    [ -r /proc/self/mountinfo ] || return 0
+    # Devices that are mounted by name, and the layers of overlays: kind, source and options stand behind a hyphen.
+    while read -r mounted; do
+        mounted=${mounted#* - }
+        kind=${mounted%% *} mounted=${mounted#* }
+        source=${mounted%% *} options=${mounted#* }
+        # A device that has no name here, as in a container, is none.
+        case $source in /dev/*) ! travels "$source" || { asked_for "$source"; present "$source"; } ;; esac
         case $kind,$options in
         overlay,*upperdir=*)
             upper=${options#*upperdir=}
@@ -340,7 +345,7 @@ mounts() {
             case $upper in *\\*) ;; *) [ ! -d "$upper" ] || dir "$upper" ;; esac
             ;;
         esac
-    done </proc/self/mounts
+    done </proc/self/mountinfo
 }
 
 # The groups that this process is in, up to the root.
@@ -523,6 +528,31 @@ mail() {
         dir "${fetched%/*}"
         files spam "$fetched" '*.cf'
     done
+}
+
+# Files that the clusters of PostgreSQL include, and what ALTER SYSTEM wrote where their data lies.
+databases() {
+    files database /etc/postgresql '*/*/postgresql.conf' '*/*/conf.d/*.conf' | awk "$CLEAN" | awk '
+        /^F / { dir = substr($0, 3); sub("/[^/]*$", "", dir); next }
+        !/^=/ { next }
+        {
+            text = substr($0, 2); sub(/^[ \t]+/, "", text)
+            key = text; sub(/[ \t=].*$/, "", key)
+            path = substr(text, length(key) + 1); key = tolower(key)
+            sub(/^[ \t]*=?[ \t]*/, "", path); gsub(/["\047]/, "", path); sub(/[ \t]+$/, "", path)
+            if (path == "") next
+            if (path !~ "^/") path = dir "/" path
+            if (key == "data_directory") print "file", path "/postgresql.auto.conf"
+            if (key == "include" || key == "include_if_exists") print "file", path
+            if (key == "include_dir") print "dir", path
+        }' | sort -u |
+        while read -r what path; do
+            case $path in *[!A-Za-z0-9/._+@-]* | '' | */../* | [!/]*) continue ;; esac
+            case $what,$path in
+            file,*/postgresql.auto.conf | file,/etc/postgresql/*.conf) asked_for "$path"; file database "$path" ;;
+            dir,/etc/postgresql/*) asked_for "$path"; files database "$path" '*.conf' ;;
+            esac
+        done
 }
 
 # Of each certificate that a program names: its dates, its key and how it is signed, no names.

@@ -6,6 +6,7 @@ use crate::collectors::nginx::FILE as NGINX;
 use crate::collectors::services::apache_reading::{self, Reading, Server};
 use crate::collectors::services::certificates::of_apache;
 use crate::gather::Gather;
+use crate::harmless::PATH_WITHHELD;
 use crate::harmless::is_path;
 use assay_config::effective::files::OfHost;
 use assay_config::effective::{Effective, Program, ScopeId, effective};
@@ -157,6 +158,7 @@ fn virtual_host(reading: &Reading, server: &Server) -> Option<Site> {
             .map(|line| format!("{} {}", line.name, line.arguments))
             .collect();
         let paths = texts.iter().filter_map(|text| of_apache(text));
+        let paths = paths.filter(|(_, path)| *path != PATH_WITHHELD);
         paths.map(|(_, path)| path.to_owned()).collect()
     };
     let mut certificates = own(server);

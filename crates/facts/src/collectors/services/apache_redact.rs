@@ -29,13 +29,9 @@ fn statement(line: &str) -> String {
     if let Some(head) = line.strip_prefix('<') {
         return section(head.trim_end_matches('>'));
     }
-    if of_apache(line).is_some() {
-        let mut words = line.split_whitespace();
-        let (name, path) = (
-            words.next().unwrap_or_default(),
-            words.next().unwrap_or_default(),
-        );
-        return format!("{name} {}", path.trim_matches('"'));
+    if let Some((_, path)) = of_apache(line) {
+        let name = line.split_whitespace().next().unwrap_or_default();
+        return format!("{name} {path}");
     }
     let (name, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
     let rest = rest.trim().trim_matches('"');

@@ -10,7 +10,7 @@ pub(crate) use apache::{is_of_apache, of_apache};
 pub(crate) use line::redact;
 
 use crate::gather::{Gather, lossy};
-use crate::harmless::is_path;
+use crate::harmless::{PATH_WITHHELD, is_path};
 use assay_config::effective::{Effective, Program, Setting};
 use assay_model::{FactKind, FactValue, Place};
 use jiff::Timestamp;
@@ -34,6 +34,10 @@ pub(crate) const POSTFIX_CHAINS: &str = "smtpd_tls_chain_files";
 /// What lets users other than the owner and its group read a file, and enter a directory.
 const OTHERS_READ: u32 = 0o004;
 const OTHERS_ENTER: u32 = 0o001;
+
+/// Why a file is not looked at.
+const WITHHELD: &str = "a file is named with blanks, quotes, variables or without its directory, which is not kept: look at \
+    this line and at the file on the machine";
 
 /// Seconds of a day.
 const DAY: i64 = 86_400;
@@ -76,6 +80,11 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
     hidden(g, "certificate");
     let now = now(g);
+    for (kind, all) in [("certificate", &mut certificates), ("key_file", &mut keys)] {
+        for (_, place) in all.remove(PATH_WITHHELD).into_iter().flatten() {
+            g.facts.unknown(kind, WITHHELD, FactKind::Configured, place);
+        }
+    }
     for (path, uses) in certificates {
         certificate(g, &path, &uses, now.as_ref());
     }
@@ -121,7 +130,10 @@ fn path(value: &str, dir: &str) -> Option<String> {
         true => value.to_owned(),
         false => format!("{dir}/{value}"),
     };
-    is_path(&path).then_some(path)
+    match value == PATH_WITHHELD {
+        true => Some(value.to_owned()),
+        false => is_path(&path).then_some(path),
+    }
 }
 
 /// Each file holds a key and the certificates for it.

@@ -3,7 +3,7 @@
 //! (doc.dovecot.org, Upgrading Dovecot CE from 2.3 to 2.4).
 
 use crate::gather::Gather;
-use crate::harmless::{is_path, is_pattern};
+use crate::harmless::{is_pattern, kept_path};
 use assay_config::effective::files::OfHost;
 use assay_config::effective::{Program, included};
 use assay_model::{FactKind, FactValue, Place};
@@ -306,8 +306,14 @@ pub(crate) fn redact(line: &str) -> String {
         _ => match inclusion(line) {
             Some((pattern, _)) if is_pattern(pattern) => line.to_owned(),
             Some(_) => String::new(),
-            None if known() || certificate(line).is_some() => line.to_owned(),
-            None => String::new(),
+            None if known() => line.to_owned(),
+            None => match certificate(line) {
+                Some((_, path)) => {
+                    let (name, _) = line.split_once('=').unwrap_or_default();
+                    format!("{}= <{path}", name)
+                }
+                None => String::new(),
+            },
         },
     }
 }
@@ -355,8 +361,11 @@ pub(super) fn certificate(line: &str) -> Option<(bool, &str)> {
         "ssl_key" | "ssl_server_key_file" => true,
         _ => return None,
     };
-    let path = value.trim().trim_start_matches('<').trim();
-    (path.starts_with('/') && is_path(path)).then_some((is_key, path))
+    let value = value.trim().trim_matches(['"', '\'']);
+    let path = value.trim_start_matches('<').trim();
+    // Without the sign 2.3 takes the text itself for the certificate.
+    let named = value.starts_with('<') || path.starts_with('/');
+    named.then(|| (is_key, kept_path(path)))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::scopes::{Take, names, own};
 use crate::collectors::nginx::FILE;
 use crate::gather::Gather;
-use crate::harmless::is_path;
+use crate::harmless::{PATH_WITHHELD, is_path};
 use assay_config::effective::{Effective, Program, ScopeId};
 use assay_model::{FactKind, Place};
 
@@ -114,7 +114,15 @@ pub(crate) fn kept(name: &str, value: &str) -> Option<String> {
         "ssl_certificate" | "ssl_certificate_key" => {
             let path = words().next().unwrap_or_default();
             let whole = format!("/{}", path.trim_start_matches('/'));
-            is_path(&whole).then(|| path.to_owned())
+            let one = value.split_whitespace().count() == 1;
+            Some(
+                if one && is_path(&whole) {
+                    path
+                } else {
+                    PATH_WITHHELD
+                }
+                .to_owned(),
+            )
         }
         "ssl" | "autoindex" => matches!(value, "on" | "off").then(|| value.to_owned()),
         _ => None,

@@ -28,7 +28,8 @@ pub(crate) const KEYS: [&str; 8] = [
     "tls-version-min",
 ];
 /// Options of which is asked whether they are there.
-pub(crate) const FLAGS: [&str; 12] = [
+pub(crate) const FLAGS: [&str; 13] = [
+    "dev",
     "tls-server",
     "tls-client",
     "client",
@@ -91,6 +92,7 @@ fn file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, u32, 
     };
     let mut said: Vec<Said> = Vec::new();
     let mut mode = Mode::Unsaid;
+    let (mut tunnel, mut whole) = (None, true);
     for (number, line) in text.lines().enumerate() {
         let Some((option, value)) = understood(line) else {
             continue;
@@ -103,7 +105,9 @@ fn file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, u32, 
             {
                 mode = Mode::Tls;
             }
+            "dev" => tunnel = Some(place.clone()),
             "config" => {
+                whole = false;
                 let why = "what `config` brings is not read here";
                 g.facts
                     .unknown(&*subject, why, FactKind::Configured, &place);
@@ -127,6 +131,11 @@ fn file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, u32, 
         said.push((option, value, place));
     }
     note_ciphers(g, &subject, &said, mode, version);
+    // "All encryption and authentication features disabled" says OpenVPN then, whatever its ciphers.
+    if let Some(place) = tunnel.filter(|_| whole && mode == Mode::Unsaid) {
+        let key = format!("{subject}.keyless");
+        g.facts.known(key, true, FactKind::Configured, place);
+    }
 }
 
 /// Whether what an option says is used.

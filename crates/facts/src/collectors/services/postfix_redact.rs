@@ -3,7 +3,7 @@
 
 use super::dnsbl;
 use super::postfix::is_asked;
-use crate::harmless::is_path;
+use crate::harmless::kept_path;
 use assay_model::secrets;
 use std::collections::BTreeSet;
 
@@ -168,12 +168,14 @@ fn is_network(word: &str) -> bool {
 /// The words of a value that are kept.
 fn words(value: &str, kind: Kind, between: &str, classes: &BTreeSet<String>) -> String {
     if kind == Kind::Path {
-        return if is_path(value) { value } else { "" }.to_owned();
+        // The key may lie in the file of the certificate, which is the default.
+        let other = value.is_empty() || value.starts_with('$');
+        return if other { "" } else { kept_path(value) }.to_owned();
     }
     let split = value.split([' ', ',', '\t', '\r']);
     let words = split.filter(|word| !word.is_empty());
     let kept = words.filter_map(|word| match kind {
-        Kind::Paths => is_path(word).then(|| word.to_owned()),
+        Kind::Paths => Some(kept_path(word).to_owned()),
         _ if word.contains(['$', '{', '}']) => Some(macros(word, kind, classes)),
         _ => Some(self::word(word, kind, classes)),
     });

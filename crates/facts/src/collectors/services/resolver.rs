@@ -35,11 +35,18 @@ pub(crate) const WORDS: [&str; 20] = [
 pub(crate) fn collect(g: &mut Gather<'_>) {
     if let Some(text) = g.read("resolver", ORDER) {
         for (number, line) in text.lines().enumerate() {
-            if let Some(words) = line.trim().strip_prefix("hosts:") {
+            let bare = line.split('#').next().unwrap_or_default().trim();
+            if let Some(words) = bare.strip_prefix("hosts:") {
                 let words: Vec<&str> = words.split_whitespace().collect();
+                let end = words.iter().position(|word| *word == "dns");
+                let before_dns = words[..end.unwrap_or(words.len())].to_vec();
                 let at = place(ORDER, number, line);
-                g.facts
-                    .known("resolver.hosts", words, FactKind::Configured, at);
+                for (key, words) in [
+                    ("resolver.hosts", words),
+                    ("resolver.before_dns", before_dns),
+                ] {
+                    g.facts.known(key, words, FactKind::Configured, &at);
+                }
             }
         }
     }

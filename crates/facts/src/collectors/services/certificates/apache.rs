@@ -4,7 +4,7 @@ use super::Uses;
 use crate::collectors::services::apache::{APACHE, MAINS, OTHERS};
 use crate::collectors::services::apache_reading;
 use crate::gather::Gather;
-use crate::harmless::is_path;
+use crate::harmless::kept_path;
 use assay_model::FactKind;
 
 /// Apache's directives with the path of a certificate, and of a key; names are not case-sensitive.
@@ -45,11 +45,11 @@ pub(super) fn apache(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Use
 
 /// Whether a line of Apache names a key, and the path.
 pub(crate) fn of_apache(line: &str) -> Option<(bool, &str)> {
-    let mut words = line.split_whitespace();
-    let name = words.next()?.to_ascii_lowercase();
+    let (name, path) = line.trim().split_once([' ', '\t'])?;
+    let name = name.to_ascii_lowercase();
     let (_, is_key) = APACHE_KEYS.iter().find(|(known, _)| *known == name)?;
-    let path = words.next()?.trim_matches('"');
-    (path.starts_with('/') && is_path(path)).then_some((*is_key, path))
+    let path = path.trim().trim_matches('"');
+    (!path.is_empty()).then(|| (*is_key, kept_path(path)))
 }
 
 /// Whether a file is one of Apache's.

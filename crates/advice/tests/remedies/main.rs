@@ -2,22 +2,20 @@
 //!
 //! What stands between backticks in a step is a command, when it begins with a program of the list, or a line of a
 //! configuration. A command parses in two shells, names programs of Debian, has options that they know, and no
-//! placeholder that is not declared. Which test or machine a remedy was executed in stands in the table; pages
-//! that have none are in a list that may only become shorter.
+//! placeholder that is not declared. How remedies are executed is in `cases`, and whether each one is in `coverage`.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads the catalogue's own directories and asks programs for their help"
 )]
 
-#[path = "remedies/lists.rs"]
+mod cases;
+mod coverage;
 mod lists;
-#[path = "remedies/more.rs"]
-mod more;
+mod machine;
 
 use assay_advice::Catalogue;
-use lists::{CAPITALS, EXECUTED, NOT_EXECUTED, NOT_PASTED, PLACEHOLDERS, PROGRAMS, SETTINGS};
+use lists::{CAPITALS, NOT_PASTED, PLACEHOLDERS, PROGRAMS, SETTINGS};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
@@ -72,7 +70,6 @@ fn simple_commands(text: &str) -> Vec<Vec<String>> {
 fn package(program: &str) -> Option<&'static str> {
     PROGRAMS
         .iter()
-        .chain(&more::PROGRAMS)
         .find(|(name, _)| *name == program)
         .map(|(_, package)| *package)
 }
@@ -333,61 +330,4 @@ fn knows(help: &str, option: &str) -> bool {
         || !name.starts_with("--") && short.chars().all(&letter)
         // `-dconvert=raid1`, `-o`: an option with its value in one word.
         || !name.starts_with("--") && short.chars().next().is_some_and(&letter) && short.len() > 1
-}
-
-/// Where every remedy was carried out.
-#[test]
-fn every_remedy_was_executed_or_is_on_the_list_that_shrinks() {
-    let catalogue = Catalogue::builtin().unwrap();
-    let mut missing = BTreeSet::new();
-    let (mut executed, mut left) = (BTreeSet::new(), BTreeSet::new());
-    for page in catalogue.all() {
-        let remedy = page.check.as_ref().and_then(|check| check.remedy.as_ref());
-        let Some(remedy) = remedy else { continue };
-        let mut all = EXECUTED.iter().chain(&more::EXECUTED);
-        let by = all.find(|(id, _)| *id == page.id);
-        let by_hand = NOT_EXECUTED.contains(&&*page.id) || more::NOT_EXECUTED.contains(&&*page.id);
-        match (remedy.edits.is_empty(), by, by_hand) {
-            // `every_remedy_that_can_be_carried_out…` compares its cases with these.
-            (false, _, false) => {}
-            (true, Some((id, place)), false) => {
-                let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-                let text = std::fs::read_to_string(root.join(place));
-                // A test may go through all pages whose ids begin alike.
-                let family = id
-                    .split_once('-')
-                    .map(|(family, _)| format!("\"{family}-\""));
-                let names = |text: &String| {
-                    text.contains(&format!("\"{id}\""))
-                        || family.is_some_and(|family| text.contains(&family))
-                };
-                let named = text.as_ref().is_ok_and(names);
-                assert!(named, "{place} does not execute the remedy of {id}");
-                executed.insert(*id);
-            }
-            (true, None, true) => {
-                left.insert(page.id.clone());
-            }
-            (_, _, true) => {
-                missing.insert(format!(
-                    "{}: executed by now: take it off the list",
-                    page.id
-                ));
-            }
-            (true, None, false) => {
-                missing.insert(format!("{}: nobody has carried its remedy out", page.id));
-            }
-        }
-    }
-    assert!(missing.is_empty(), "{missing:#?}");
-    assert_eq!(
-        executed.len(),
-        EXECUTED.len() + more::EXECUTED.len(),
-        "a page of the table is gone"
-    );
-    assert_eq!(
-        left.len(),
-        NOT_EXECUTED.len() + more::NOT_EXECUTED.len(),
-        "a page of the list is gone"
-    );
 }

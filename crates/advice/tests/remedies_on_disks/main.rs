@@ -5,6 +5,8 @@
     reason = "tests make file systems and run the commands that pages print"
 )]
 
+mod conversions;
+
 use assay_advice::{Catalogue, findings};
 use assay_facts::{Options, collect};
 use assay_host::Live;

@@ -1,0 +1,161 @@
+//! Remedies that are carried out on the machines on which their pages fire. What a page says is here as it says it;
+//! how that is carried out is beside it. The machine itself is in `machine`.
+
+mod database;
+mod filesystems;
+mod images;
+mod kernel;
+mod mail;
+mod network;
+mod power;
+mod smb;
+mod ssh;
+mod tls;
+mod web;
+
+use super::machine::{Machine, count, marked};
+use assay_model::advice::Advice;
+use assay_model::finding::{Finding, Fix};
+use std::path::{Path, PathBuf};
+
+/// How the remedy of a page is carried out.
+pub struct Case {
+    pub page: &'static str,
+    /// Names of the fixtures under `fires`; all when there are none.
+    pub trees: &'static [&'static str],
+    /// A program that it needs.
+    pub needs: &'static str,
+    /// Makes what the fixture lacks and the program wants, before anything is found.
+    pub furnish: &'static str,
+    pub acts: &'static [Act],
+    /// What the program itself says of the result.
+    pub accepted: &'static str,
+}
+
+/// A part of a remedy, carried out.
+pub enum Act {
+    /// The command of the steps that begins so, as it is printed; words in capitals are replaced.
+    Paste(&'static str, &'static [(&'static str, &'static str)]),
+    /// The same as `$COMMAND` in a script, where the command needs a server that runs.
+    PasteIn(
+        &'static str,
+        &'static [(&'static str, &'static str)],
+        &'static str,
+    ),
+    /// Words of the steps, and a script that does what they say. `$FILE` and `$LINE` are the place that the finding
+    /// marks.
+    Do(&'static str, &'static str),
+}
+
+/// Takes the marked line away.
+pub const REMOVE: &str = r#"sed -i "${LINE}d" "$FILE""#;
+
+/// All cases.
+pub fn all() -> impl Iterator<Item = &'static Case> {
+    [
+        database::CASES,
+        filesystems::CASES,
+        images::CASES,
+        kernel::CASES,
+        mail::CASES,
+        network::CASES,
+        power::CASES,
+        smb::CASES,
+        ssh::CASES,
+        tls::CASES,
+        web::CASES,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
+    .flatten()
+}
+
+pub use tls::{CHAIN, ISSUING};
+
+/// Fixtures of machines on which a page fires.
+pub fn trees(page: &Advice) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../advice");
+    let dir = root.join(&page.domain).join(&page.id).join("fires");
+    let entries = std::fs::read_dir(dir).unwrap();
+    let mut found: Vec<PathBuf> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
+    found.sort();
+    found
+}
+
+impl Case {
+    /// Whether it is about this fixture.
+    pub fn is_about(&self, tree: &Path) -> bool {
+        let name = tree.file_name().unwrap().to_str().unwrap();
+        self.trees.is_empty() || self.trees.contains(&name)
+    }
+
+    /// Carries the remedy out on a fixture, once for each finding.
+    ///
+    /// # Errors
+    /// It does not clear a finding, opens another one, or the program does not take the result.
+    pub fn execute(&self, page: &Advice, tree: &Path) -> Result<(), String> {
+        let machine = Machine::of(page, tree)?;
+        machine.run(self.furnish, &[])?;
+        let before = count(&machine.findings());
+        let mut left = machine.found(page);
+        if left.is_empty() {
+            return Err("nothing is found".to_owned());
+        }
+        while let Some(finding) = left.first() {
+            self.carry_out(&machine, finding)?;
+            let now = machine.found(page);
+            if now.len() >= left.len() {
+                return Err(format!("the remedy does not clear {}", now[0].title));
+            }
+            left = now;
+        }
+        // A finding may move with its line, to another block: what counts is how many there are.
+        for ((rule, certainty), now) in count(&machine.findings()) {
+            if before.get(&(rule.clone(), certainty)).copied() < Some(now) {
+                return Err(format!("the remedy opens {rule} ({certainty:?})"));
+            }
+        }
+        machine.run(self.accepted, &[]).map(drop)
+    }
+
+    fn carry_out(&self, machine: &Machine, finding: &Finding) -> Result<(), String> {
+        let Fix::Steps(remedy) = &finding.fix else {
+            return Err(format!("no remedy: {:?}", finding.fix));
+        };
+        let steps = remedy.steps.join(" ");
+        let (file, line) = marked(finding);
+        let mut variables = vec![
+            ("FILE", file),
+            ("LINE", line),
+            ("SUBJECT", finding.subject.to_string()),
+        ];
+        for act in self.acts {
+            let script = match act {
+                Act::Paste(beginning, replaced) => paste(&steps, beginning, replaced)?,
+                Act::PasteIn(beginning, replaced, script) => {
+                    variables.retain(|(name, _)| *name != "COMMAND");
+                    variables.push(("COMMAND", paste(&steps, beginning, replaced)?));
+                    (*script).to_owned()
+                }
+                Act::Do(said, script) if steps.contains(said) => (*script).to_owned(),
+                Act::Do(said, _) => return Err(format!("the page does not say {said:?}: {steps}")),
+            };
+            machine.run(&script, &variables)?;
+        }
+        Ok(())
+    }
+}
+
+/// The command that begins so, with what a reader replaces.
+fn paste(steps: &str, beginning: &str, replaced: &[(&str, &str)]) -> Result<String, String> {
+    let mut commands = steps.split('`').skip(1).step_by(2);
+    let command = commands
+        .find(|command| command.starts_with(beginning))
+        .ok_or_else(|| format!("no command begins with {beginning:?}: {steps}"))?;
+    let fill = |command: String, (word, value): &(&str, &str)| command.replace(word, value);
+    Ok(replaced.iter().fold(command.to_owned(), fill))
+}

@@ -1,0 +1,45 @@
+//! Samba, read by testparm.
+
+use super::Act::Do;
+use super::{Case, REMOVE};
+
+const TESTPARM: &str = "testparm -s > /dev/null";
+
+pub const CASES: &[&[Case]] = &[&[
+    Case {
+        page: "smb-guests-in-system",
+        trees: &["default-of-all", "read-as-root"],
+        needs: "testparm",
+        furnish: "",
+        acts: &[Do(
+            "set `path` to a directory that holds only what is shared",
+            r#"mkdir -p /srv/shared; sed -i "${LINE}c path = /srv/shared" "$FILE""#,
+        )],
+        accepted: TESTPARM,
+    },
+    Case {
+        page: "smb-guests-in-system",
+        trees: &[],
+        needs: "testparm",
+        furnish: "",
+        acts: &[
+            Do(
+                "or `guest ok = no`",
+                r#"sed -i -E '/^(guest ok|public) =/s/=.*/= no/' "$FILE""#,
+            ),
+            Do(
+                "remove `force user = root`",
+                r#"sed -i '/^force user = root/d' "$FILE""#,
+            ),
+        ],
+        accepted: TESTPARM,
+    },
+    Case {
+        page: "smb-wide-links",
+        trees: &[],
+        needs: "testparm",
+        furnish: "",
+        acts: &[Do("Remove `wide links` at", REMOVE)],
+        accepted: TESTPARM,
+    },
+]];

@@ -1,0 +1,204 @@
+//! A throwaway machine: the files of a fixture over the programs of this machine, in a mount namespace of its own.
+//! Which remedies are carried out on it is in `cases`.
+
+use assay_advice::{Catalogue, findings};
+use assay_facts::{Options, collect};
+use assay_host::Root;
+use assay_model::advice::Advice;
+use assay_model::finding::{Certainty, Finding};
+use assay_model::{Facts, Place};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+use tempfile::TempDir;
+
+/// Directories of services: what this machine has there is no part of a fixture that has its own.
+const OWN: &str = "etc/apache2 etc/dovecot etc/fstab etc/initramfs-tools etc/libvirt etc/lighttpd etc/modprobe.d \
+    etc/mysql etc/nginx etc/openvpn etc/postfix etc/postgresql etc/samba etc/spamassassin etc/ssh etc/sysctl.d \
+    etc/sysctl.conf root/.ssh";
+
+/// Puts the files of a fixture over those of this machine.
+const FURNISH: &str = r#"
+for one in $OWN; do [ ! -e "$TREE/$one" ] || rm -rf "$DIR/root/$one"; done
+cp -a --remove-destination "$TREE/." "$DIR/root/"
+rm -f "$DIR/root/ORIGIN"
+mkdir -p "$DIR/root/host"
+"#;
+
+/// Runs a script in the root. The machine itself is below /host, for files that a fixture lacks. Nothing that the
+/// script does reaches the machine: it sees no device, no network, and no process but its own.
+const ENTER: &str = r#"
+mount --bind / "$DIR/root/host"
+mount -o remount,bind,ro "$DIR/root/host"
+mount -t tmpfs tmpfs "$DIR/root/dev"
+mkdir -m 1777 "$DIR/root/dev/shm"
+for one in null zero random urandom; do : > "$DIR/root/dev/$one"; mount --bind /dev/$one "$DIR/root/dev/$one"; done
+mkdir "$DIR/root/dev/net"
+: > "$DIR/root/dev/net/tun"
+[ ! -e /dev/net/tun ] || mount --bind /dev/net/tun "$DIR/root/dev/net/tun"
+if [ ! -e "$DIR/up/proc" ]; then
+    mount -t proc proc "$DIR/root/proc"
+    mount -o remount,bind,ro "$DIR/root/proc"
+fi
+ip link set lo up
+exec chroot "$DIR/root" sh -ec "$SCRIPT"
+"#;
+
+const MOUNT: &str = r#"set -e
+mount -t overlay overlay -o "lowerdir=/,upperdir=$DIR/up,workdir=$DIR/work" "$DIR/root"
+"#;
+
+/// The files of a fixture as the root of a machine.
+pub struct Machine {
+    dir: TempDir,
+    wireless: bool,
+}
+
+impl Machine {
+    /// Whether this machine can hold such a root: as root, with mount namespaces and an overlay above memory.
+    pub fn is_possible() -> bool {
+        let tree = tempfile::tempdir().unwrap();
+        let made = Self::place().is_ok_and(|dir| Self::make(dir, tree.path(), false).is_ok());
+        if !made {
+            assay_testing::skipped("overlay", "needs root, mount namespaces and /dev/shm");
+        }
+        made
+    }
+
+    /// The upper layer must not lie below the lower one, which is the root file system.
+    fn place() -> std::io::Result<TempDir> {
+        let dir = tempfile::tempdir_in("/dev/shm")?;
+        for layer in ["up", "work", "root"] {
+            std::fs::create_dir(dir.path().join(layer))?;
+        }
+        Ok(dir)
+    }
+
+    fn make(dir: TempDir, tree: &Path, wireless: bool) -> Result<Self, String> {
+        let machine = Self { dir, wireless };
+        machine.namespace(FURNISH, tree, "", &[])?;
+        Ok(machine)
+    }
+
+    /// The machine of a fixture of a page.
+    pub fn of(page: &Advice, tree: &Path) -> Result<Self, String> {
+        Self::make(Self::place().unwrap(), tree, assay_wifi::judges(page))
+    }
+
+    fn namespace(
+        &self,
+        then: &str,
+        tree: &Path,
+        script: &str,
+        variables: &[(&str, String)],
+    ) -> Result<String, String> {
+        let ran = Command::new("timeout")
+            .args(["100", "unshare", "-mnpf", "--kill-child", "sh", "-c"])
+            .arg(format!("{MOUNT}{then}"))
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("LC_ALL", "C.UTF-8")
+            // Nothing is started and stopped in this root.
+            .env("SYSTEMD_OFFLINE", "1")
+            .env("DIR", self.dir.path())
+            .env("OWN", OWN)
+            .env("TREE", tree)
+            .env("SCRIPT", script)
+            .env("ISSUE", super::cases::ISSUING)
+            .env("CHAIN", super::cases::CHAIN)
+            .envs(variables.iter().map(|(name, value)| (name, value)))
+            .current_dir("/")
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        match ran.status.success() {
+            true => Ok(text(&ran.stdout)),
+            false => {
+                let first = script.trim().lines().next().unwrap_or("no script");
+                Err(format!(
+                    "{first}: {} {}",
+                    text(&ran.stdout),
+                    text(&ran.stderr)
+                ))
+            }
+        }
+    }
+
+    /// Runs a script of a shell in the root.
+    pub fn run(&self, script: &str, variables: &[(&str, String)]) -> Result<String, String> {
+        self.namespace(ENTER, Path::new("/"), script, variables)
+    }
+
+    fn up(&self) -> PathBuf {
+        self.dir.path().join("up")
+    }
+
+    fn facts(&self) -> Facts {
+        if self.wireless {
+            return wireless(&self.up());
+        }
+        let options = Options {
+            services: true,
+            accounts: true,
+            ..Options::default()
+        };
+        collect(&Root::open(&self.up()).unwrap(), &options)
+    }
+
+    /// What all pages of the catalogue find on it: those about wireless networks on their files, all others elsewhere.
+    pub fn findings(&self) -> Vec<Finding> {
+        static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::builtin().unwrap());
+        let mut pages = CATALOGUE.all();
+        pages.retain(|page| page.check.is_some() && assay_wifi::judges(page) == self.wireless);
+        findings(pages, &self.facts()).findings
+    }
+
+    /// What one page finds on it for certain.
+    pub fn found(&self, page: &Advice) -> Vec<Finding> {
+        let mut found = findings([page], &self.facts()).findings;
+        found.retain(|finding| finding.certainty == Certainty::Violated);
+        found
+    }
+}
+
+/// The facts of the files in a directory, under their own names.
+fn wireless(dir: &Path) -> Facts {
+    let mut files: Vec<(String, assay_wifi::Reading)> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .map(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            let reading = assay_wifi::read(&std::fs::read(&path).unwrap());
+            let reading = reading.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            (name, reading)
+        })
+        .collect();
+    files.sort_by(|a, b| a.0.cmp(&b.0));
+    let named: Vec<assay_wifi::Named<'_>> = files
+        .iter()
+        .map(|(path, reading)| assay_wifi::Named { path, reading })
+        .collect();
+    assay_wifi::facts(&named, &[])
+}
+
+/// File and line that a finding names first.
+pub fn marked(finding: &Finding) -> (String, String) {
+    let place = finding.places.iter().find_map(|place| match place {
+        Place::File { path, line, .. } => Some((path.clone(), line.unwrap_or(0).to_string())),
+        _ => None,
+    });
+    place.unwrap_or_default()
+}
+
+/// How much each page finds for certain, and how much it does not know.
+pub fn count(findings: &[Finding]) -> BTreeMap<(String, Certainty), usize> {
+    let mut counts = BTreeMap::new();
+    for finding in findings {
+        *counts
+            .entry((finding.rule.clone(), finding.certainty))
+            .or_default() += 1;
+    }
+    counts
+}
