@@ -19,7 +19,9 @@ mod waterfall;
 pub mod web;
 
 pub use compare::compare;
+pub use criteria::probability_met;
 pub use group::judge_jobs;
+pub use steady::is_steady;
 pub use waterfall::waterfalls;
 
 use assay_model::criterion::Direction;

@@ -25,6 +25,7 @@ mod total;
 mod verdict;
 mod words;
 
+pub use centre::centre;
 pub use looks::next_look;
 pub use measured::{FRUITLESS, fruitless};
 pub use pairs::{judged_slots, pairs};

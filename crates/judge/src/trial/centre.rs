@@ -16,7 +16,8 @@ pub(super) fn median(mut values: Vec<f64>) -> f64 {
 
 /// The median of the means of all pairs of values (Hodges and Lehmann 1963): nearly as sharp as the
 /// mean on well-behaved noise, and not moved by a wild value. None for no values.
-pub(super) fn centre(values: &[f64]) -> Option<f64> {
+#[must_use]
+pub fn centre(values: &[f64]) -> Option<f64> {
     let mut means = Vec::with_capacity(values.len() * (values.len() + 1) / 2);
     for (at, a) in values.iter().enumerate() {
         means.extend(values[at..].iter().map(|b| f64::midpoint(*a, *b)));

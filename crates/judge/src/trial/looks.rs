@@ -55,6 +55,29 @@ pub(super) fn reached(planned: u32, alpha: f64, measured: usize, over: bool) -> 
     looks
 }
 
+/// The same where the looks were settled otherwise: the level is spent evenly over them.
+pub(super) fn settled(looks: &[u32], alpha: f64, measured: usize, over: bool) -> Vec<At> {
+    let planned = looks
+        .last()
+        .map_or(0, |last| (*last).min(MAX_PAIRS) as usize);
+    let last = if over { measured.min(planned) } else { planned };
+    let share = |at: usize| alpha * (at + 1) as f64 / looks.len() as f64;
+    let mut reached: Vec<At> = (looks.iter().enumerate())
+        .map(|(at, pairs)| At {
+            pairs: *pairs as usize,
+            spent: share(at),
+        })
+        .filter(|look| look.pairs < last && look.pairs <= measured)
+        .collect();
+    if measured >= last && last > 0 {
+        reached.push(At {
+            pairs: last,
+            spent: alpha,
+        });
+    }
+    reached
+}
+
 /// The looks of "worse in total".
 pub(super) fn for_total(looks: &[At]) -> Vec<At> {
     shared(looks, total_share)
@@ -102,4 +125,24 @@ pub(super) fn open_ended(alpha: f64, measured: usize) -> Vec<At> {
             spent: alpha,
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settled_looks_spend_the_whole_level_at_the_last() {
+        let at = |measured, over| {
+            let looks = settled(&[20, 40], 0.05, measured, over);
+            let pairs: Vec<usize> = looks.iter().map(|look| look.pairs).collect();
+            (pairs, looks.last().map(|look| look.spent))
+        };
+        assert_eq!(at(19, false), (vec![], None));
+        assert_eq!(at(20, false), (vec![20], Some(0.025)));
+        assert_eq!(at(40, true), (vec![20, 40], Some(0.05)));
+        // Pairs were left out: the last look is at what there is.
+        assert_eq!(at(33, true), (vec![20, 33], Some(0.05)));
+        assert_eq!(at(18, true), (vec![18], Some(0.05)));
+    }
 }

@@ -27,6 +27,10 @@ pub struct Rule {
     pub aa: bool,
     /// A latency decides, which does not see all the work: see `total`.
     pub by_latency: bool,
+    /// Numbers of pairs at which the judge looks, settled before the first pair; the last one is
+    /// `max_pairs`. Empty for the usual looks. With a single look the centre of the pairs is not
+    /// biased by when the trial stopped.
+    pub looks: Vec<u32>,
 }
 
 impl Rule {
@@ -66,6 +70,7 @@ impl Rule {
             unproved,
             aa: plan.aa,
             by_latency: plan.metric.quantity.is_latency(),
+            looks: Vec::new(),
         }
     }
 

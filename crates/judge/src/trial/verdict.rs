@@ -84,11 +84,11 @@ pub(super) fn test(rule: &Rule, measured: usize, over: bool) -> Test {
         return Test::evidence(alpha, looks::open_ended(alpha, measured));
     }
     let planned = rule.max_pairs.min(MAX_PAIRS);
-    Test::flips(
-        rule.seed,
-        alpha,
-        looks::reached(planned, alpha, measured, over),
-    )
+    let looks = match rule.looks.as_slice() {
+        [] => looks::reached(planned, alpha, measured, over),
+        settled => looks::settled(settled, alpha, measured, over),
+    };
+    Test::flips(rule.seed, alpha, looks)
 }
 
 /// By which look, if any, each of the hypotheses was proved.
