@@ -18,6 +18,7 @@ pub fn rule(seed: u64) -> TrialRule {
         alpha: 0.05,
         seed,
         safety_broken: None,
+        looks: Vec::new(),
         unproved: None,
         aa: false,
         by_latency: false,

@@ -1,8 +1,9 @@
 //! Tests the user's success criteria against the estimates. The estimates are computed in
 //! `estimate`.
 
-use assay_model::criterion::Criterion;
+use assay_model::criterion::{Comparison, Criterion};
 use assay_model::result::{CriterionResult, Estimate, WorkloadResult};
+use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 /// Tests each criterion on each of its targets. A criterion whose workload or target was never
 /// measured appears once, as not met.
@@ -50,6 +51,29 @@ fn test_estimate(criterion: &Criterion, target: &str, value: Option<Estimate>) -
         met,
         clear,
     }
+}
+
+/// Returns the probability, 0 to 1, that the figure fulfils the criterion: Student's t of the logarithms
+/// of `values` at the threshold. `values` are independent observations in base units; None for fewer
+/// than two, and for one that is not above 0.
+#[must_use]
+pub fn probability_met(criterion: &Criterion, values: &[f64]) -> Option<f64> {
+    let sound = |value: &f64| *value > 0.0 && value.is_finite();
+    if !values.iter().all(sound) || criterion.threshold <= 0.0 {
+        return None;
+    }
+    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let (mean, error) = crate::estimate::compute_mean_and_error(&logs)?;
+    let distance = mean - criterion.threshold.ln();
+    // Equal values: as sure as the step of the figure lets one be.
+    let t = distance / error?.max(1e-9);
+    let above = StudentsT::new(0.0, 1.0, logs.len() as f64 - 1.0)
+        .ok()?
+        .cdf(t);
+    Some(match criterion.comparison {
+        Comparison::Greater | Comparison::AtLeast => above,
+        Comparison::Less | Comparison::AtMost => 1.0 - above,
+    })
 }
 
 #[cfg(test)]
@@ -148,5 +172,17 @@ mod tests {
             verdicts("w.p99 <= 20ms on /b", &results),
             [("/b".into(), true, false)]
         );
+    }
+
+    #[test]
+    fn a_figure_far_from_its_threshold_is_almost_sure() {
+        let p = |want: &str, values: &[f64]| probability_met(&want.parse().unwrap(), values);
+        let values = [10e6, 11e6, 9e6, 10.5e6, 9.5e6];
+        assert!(p("w.p99 <= 20ms", &values).unwrap() > 0.99);
+        assert!(p("w.p99 <= 5ms", &values).unwrap() < 0.01);
+        assert!((p("w.p99 <= 10ms", &values).unwrap() - 0.5).abs() < 0.2);
+        assert!(p("w.iops >= 5k", &[6e3, 6e3]).unwrap() > 0.99);
+        assert_eq!(p("w.p99 <= 20ms", &[1e6]), None);
+        assert_eq!(p("w.p99 <= 20ms", &[1e6, 0.0]), None);
     }
 }

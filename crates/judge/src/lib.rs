@@ -19,7 +19,9 @@ mod waterfall;
 pub mod web;
 mod workload_groups;
 
+pub use criteria::probability_met;
 pub use run_comparison::compare_runs;
+pub use steadiness::is_steady;
 pub use waterfall::build_waterfalls;
 pub use workload_groups::{judge_jobs, sample_figures};
 

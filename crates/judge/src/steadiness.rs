@@ -16,6 +16,12 @@ const SLOPE: f64 = 0.10;
 /// Smallest reported change from the first to the second half of the samples.
 const DRIFT: f64 = 0.10;
 
+/// Whether the last five rounds are in SNIA's steady state; false for fewer than five.
+#[must_use]
+pub fn is_steady(rates: &[f64]) -> bool {
+    judge(rates, &[]).steady
+}
+
 /// Judges the rates of the rounds, in the order in which they were measured.
 pub(crate) fn judge_steadiness(rates: &[f64], series: &[&[RatePoint]]) -> Steadiness {
     let drift = find_drift(series).map_or_else(String::new, |drift| format!("; {drift}"));

@@ -30,6 +30,7 @@ pub use counted_pairs::{FRUITLESS, find_reason_to_give_up};
 pub use judged_slots::{JudgedSlots, judge_slots_for_display};
 pub use look_schedule::find_next_look;
 pub use pair_outcomes::{judge_pairs, judge_slots};
+pub use robust_statistics::compute_centre;
 pub use trial_rule::{ALPHA, TrialRule};
 pub use verdict::{decide_verdict, judge_trial_pairs};
 

@@ -158,6 +158,7 @@ impl Trial {
             alpha: self.alpha,
             seed: self.seed,
             safety_broken: None,
+            looks: Vec::new(),
             unproved: None,
             by_latency: false,
             aa: false,

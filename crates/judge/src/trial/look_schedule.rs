@@ -62,6 +62,29 @@ pub(super) fn list_reached_looks(
     looks
 }
 
+/// Returns the reached looks of a schedule that was settled otherwise: the level is spent evenly over its looks.
+pub(super) fn list_settled_looks(looks: &[u32], alpha: f64, measured: usize, over: bool) -> Vec<PlannedLook> {
+    let planned = looks
+        .last()
+        .map_or(0, |last| (*last).min(MAX_PAIRS) as usize);
+    let last = if over { measured.min(planned) } else { planned };
+    let share = |at: usize| alpha * (at + 1) as f64 / looks.len() as f64;
+    let mut reached: Vec<PlannedLook> = (looks.iter().enumerate())
+        .map(|(at, pairs)| PlannedLook {
+            pairs: *pairs as usize,
+            spent: share(at),
+        })
+        .filter(|look| look.pairs < last && look.pairs <= measured)
+        .collect();
+    if measured >= last && last > 0 {
+        reached.push(PlannedLook {
+            pairs: last,
+            spent: alpha,
+        });
+    }
+    reached
+}
+
 /// Returns the looks of "worse in total".
 pub(super) fn plan_looks_for_total(looks: &[PlannedLook]) -> Vec<PlannedLook> {
     share_level(looks, compute_share_for_total)
@@ -111,4 +134,24 @@ pub(super) fn plan_open_ended_looks(alpha: f64, measured: usize) -> Vec<PlannedL
             spent: alpha,
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settled_looks_spend_the_whole_level_at_the_last() {
+        let at = |measured, over| {
+            let looks = list_settled_looks(&[20, 40], 0.05, measured, over);
+            let pairs: Vec<usize> = looks.iter().map(|look| look.pairs).collect();
+            (pairs, looks.last().map(|look| look.spent))
+        };
+        assert_eq!(at(19, false), (vec![], None));
+        assert_eq!(at(20, false), (vec![20], Some(0.025)));
+        assert_eq!(at(40, true), (vec![20, 40], Some(0.05)));
+        // Pairs were left out: the last look is at what there is.
+        assert_eq!(at(33, true), (vec![20, 33], Some(0.05)));
+        assert_eq!(at(18, true), (vec![18], Some(0.05)));
+    }
 }

@@ -16,7 +16,8 @@ pub(super) fn compute_median(mut values: Vec<f64>) -> f64 {
 
 /// Computes the median of the means of all pairs of values (Hodges and Lehmann 1963), which is
 /// nearly as efficient as the mean on normal noise and resists outliers. None for no values.
-pub(super) fn compute_centre(values: &[f64]) -> Option<f64> {
+#[must_use]
+pub fn compute_centre(values: &[f64]) -> Option<f64> {
     let mut means = Vec::with_capacity(values.len() * (values.len() + 1) / 2);
     for (at, a) in values.iter().enumerate() {
         means.extend(values[at..].iter().map(|b| f64::midpoint(*a, *b)));

@@ -19,6 +19,7 @@ pub(super) fn rule() -> TrialRule {
         alpha: 0.05,
         seed: 1,
         safety_broken: None,
+        looks: Vec::new(),
         unproved: None,
         by_latency: false,
         aa: false,

@@ -28,6 +28,10 @@ pub struct TrialRule {
     pub aa: bool,
     /// A latency decides, which does not include all the work: see `work_total`.
     pub by_latency: bool,
+    /// Numbers of pairs at which the judge looks, settled before the first pair; the last one is
+    /// `max_pairs`. Empty for the usual looks. With a single look the centre of the pairs is not
+    /// biased by when the trial stopped.
+    pub looks: Vec<u32>,
 }
 
 impl TrialRule {
@@ -67,6 +71,7 @@ impl TrialRule {
             unproved,
             aa: plan.aa,
             by_latency: plan.metric.quantity.is_latency(),
+            looks: Vec::new(),
         }
     }
 

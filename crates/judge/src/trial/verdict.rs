@@ -93,11 +93,11 @@ pub(super) fn build_test(rule: &TrialRule, measured: usize, over: bool) -> Seque
         );
     }
     let planned = rule.max_pairs.min(MAX_PAIRS);
-    SequentialTest::sign_flips(
-        rule.seed,
-        alpha,
-        look_schedule::list_reached_looks(planned, alpha, measured, over),
-    )
+    let looks = match rule.looks.as_slice() {
+        [] => look_schedule::list_reached_looks(planned, alpha, measured, over),
+        settled => look_schedule::list_settled_looks(settled, alpha, measured, over),
+    };
+    SequentialTest::sign_flips(rule.seed, alpha, looks)
 }
 
 /// For each hypothesis, the first look at which it was proved.

@@ -1,0 +1,258 @@
+//! A planted machine behind the planner's own interface, on a clock of its own.
+
+use crate::stream::Stream;
+use crate::world::World;
+use assay_model::Nanos;
+use assay_model::advice::{Guard, RiskLevel, Standing};
+use assay_model::criterion::Metric;
+use assay_model::trial::{PairOutcome, Side};
+use assay_tune::{
+    Acts, Allowed, Candidate, Costs, Driver, Goal, Incident, LoadShape, PairOrder, Plan, Prior,
+    Row, Seen, State, Toggle, Unexpected, Visit, Want, combine,
+};
+use rand_chacha::ChaCha8Rng;
+
+/// Seconds of a slot, its washout, and one switch.
+const SLOT: f64 = 4.0;
+const WASHOUT: f64 = 1.0;
+const START: f64 = 0.0;
+const SET_UP: f64 = 10.0;
+const SET_BACK: f64 = 5.0;
+/// Operations per second with nothing on.
+pub const RATE: f64 = 10_000.0;
+
+/// The machine.
+pub struct Machine {
+    /// Its truth.
+    pub world: World,
+    /// Its noise.
+    pub stream: Stream,
+    /// Seconds since it began.
+    pub seconds: f64,
+    /// Seconds of one switch.
+    pub switch: f64,
+    /// Where stalls come from.
+    pub random: ChaCha8Rng,
+    /// Everything that was seen.
+    pub seen: Vec<Seen>,
+    /// What is kept.
+    pub kept: Row,
+    /// Slots in which something was on.
+    pub touched: usize,
+    /// Ends the session after so many steps, as a kill would.
+    pub dies_after: Option<usize>,
+}
+
+/// Killed, as the test planned it.
+#[derive(Debug)]
+pub struct Killed;
+
+impl From<Unexpected> for Killed {
+    fn from(error: Unexpected) -> Self {
+        unreachable!("the planner and its driver disagree: {error}")
+    }
+}
+
+impl Machine {
+    /// A machine that nobody has touched.
+    pub fn new(world: World, stream: Stream, random: ChaCha8Rng) -> Self {
+        Self {
+            world,
+            stream,
+            seconds: 0.0,
+            switch: 0.3,
+            random,
+            seen: Vec::new(),
+            kept: Row::new(),
+            touched: 0,
+            dies_after: None,
+        }
+    }
+
+    /// ln of rate and p99 of one slot with these on; none when the load fails.
+    pub fn slot(&mut self, row: &Row) -> Option<[f64; 2]> {
+        let [rate, tail] = self.stream.slot(self.seconds);
+        self.seconds += SLOT + WASHOUT + START;
+        self.touched += usize::from(!row.is_empty());
+        if self.world.fails(row) {
+            return None;
+        }
+        let value = self.world.slot_value(row, self.seconds, &mut self.random);
+        Some([rate + value, tail + self.world.tail(row)])
+    }
+
+    /// One alternation.
+    fn alternation(&mut self, order: &PairOrder, sides: &[Side], guards: &[Guard]) -> Alternation {
+        let mut measured = [None, None];
+        let differ = order.now.symmetric_difference(&order.changed).count();
+        for side in sides {
+            self.seconds += self.switch * differ as f64;
+            measured[*side as usize] = Some(self.slot(&order.row(*side).clone()));
+        }
+        let failed = || "the load failed".to_owned();
+        let outcome = match measured.map(Option::flatten) {
+            [Some(a), Some(b)] => {
+                let outcome = PairOutcome::Measured {
+                    effect: b[0] - a[0],
+                    guards: guards.iter().map(|_| b[1] - a[1]).collect(),
+                    work: [a[0].exp(), b[0].exp()],
+                };
+                return Alternation {
+                    outcome,
+                    rates: Some([a[0], b[0]].map(|ln| RATE * ln.exp())),
+                };
+            }
+            [Some(_), None] => PairOutcome::FailedChanged { error: failed() },
+            _ => PairOutcome::Failed { error: failed() },
+        };
+        Alternation {
+            outcome,
+            rates: None,
+        }
+    }
+}
+
+struct Alternation {
+    outcome: PairOutcome,
+    rates: Option<[f64; 2]>,
+}
+
+impl Driver for Machine {
+    type Error = Killed;
+
+    fn elapsed(&self) -> Nanos {
+        Nanos::from_secs_f64(self.seconds)
+    }
+
+    fn set_up(&mut self) -> Result<(), Killed> {
+        self.seconds += SET_UP;
+        Ok(())
+    }
+
+    fn visit(&mut self, wants: &[Want], wait: Nanos, rounds: u32) -> Result<Visit, Killed> {
+        let mut left = wait.as_secs_f64();
+        while left > 0.0 {
+            // The machine's own life goes on.
+            self.stream.slot(self.seconds);
+            self.seconds += SLOT + WASHOUT;
+            left -= SLOT + WASHOUT;
+        }
+        let mut figures = vec![Vec::new(); wants.len()];
+        for _ in 0..rounds {
+            let slot = self.slot(&self.kept.clone());
+            let [rate, tail] = slot.unwrap_or_default();
+            for (figures, want) in figures.iter_mut().zip(wants) {
+                let latency = want.metric().quantity.is_latency();
+                figures.push(if latency {
+                    1e6 * tail.exp()
+                } else {
+                    RATE * rate.exp()
+                });
+            }
+        }
+        Ok(Visit { figures })
+    }
+
+    fn try_alone(&mut self, candidate: usize) -> Result<Option<String>, Killed> {
+        self.seconds += 2.0 * self.switch;
+        let slot = self.slot(&Row::from([candidate]));
+        Ok(slot.is_none().then(|| "the load failed".to_owned()))
+    }
+
+    fn measure(
+        &mut self,
+        order: &PairOrder,
+        _: Metric,
+        guards: &[Guard],
+    ) -> Result<(PairOutcome, Option<[f64; 2]>), Killed> {
+        let sides = order.sides();
+        let all: Vec<Alternation> = sides
+            .chunks(2)
+            .map(|sides| self.alternation(order, sides, guards))
+            .collect();
+        let rates = all.first().and_then(|first| first.rates);
+        let outcomes: Vec<PairOutcome> = all.into_iter().map(|one| one.outcome).collect();
+        Ok((combine(&outcomes), rates))
+    }
+
+    fn keep(&mut self, row: &Row) -> Result<(), Killed> {
+        self.seconds += SET_BACK;
+        self.kept = row.clone();
+        Ok(())
+    }
+
+    fn revert(&mut self) -> Result<(), Killed> {
+        self.seconds += SET_BACK;
+        Ok(())
+    }
+
+    fn incident(&mut self) -> Option<Incident> {
+        None
+    }
+
+    fn record(&mut self, seen: &Seen) -> Result<(), Killed> {
+        self.seen.push(seen.clone());
+        match self.dies_after {
+            Some(steps) if self.seen.len() >= steps => Err(Killed),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A plan for a machine of so many settings with these priors.
+pub fn plan(wants: &[&str], priors: &[f64], minutes: f64, seed: u64) -> Plan {
+    let seconds = Nanos::from_secs_f64;
+    Plan {
+        goal: Goal {
+            wants: wants.iter().filter_map(|want| want.parse().ok()).collect(),
+            guards: Vec::new(),
+            margin: 0.03,
+        },
+        candidates: priors.iter().enumerate().map(candidate).collect(),
+        allowed: Allowed::default(),
+        load: LoadShape {
+            kind: "fio".to_owned(),
+            reads: true,
+            writes: true,
+            flushes: true,
+            direct: true,
+        },
+        limit: None,
+        bottom: None,
+        anyway: false,
+        costs: Costs {
+            slot: seconds(SLOT),
+            washout: seconds(WASHOUT),
+            start: seconds(START),
+            set_up: seconds(SET_UP),
+            set_back: seconds(SET_BACK),
+        },
+        budget: seconds(minutes * 60.0),
+        between_visits: seconds(300.0),
+        screen: true,
+        seed,
+    }
+}
+
+fn candidate((at, helps): (usize, &f64)) -> Candidate {
+    Candidate {
+        id: format!("x{at}"),
+        title: format!("x{at}"),
+        state: State::Applies,
+        touches: vec![format!("planted/x{at}")],
+        excludes: Vec::new(),
+        risk: RiskLevel::None,
+        never_kept: None,
+        literature: Standing::Conditional,
+        literature_text: String::new(),
+        acts: Acts::default(),
+        share: None,
+        before: None,
+        prior: Prior {
+            helps: *helps,
+            gain: 0.1,
+        },
+        toggle: Toggle::Cheap,
+        switch: Nanos(300_000_000),
+    }
+}

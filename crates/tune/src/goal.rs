@@ -1,0 +1,308 @@
+//! What the user wants: a criterion of `assay run`, or `more FIGURE`, `less FIGURE`.
+//! How a criterion is held against measurements is in `baseline.rs`.
+
+use assay_model::advice::Guard;
+use assay_model::criterion::{Comparison, Criterion, CriterionError, Metric};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Three goals that can be read; errors show them.
+pub const EXAMPLES: [&str; 3] = [
+    "randwrite-16k-qd1-fsync.p99 <= 30ms",
+    "more randrw70-4k-qd4.iops",
+    "less p50",
+];
+
+/// One wish.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Want {
+    /// A threshold: it is met or missed.
+    Criterion(Criterion),
+    /// As much as the budget allows; never met.
+    More(Figure),
+    /// As little as the budget allows; never met.
+    Less(Figure),
+}
+
+/// A figure of a load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// The workload; none for the only load of the session.
+    pub workload: Option<String>,
+    /// Its metric.
+    pub metric: Metric,
+}
+
+/// Why a goal cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum GoalError {
+    /// Neither a criterion nor a direction.
+    #[error(
+        "cannot read the goal `{text}`: {why}. Goals that can be read: `{}`, `{}`, `{}`",
+        EXAMPLES[0], EXAMPLES[1], EXAMPLES[2]
+    )]
+    Unreadable {
+        /// As written.
+        text: String,
+        /// What is wrong with it.
+        why: CriterionError,
+    },
+    /// Nothing is wanted.
+    #[error("no goal is given: name one, such as `{}`", EXAMPLES[0])]
+    Empty,
+    /// No figure fulfils both.
+    #[error("`{one}` and `{other}` contradict each other: no value fulfils both")]
+    Contradiction {
+        /// The first.
+        one: Box<Want>,
+        /// The second.
+        other: Box<Want>,
+    },
+    /// Every candidate is measured under one load.
+    #[error(
+        "`{one}` and `{other}` need two loads: tune one load at a time, or write one load that mixes them"
+    )]
+    TwoLoads {
+        /// A workload.
+        one: String,
+        /// Another one.
+        other: String,
+    },
+}
+
+impl FromStr for Want {
+    type Err = GoalError;
+
+    fn from_str(text: &str) -> Result<Self, GoalError> {
+        let trimmed = text.trim();
+        let unreadable = |why| GoalError::Unreadable {
+            text: text.to_owned(),
+            why,
+        };
+        match trimmed.split_once(char::is_whitespace) {
+            Some(("more", figure)) => figure.parse().map(Self::More).map_err(unreadable),
+            Some(("less", figure)) => figure.parse().map(Self::Less).map_err(unreadable),
+            _ => trimmed.parse().map(Self::Criterion).map_err(unreadable),
+        }
+    }
+}
+
+impl FromStr for Figure {
+    type Err = CriterionError;
+
+    fn from_str(text: &str) -> Result<Self, CriterionError> {
+        let text = text.trim();
+        if let Ok(metric) = text.parse() {
+            return Ok(Self {
+                workload: None,
+                metric,
+            });
+        }
+        let (workload, metric) = text
+            .split_once('.')
+            .ok_or_else(|| CriterionError::Metric(text.to_owned()))?;
+        Ok(Self {
+            workload: Some(workload.to_owned()),
+            metric: metric.parse()?,
+        })
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.workload {
+            Some(workload) => write!(f, "{workload}.{}", self.metric),
+            None => self.metric.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Want {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Criterion(criterion) => criterion.fmt(f),
+            Self::More(figure) => write!(f, "more {figure}"),
+            Self::Less(figure) => write!(f, "less {figure}"),
+        }
+    }
+}
+
+impl Serialize for Want {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Want {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+impl Want {
+    /// The metric it speaks of.
+    #[must_use]
+    pub fn metric(&self) -> Metric {
+        match self {
+            Self::Criterion(criterion) => criterion.metric,
+            Self::More(figure) | Self::Less(figure) => figure.metric,
+        }
+    }
+
+    /// The workload it speaks of; none for the only load.
+    #[must_use]
+    pub fn workload(&self) -> Option<&str> {
+        match self {
+            Self::Criterion(criterion) => Some(&criterion.workload),
+            Self::More(figure) | Self::Less(figure) => figure.workload.as_deref(),
+        }
+    }
+
+    /// The criterion, if it is one.
+    #[must_use]
+    pub fn criterion(&self) -> Option<&Criterion> {
+        match self {
+            Self::Criterion(criterion) => Some(criterion),
+            _ => None,
+        }
+    }
+
+    /// Whether a smaller figure is wanted.
+    #[must_use]
+    pub fn wants_less(&self) -> bool {
+        match self {
+            Self::Criterion(criterion) => is_upper_bound(criterion.comparison),
+            Self::More(_) => false,
+            Self::Less(_) => true,
+        }
+    }
+
+    fn contradicts(&self, other: &Self) -> bool {
+        if self.metric() != other.metric() {
+            return false;
+        }
+        let (Some(one), Some(two)) = (self.criterion(), other.criterion()) else {
+            return self.wants_less() != other.wants_less()
+                && self.criterion().is_none()
+                && other.criterion().is_none();
+        };
+        match (
+            is_upper_bound(one.comparison),
+            is_upper_bound(two.comparison),
+        ) {
+            (true, false) => one.threshold < two.threshold,
+            (false, true) => two.threshold < one.threshold,
+            _ => false,
+        }
+    }
+}
+
+fn is_upper_bound(comparison: Comparison) -> bool {
+    matches!(comparison, Comparison::Less | Comparison::AtMost)
+}
+
+/// The whole goal of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Goal {
+    /// Wishes in the user's order. The first one that is missed is the objective; the others become
+    /// guardrails.
+    pub wants: Vec<Want>,
+    /// Figures that must not get worse, judged once, on the whole.
+    pub guards: Vec<Guard>,
+    /// Smallest ratio that matters in practice: 0.03 for 3 %.
+    pub margin: f64,
+}
+
+impl Goal {
+    /// Checks that all wishes can hold at once under one load.
+    ///
+    /// # Errors
+    /// No wish, two loads, or two wishes that exclude each other.
+    pub fn check(self) -> Result<Self, GoalError> {
+        if self.wants.is_empty() {
+            return Err(GoalError::Empty);
+        }
+        let loads: Vec<&str> = self.wants.iter().filter_map(Want::workload).collect();
+        if let Some(other) = loads.iter().find(|load| **load != loads[0]) {
+            return Err(GoalError::TwoLoads {
+                one: loads[0].to_owned(),
+                other: (*other).to_owned(),
+            });
+        }
+        for (at, one) in self.wants.iter().enumerate() {
+            if let Some(other) = self.wants[at + 1..]
+                .iter()
+                .find(|other| one.contradicts(other))
+            {
+                return Err(GoalError::Contradiction {
+                    one: Box::new(one.clone()),
+                    other: Box::new(other.clone()),
+                });
+            }
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn goal(wants: &[&str]) -> Result<Goal, GoalError> {
+        let wants = wants.iter().map(|want| want.parse().unwrap()).collect();
+        Goal {
+            wants,
+            guards: Vec::new(),
+            margin: 0.03,
+        }
+        .check()
+    }
+
+    #[test]
+    fn prints_what_it_read() {
+        for text in EXAMPLES
+            .iter()
+            .chain(&["less web.read.p99.9", "a.iops > 10k on /srv"])
+        {
+            let want: Want = text.parse().unwrap();
+            assert_eq!(want.to_string(), *text);
+            let json = serde_json::to_string(&want).unwrap();
+            assert_eq!(serde_json::from_str::<Want>(&json).unwrap(), want);
+        }
+        assert!("less p50".parse::<Want>().unwrap().wants_less());
+        assert!(!"more a.iops".parse::<Want>().unwrap().wants_less());
+    }
+
+    #[test]
+    fn an_error_shows_goals_that_can_be_read() {
+        for text in ["", "p99", "more", "more speed", "less a.p98", "a.p99 <= 20"] {
+            let error = text.parse::<Want>().unwrap_err().to_string();
+            assert!(
+                EXAMPLES.iter().all(|example| error.contains(example)),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn wishes_that_exclude_each_other_are_refused() {
+        use GoalError::{Contradiction, Empty, TwoLoads};
+        assert!(matches!(
+            goal(&["a.p99 <= 3ms", "a.p99 >= 5ms"]),
+            Err(Contradiction { .. })
+        ));
+        assert!(matches!(
+            goal(&["more a.iops", "less a.iops"]),
+            Err(Contradiction { .. })
+        ));
+        assert!(matches!(
+            goal(&["a.p99 <= 3ms", "b.iops >= 5k"]),
+            Err(TwoLoads { .. })
+        ));
+        assert!(matches!(goal(&[]), Err(Empty)));
+        goal(&["a.p99 <= 5ms", "a.p99 >= 3ms", "more a.iops"]).unwrap();
+    }
+}

@@ -1,0 +1,314 @@
+//! Why a candidate is not tried: the first reason that holds, in a fixed order, each in one line.
+
+use crate::candidate::{Candidate, LoadShape, State, Toggle};
+use assay_model::Nanos;
+use assay_model::advice::{RiskLevel, Standing};
+use assay_model::criterion::Metric;
+use assay_model::trial::Verdict;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What the user allows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allowed {
+    /// Highest risk: `none`, `low` or `service`. Lock-outs and data loss are never accepted.
+    pub risk: RiskLevel,
+    /// Settings that are never touched: a name, or its beginning followed by `*`.
+    pub never: Vec<String>,
+    /// Why, as the user wrote it.
+    pub because: String,
+}
+
+impl Default for Allowed {
+    fn default() -> Self {
+        Self {
+            risk: RiskLevel::Low,
+            never: Vec::new(),
+            because: String::new(),
+        }
+    }
+}
+
+/// Why a candidate is not tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "why")]
+pub enum LeftOut {
+    /// The page is about something else.
+    DoesNotApply {
+        /// In the page's words.
+        because: String,
+    },
+    /// Nothing would change.
+    AlreadySo {
+        /// The value.
+        value: String,
+    },
+    /// The user does not want it touched.
+    Never {
+        /// The setting.
+        setting: String,
+        /// The user's reason.
+        because: String,
+    },
+    /// More risk than allowed.
+    Risk {
+        /// Its risk.
+        level: RiskLevel,
+    },
+    /// Kept by nobody, so not tried.
+    NeverKept {
+        /// In words.
+        because: String,
+    },
+    /// It cannot be switched while a session runs.
+    NeedsReboot,
+    /// False, obsolete or dangerous by the literature.
+    Literature {
+        /// What the literature says.
+        standing: Standing,
+        /// In words.
+        because: String,
+    },
+    /// It makes sense under another kind of load.
+    OtherLoad {
+        /// Its kinds.
+        loads: Vec<String>,
+        /// That of the session.
+        kind: String,
+    },
+    /// It moves other figures.
+    OtherFigure {
+        /// Its figures.
+        figures: Vec<String>,
+        /// The objective.
+        wanted: String,
+    },
+    /// It acts on the page cache; the load goes around it.
+    CacheOnly,
+    /// Even at its best it gains less than what matters.
+    Ceiling {
+        /// The part it acts on.
+        part: String,
+        /// Time of the part.
+        takes: Nanos,
+        /// Time of the whole.
+        of: Nanos,
+        /// Largest possible gain, 0.02 for 2 %.
+        gain: f64,
+        /// What matters.
+        margin: f64,
+    },
+    /// Measured on this machine before.
+    MeasuredBefore {
+        /// The verdict.
+        verdict: Verdict,
+        /// When.
+        when: String,
+    },
+    /// It failed the load by itself.
+    FailsLoad {
+        /// What the load reported.
+        error: String,
+    },
+    /// The screen gives no reason to prove it.
+    ScreenedOut {
+        /// Estimated ln gain.
+        effect: f64,
+        /// Its standard error.
+        error: f64,
+    },
+    /// Something that was accepted excludes it.
+    Excluded {
+        /// The accepted candidate.
+        by: String,
+    },
+    /// The budget is too short.
+    NoTime {
+        /// What it would take.
+        needs: Nanos,
+        /// What is left for it.
+        left: Nanos,
+    },
+}
+
+/// Returns why a candidate is left out before anything is measured; None for one that may be tried.
+#[must_use]
+pub fn leave_out(
+    candidate: &Candidate,
+    allowed: &Allowed,
+    load: &LoadShape,
+    objective: Metric,
+    margin: f64,
+) -> Option<LeftOut> {
+    match &candidate.state {
+        State::Applies => {}
+        State::DoesNotApply { why } => {
+            return Some(LeftOut::DoesNotApply {
+                because: why.clone(),
+            });
+        }
+        State::AlreadySo { value } => {
+            return Some(LeftOut::AlreadySo {
+                value: value.clone(),
+            });
+        }
+    }
+    by_risk(candidate, allowed)
+        .or_else(|| by_literature(candidate))
+        .or_else(|| by_load(candidate, load, objective))
+        .or_else(|| by_ceiling(candidate, margin))
+        .or_else(|| by_history(candidate))
+}
+
+fn by_risk(candidate: &Candidate, allowed: &Allowed) -> Option<LeftOut> {
+    let never = |setting: &&String| allowed.never.iter().any(|rule| is_covered(rule, setting));
+    if let Some(setting) = candidate.touches.iter().find(never) {
+        return Some(LeftOut::Never {
+            setting: setting.clone(),
+            because: allowed.because.clone(),
+        });
+    }
+    let acceptable = matches!(
+        candidate.risk,
+        RiskLevel::None | RiskLevel::Low | RiskLevel::Service
+    );
+    if !acceptable || rank(candidate.risk) > rank(allowed.risk) {
+        return Some(LeftOut::Risk {
+            level: candidate.risk,
+        });
+    }
+    if candidate.toggle == Toggle::Reboot {
+        return Some(LeftOut::NeedsReboot);
+    }
+    let because = candidate.never_kept.clone()?;
+    Some(LeftOut::NeverKept { because })
+}
+
+fn is_covered(rule: &str, setting: &str) -> bool {
+    match rule.strip_suffix('*') {
+        Some(beginning) => setting.starts_with(beginning.trim_end_matches('*')),
+        None => rule == setting,
+    }
+}
+
+fn rank(level: RiskLevel) -> u8 {
+    match level {
+        RiskLevel::None => 0,
+        RiskLevel::Low => 1,
+        RiskLevel::Service => 2,
+        RiskLevel::Lockout => 3,
+        RiskLevel::DataLoss => 4,
+    }
+}
+
+fn by_literature(candidate: &Candidate) -> Option<LeftOut> {
+    let usable = matches!(
+        candidate.literature,
+        Standing::Confirmed | Standing::Conditional
+    );
+    (!usable).then(|| LeftOut::Literature {
+        standing: candidate.literature,
+        because: candidate.literature_text.clone(),
+    })
+}
+
+fn by_load(candidate: &Candidate, load: &LoadShape, objective: Metric) -> Option<LeftOut> {
+    let acts = &candidate.acts;
+    if !acts.loads.is_empty() && !acts.loads.contains(&load.kind) {
+        return Some(LeftOut::OtherLoad {
+            loads: acts.loads.clone(),
+            kind: load.kind.clone(),
+        });
+    }
+    if acts.cache_only && load.direct {
+        return Some(LeftOut::CacheOnly);
+    }
+    let moved = acts.figures.is_empty()
+        || acts
+            .figures
+            .iter()
+            .any(|pattern| load.covers(pattern, objective));
+    (!moved).then(|| LeftOut::OtherFigure {
+        figures: acts.figures.clone(),
+        wanted: objective.to_string(),
+    })
+}
+
+fn by_ceiling(candidate: &Candidate, margin: f64) -> Option<LeftOut> {
+    let share = candidate.share.as_ref()?;
+    let gain = share.ceiling().filter(|gain| *gain < margin)?;
+    Some(LeftOut::Ceiling {
+        part: share.part.clone(),
+        takes: share.takes,
+        of: share.of,
+        gain,
+        margin,
+    })
+}
+
+/// What helped before is tried again; it was taken back, or the machine is another one.
+fn by_history(candidate: &Candidate) -> Option<LeftOut> {
+    let before = candidate.before.as_ref()?;
+    let settled = !matches!(before.verdict, Verdict::Better | Verdict::Undecided);
+    settled.then(|| LeftOut::MeasuredBefore {
+        verdict: before.verdict,
+        when: before.when.clone(),
+    })
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DoesNotApply { because } => write!(f, "does not apply: {because}"),
+            Self::AlreadySo { value } => write!(f, "already so: {value}"),
+            Self::Never { setting, because } if because.is_empty() => {
+                write!(f, "{setting} is never touched")
+            }
+            Self::Never { setting, because } => write!(f, "{setting} is never touched: {because}"),
+            Self::Risk { level } => write!(f, "risk {level:?} is not allowed"),
+            Self::NeverKept { because } => write!(f, "never kept, so not tried: {because}"),
+            Self::NeedsReboot => f.write_str("takes effect at the next boot only"),
+            Self::Literature { standing, because } => write!(f, "{standing:?}: {because}"),
+            Self::OtherLoad { loads, kind } => {
+                write!(
+                    f,
+                    "makes sense under {}; the load is {kind}",
+                    loads.join(", ")
+                )
+            }
+            Self::OtherFigure { figures, wanted } => {
+                write!(f, "acts on {}; the goal is {wanted}", figures.join(", "))
+            }
+            Self::CacheOnly => f.write_str("acts on the page cache; the load goes around it"),
+            Self::Ceiling {
+                part,
+                takes,
+                of,
+                gain,
+                margin,
+            } => write!(
+                f,
+                "{part} takes {takes} of {of}: a gain of {:.1} % at most, {:.0} % matter",
+                gain * 100.0,
+                margin * 100.0
+            ),
+            Self::MeasuredBefore { verdict, when } => {
+                write!(f, "measured here before: {verdict:?} ({when})")
+            }
+            Self::FailsLoad { error } => write!(f, "the load fails with it: {error}"),
+            Self::ScreenedOut { effect, error } => write!(
+                f,
+                "the screen shows {:+.1} % (standard error {:.1}): not worth a proof",
+                effect.exp_m1() * 100.0,
+                error * 100.0
+            ),
+            Self::Excluded { by } => write!(f, "cannot be on beside {by}"),
+            Self::NoTime { needs, left } => {
+                write!(f, "no time: needs about {needs}, {left} is left")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

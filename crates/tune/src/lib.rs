@@ -1,0 +1,63 @@
+//! The tuning loop as a planner: a session and what was seen, then the next step. Pure: no I/O, no
+//! clock; randomness comes from the plan's seed. Estimates and tests are those of `assay_judge`.
+//!
+//! ```text
+//! set up → baseline (met? beyond reach? stop) → each alone once → screen → proofs → whole → keep or revert
+//! ```
+//!
+//! - *Baseline*: spaced visits settle whether the goal is met (`baseline.rs`).
+//! - *Diagnosis*: every candidate is ordered by expected gain per second, or left out with one reason
+//!   (`left_out.rs`).
+//! - *Screen*: six or more cheap candidates in the same fold-over pairs. It chooses and claims nothing
+//!   (`screen.rs`).
+//! - *Proofs*: the best few, each against all accepted before, in fresh pairs (`proof.rs`). Together they
+//!   spend a level of 5 %. A proof that accepts gives its level back.
+//! - *Whole*: all accepted against the machine as it was, in fresh pairs whose number is settled before,
+//!   with the guardrails. Its centre is the gain that is shown (`outcome.rs`).
+//!
+//! # How it is carried out
+//! [`carry_out`] asks [`Session::next`] for a step, has a [`Driver`] do it, stores what was seen, and gives
+//! it to [`Session::observe`]. A session that was killed is read back with [`Session::replay`]; the step
+//! that was cut is measured again with the same order of sides, and nothing else.
+//!
+//! `assay_measure::trials` will be the driver. It has what is needed in other units:
+//!
+//! | method | made of |
+//! |---|---|
+//! | `set_up` | claim of the target, journal session, scratch file, stand-by process: once, not per trial |
+//! | `measure` | `Bench::enter` with a row in the place of a side, and `Bench::load`, for each of `PairOrder::sides`; the judge's own pairs make a `PairOutcome` of each alternation; `combine` joins them |
+//! | `visit` | the rounds of a run of the wished workloads |
+//! | `keep` | one kept session of the journal, so that one command undoes it |
+//! | `revert` | the end of the journal session, read back |
+//! | `incident` | signals, the guard command twice, the read-back of every switch |
+//! | `record` | a part of the session's record in the store |
+
+mod baseline;
+mod budget;
+mod candidate;
+mod driver;
+mod goal;
+mod left_out;
+mod outcome;
+mod plan;
+mod proof;
+mod screen;
+mod seeds;
+mod session;
+mod step;
+
+pub use baseline::{BottomRung, ROUNDS, STEADY_VISITS, Standing, VISITS, Visit, judge_visits};
+pub use budget::{Clock, Costs, Row};
+pub use candidate::{Acts, Before, Candidate, LoadShape, Prior, Share, State, Toggle};
+pub use driver::{Driver, carry_out};
+pub use goal::{EXAMPLES, Figure, Goal, GoalError, Want};
+pub use left_out::{Allowed, LeftOut, leave_out};
+pub use outcome::{ERROR_STATEMENT, Ending, Gain};
+pub use plan::{Plan, PlanError};
+pub use proof::{End, Proof};
+pub use screen::{LEAST_CANDIDATES, Screen, Screened, matrix_order};
+pub use session::{Phase, ReplayError, Session, Unexpected};
+pub use step::{Incident, PairOrder, Seen, Stage, Step, combine};
+
+#[cfg(test)]
+mod planted;

@@ -1,0 +1,137 @@
+//! How a session ends, and the gain that is shown.
+
+use crate::budget::Row;
+use crate::step::Incident;
+use assay_model::Nanos;
+use assay_model::result::Interval;
+use assay_model::trial::Judgement;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How a session ends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "ending")]
+pub enum Ending {
+    /// Every wish is met. Nothing was touched.
+    Met {
+        /// Smallest probability among the wishes.
+        probability: f64,
+    },
+    /// Every wish looks met, but the visits that would settle it do not fit. Nothing was touched.
+    MetForNow {
+        /// Smallest probability among the wishes.
+        probability: f64,
+        /// Time that would settle it.
+        needs: Nanos,
+    },
+    /// Even the bottom rung misses the goal. Nothing was touched.
+    Beyond {
+        /// What was measured.
+        what: String,
+        /// Its figure, base units.
+        figure: Interval,
+    },
+    /// Nobody may be tried: see the reasons.
+    NoCandidate,
+    /// Nothing was proved. The machine is as it was.
+    NothingProved,
+    /// Each was better by itself; together it is not proved. The machine is as it was.
+    WholeNotProved,
+    /// Kept as one session.
+    Kept {
+        /// What.
+        row: Row,
+    },
+    /// Ended from outside. The machine is as it was.
+    Stopped {
+        /// Why.
+        incident: Incident,
+    },
+}
+
+/// What an administrator is shown of the kept changes together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gain {
+    /// Gain of the whole, 0.2 for 20 %, from fresh pairs whose number was settled before.
+    pub said: f64,
+    /// Its interval of 90 %, as gains; none when the pairs exclude nothing.
+    pub interval: Option<Interval>,
+    /// Pairs it rests on.
+    pub pairs: u32,
+    /// What the accepted changes promised one by one, multiplied.
+    pub promised: f64,
+}
+
+impl Gain {
+    pub(crate) fn of(judgement: &Judgement, promised: f64) -> Self {
+        Self {
+            said: judgement.ratio.unwrap_or(1.0) - 1.0,
+            interval: judgement.interval.map(|interval| Interval {
+                low: interval.low - 1.0,
+                high: interval.high - 1.0,
+                ..interval
+            }),
+            pairs: judgement.pairs,
+            promised: promised.exp_m1(),
+        }
+    }
+
+    /// Whether the changes overlap: the whole is less than its parts promised, clearly.
+    #[must_use]
+    pub fn is_less_than_its_parts(&self) -> bool {
+        self.interval
+            .is_some_and(|interval| interval.high < self.promised)
+    }
+}
+
+/// The error statement of every session, in plain words.
+pub const ERROR_STATEMENT: &str = "Nothing is kept that was not proved twice: by itself, against everything kept \
+before it, and together with all the rest against the machine as it was, each time in new pairs in randomised \
+order. Of sessions on a machine that nothing helps at most one in twenty keeps anything, and of all sessions at \
+most one in twenty keeps a change that does nothing. How changes were chosen cannot alter that. The gain shown is \
+that of the last proof and not of the search.";
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Met { probability } => write!(
+                f,
+                "the goal is met ({:.1} % sure); nothing was touched",
+                probability * 100.0
+            ),
+            Self::MetForNow { probability, needs } => write!(
+                f,
+                "the goal is met for now ({:.1} %); settling it takes {needs}; nothing was touched",
+                probability * 100.0
+            ),
+            Self::Beyond { what, .. } => write!(
+                f,
+                "the goal cannot be reached: {what} alone misses it; nothing was touched"
+            ),
+            Self::NoCandidate => f.write_str("no change can move this figure; nothing was touched"),
+            Self::NothingProved => f.write_str("nothing was proved to help; the machine is as it was"),
+            Self::WholeNotProved => f.write_str(
+                "each change was better by itself, together they are not proved; the machine is as it was",
+            ),
+            Self::Kept { row } => write!(f, "{} changes are kept as one session", row.len()),
+            Self::Stopped { incident } => write!(f, "stopped: {incident}; the machine is as it was"),
+        }
+    }
+}
+
+impl fmt::Display for Incident {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stop => f.write_str("by the user"),
+            Self::Finish => f.write_str("the user wanted the best so far"),
+            Self::GuardCommand { error } => write!(f, "the guard command failed: {error}"),
+            Self::Meddled { setting, found } => {
+                write!(
+                    f,
+                    "somebody else set {setting} to {found}; it is left alone"
+                )
+            }
+            Self::TargetGone { error } => write!(f, "the target cannot be used any more: {error}"),
+        }
+    }
+}

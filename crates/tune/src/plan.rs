@@ -1,0 +1,138 @@
+//! All that is settled before a session begins, and why one cannot begin.
+
+use crate::baseline::{BottomRung, ROUNDS};
+use crate::budget::{Costs, Row, add, times};
+use crate::candidate::{Candidate, LoadShape};
+use crate::goal::{Goal, GoalError};
+use crate::left_out::{Allowed, LeftOut, leave_out};
+use assay_model::Nanos;
+use assay_model::result::LimitKind;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Pairs without which nothing is proved: a proof that decides at its first looks.
+const LEAST_PROOF: u32 = 11;
+/// Pairs that are set aside for the whole before it is known what it takes.
+pub(crate) const RESERVED: u32 = 20;
+
+/// A session, settled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// What is wanted.
+    pub goal: Goal,
+    /// Everything that the catalogue has a trial for.
+    pub candidates: Vec<Candidate>,
+    /// What the user allows.
+    pub allowed: Allowed,
+    /// What the load does.
+    pub load: LoadShape,
+    /// What limits the load, as the diagnosis found.
+    pub limit: Option<LimitKind>,
+    /// What the bottom rung alone reaches, when it was measured.
+    pub bottom: Option<BottomRung>,
+    /// Go on although the bottom rung misses the goal.
+    pub anyway: bool,
+    /// What steps take.
+    pub costs: Costs,
+    /// All the time there is.
+    pub budget: Nanos,
+    /// Time between visits that settle whether the goal is met.
+    pub between_visits: Nanos,
+    /// Screen before proving, where there are enough candidates.
+    pub screen: bool,
+    /// Source of all randomness.
+    pub seed: u64,
+}
+
+/// Why a session cannot begin.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// The goal cannot be used.
+    #[error(transparent)]
+    Goal(#[from] GoalError),
+    /// A margin, guard or prior is no number.
+    #[error("{what} is {value}, which is not a share above 0")]
+    Figure {
+        /// Which.
+        what: String,
+        /// Its value.
+        value: f64,
+    },
+    /// Nothing can be proved in the budget.
+    #[error("nothing can be proved within {budget}: the shortest session takes about {needs}")]
+    TooShort {
+        /// As given.
+        budget: Nanos,
+        /// What would do.
+        needs: Nanos,
+    },
+}
+
+impl Plan {
+    /// Checks that a session of this plan can prove something.
+    ///
+    /// # Errors
+    /// The goal contradicts itself, a figure is none, the budget is too short.
+    pub fn check(self) -> Result<Self, PlanError> {
+        let goal = self.goal.check()?;
+        let shares = goal
+            .guards
+            .iter()
+            .map(|guard| ("a guardrail's margin", guard.margin));
+        for (what, value) in shares.chain([("the margin", goal.margin)]) {
+            if !(value > 0.0 && value.is_finite()) {
+                return Err(PlanError::Figure {
+                    what: what.to_owned(),
+                    value,
+                });
+            }
+        }
+        let plan = Self { goal, ..self };
+        let needs = plan.shortest();
+        match needs > plan.budget {
+            true => Err(PlanError::TooShort {
+                budget: plan.budget,
+                needs,
+            }),
+            false => Ok(plan),
+        }
+    }
+
+    /// The shortest session that proves something.
+    #[must_use]
+    pub fn shortest(&self) -> Nanos {
+        let pairs = self.costs.pair(&self.candidates, &Row::new(), 1);
+        let visit = times(self.costs.slot(), ROUNDS);
+        let ends = add(self.costs.set_up, self.costs.set_back);
+        add(add(ends, visit), times(pairs, LEAST_PROOF + RESERVED))
+    }
+
+    /// Who may be tried, the most gain expected per minute first, and why the others are left out.
+    #[must_use]
+    pub fn diagnose(&self, objective: usize) -> (Vec<usize>, BTreeMap<usize, LeftOut>) {
+        let metric = self.goal.wants[objective].metric();
+        let mut left_out = BTreeMap::new();
+        let mut order = Vec::new();
+        for (at, candidate) in self.candidates.iter().enumerate() {
+            match leave_out(
+                candidate,
+                &self.allowed,
+                &self.load,
+                metric,
+                self.goal.margin,
+            ) {
+                Some(reason) => {
+                    left_out.insert(at, reason);
+                }
+                None => order.push(at),
+            }
+        }
+        let rate = |at: usize| {
+            let pair = self.costs.pair(&self.candidates, &Row::from([at]), 1);
+            self.candidates[at].worth(self.limit) / pair.as_secs_f64().max(1e-9)
+        };
+        // Stable: equal ones stay in the order of the catalogue.
+        order.sort_by(|a, b| rate(*b).total_cmp(&rate(*a)));
+        (order, left_out)
+    }
+}

@@ -1,0 +1,37 @@
+//! Candidates and loads for unit tests.
+
+use crate::candidate::{Acts, Candidate, LoadShape, Prior, State, Toggle};
+use assay_model::Nanos;
+use assay_model::advice::{RiskLevel, Standing};
+
+/// A candidate that may be tried.
+pub(crate) fn candidate(id: &str) -> Candidate {
+    Candidate {
+        id: id.to_owned(),
+        title: id.to_owned(),
+        state: State::Applies,
+        touches: vec![format!("planted/{id}")],
+        excludes: Vec::new(),
+        risk: RiskLevel::Low,
+        never_kept: None,
+        literature: Standing::Conditional,
+        literature_text: String::new(),
+        acts: Acts::default(),
+        share: None,
+        before: None,
+        prior: Prior::by_literature(Standing::Conditional),
+        toggle: Toggle::Cheap,
+        switch: Nanos(300_000_000),
+    }
+}
+
+/// Durable direct writes.
+pub(crate) fn load() -> LoadShape {
+    LoadShape {
+        kind: "fio".to_owned(),
+        reads: false,
+        writes: true,
+        flushes: true,
+        direct: true,
+    }
+}

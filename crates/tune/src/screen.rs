@@ -1,0 +1,167 @@
+//! The fold-over screen: many candidates in the same pairs. It chooses what is proved, and claims nothing.
+//!
+//! A pair measures a row of a Hadamard matrix against its complement (Plackett and Burman 1946 with
+//! fold-over), in an order by a coin. Drift cancels as in any pair, and so does every interaction of
+//! two: x·y is the same in a row and its complement. Unused columns are *blanks*: what they seem to
+//! gain is noise, and the yardstick for the others.
+
+use crate::budget::Row;
+use crate::seeds;
+use crate::step::{PairOrder, Stage};
+use assay_judge::trial::{compute_centre, forecast};
+use assay_model::trial::PairOutcome;
+use serde::{Deserialize, Serialize};
+
+/// Fewest candidates that are worth a screen: fewer are proved one by one as fast.
+pub const LEAST_CANDIDATES: usize = 6;
+/// Most candidates.
+pub(crate) const MOST_CANDIDATES: usize = 30;
+/// Passes of the fit; it has converged to below the noise long before.
+const PASSES: usize = 8;
+/// Pairs without a figure that end a screen: one setting may break the load beside another.
+const FAILURES: usize = 3;
+
+/// A screen, going on or ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Screen {
+    /// 0-based round.
+    pub round: u32,
+    /// Candidates, a column each.
+    pub candidates: Vec<usize>,
+    /// What stays on in both sides.
+    pub base: Row,
+    /// Seed of rows and coins.
+    pub seed: u64,
+    /// Pairs at most.
+    pub planned: u32,
+    /// What was measured.
+    pub pairs: Vec<PairOutcome>,
+}
+
+/// What a screen shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Screened {
+    /// ln gain per candidate, in the order of the columns.
+    pub effects: Vec<f64>,
+    /// Standard error of each.
+    pub error: f64,
+    /// Standard deviation of what a pair deviates from the fit by.
+    pub noise: f64,
+    /// Largest effect of a blank, without its sign; none without blanks.
+    pub largest_blank: Option<f64>,
+}
+
+/// Rows of the smallest matrix that holds so many candidates and a blank; none for too many.
+#[must_use]
+pub fn matrix_order(candidates: usize) -> Option<u32> {
+    let fits = |order: &u32| candidates < *order as usize - 1;
+    [8, 16, 32].into_iter().find(fits)
+}
+
+impl Screen {
+    fn rows(&self) -> usize {
+        matrix_order(self.candidates.len()).unwrap_or(8) as usize
+    }
+
+    /// Whether the column is on in B, per pair (0-based) and column; blanks come after the candidates.
+    fn design(&self) -> Vec<Vec<bool>> {
+        let order = self.rows();
+        // Column 0 of Sylvester's matrix is constant.
+        let columns = seeds::shuffle(self.seed ^ 1, order - 1);
+        (0..self.planned.max(self.pairs.len() as u32))
+            .map(|pair| {
+                let block = u64::from(pair) / order as u64;
+                let rows = seeds::shuffle(self.seed.wrapping_add(2 + block), order);
+                let row = rows[pair as usize % order];
+                let on = |column: &usize| (row & (column + 1)).count_ones().is_multiple_of(2);
+                columns.iter().map(on).collect()
+            })
+            .collect()
+    }
+
+    /// The next pair.
+    pub(crate) fn order(&self) -> PairOrder {
+        let at = self.pairs.len();
+        let design = self.design();
+        let on_in_b = |column: usize| design.get(at).is_some_and(|row| row[column]);
+        let row = |in_b: bool| -> Row {
+            let columns = self.candidates.iter().enumerate();
+            let on = columns.filter(|(column, _)| on_in_b(*column) == in_b);
+            on.map(|(_, candidate)| *candidate)
+                .chain(self.base.iter().copied())
+                .collect()
+        };
+        PairOrder {
+            stage: Stage::Screen { round: self.round },
+            number: at as u32 + 1,
+            now: row(false),
+            changed: row(true),
+            first: seeds::first_side(self.seed, at as u32 + 1),
+            alternations: 1,
+        }
+    }
+
+    /// Whether all pairs are measured, or enough for this standard error. A screen may end when it
+    /// likes: it claims nothing.
+    pub(crate) fn is_over(&self, error: f64) -> bool {
+        const STEP: usize = 8;
+        let n = self.pairs.len();
+        let enough = n >= 2 * self.rows() && n.is_multiple_of(STEP);
+        n >= self.planned as usize || enough && self.fit().error <= error
+    }
+
+    /// Whether the load fails too often for the screen to be of any use.
+    pub(crate) fn is_broken(&self) -> bool {
+        let left_out = |pair: &&PairOutcome| !matches!(pair, PairOutcome::Measured { .. });
+        self.pairs.iter().filter(left_out).count() >= FAILURES
+    }
+
+    /// Fits additive log effects, each as a robust centre of what the others leave (backfitting).
+    #[must_use]
+    pub fn fit(&self) -> Screened {
+        let design = self.design();
+        let measured: Vec<(f64, &Vec<bool>)> = self
+            .pairs
+            .iter()
+            .zip(&design)
+            .filter_map(|(pair, row)| match pair {
+                PairOutcome::Measured { effect, .. } if effect.is_finite() => Some((*effect, row)),
+                _ => None,
+            })
+            .collect();
+        let columns = self.candidates.len().min(self.rows() - 1);
+        let sign = |row: &[bool], column: usize| if row[column] { 1.0 } else { -1.0 };
+        let mut effects = vec![0.0; columns];
+        let mut rest: Vec<f64> = measured.iter().map(|(y, _)| *y).collect();
+        let alone = |rest: &[f64], column: usize, effect: f64| {
+            let values: Vec<f64> = (rest.iter().zip(&measured))
+                .map(|(rest, (_, row))| sign(row, column) * rest + effect)
+                .collect();
+            compute_centre(&values).unwrap_or_default()
+        };
+        for _ in 0..PASSES {
+            for (column, effect) in effects.iter_mut().enumerate() {
+                let after = alone(&rest, column, *effect);
+                for (rest, (_, row)) in rest.iter_mut().zip(&measured) {
+                    *rest -= sign(row, column) * (after - *effect);
+                }
+                *effect = after;
+            }
+        }
+        let blanks = (columns..self.rows() - 1).map(|column| alone(&rest, column, 0.0).abs());
+        let largest_blank = blanks.reduce(f64::max);
+        let n = measured.len().max(1) as f64;
+        let free = measured.len().saturating_sub(columns).max(1) as f64;
+        // What was fitted is missing from what is left.
+        let noise = forecast::noise(&rest) * (n / free).sqrt();
+        Screened {
+            effects,
+            error: noise / n.sqrt(),
+            noise,
+            largest_blank,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,327 @@
+//! The session: a state, `next` that reads the next step off it, and `observe` that takes in what was
+//! seen. Both are pure, so a session that was stored and read back goes on as if nothing had happened.
+
+mod flow;
+mod sizes;
+mod standing;
+mod whole;
+
+pub use flow::Phase;
+
+use crate::baseline::{ROUNDS, Standing, Visit};
+use crate::budget::{Clock, Row, times};
+use crate::left_out::LeftOut;
+use crate::outcome::{Ending, Gain};
+use crate::plan::{Plan, PlanError};
+use crate::proof::{Proof, Terms};
+use crate::screen::Screen;
+use crate::step::{Incident, Seen, Step};
+use assay_model::Nanos;
+use assay_model::advice::Guard;
+use assay_model::criterion::Metric;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A session of tuning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    plan: Plan,
+    clock: Clock,
+    phase: Phase,
+    visits: Vec<Visit>,
+    standings: Vec<Standing>,
+    /// Which wish is tuned for.
+    objective: usize,
+    /// Figures that must not get worse, by the goal and by wishes that are met.
+    guards: Vec<Guard>,
+    /// Who may be tried, in order.
+    order: Vec<usize>,
+    left_out: BTreeMap<usize, LeftOut>,
+    /// Proved by itself, in the order in which it was accepted.
+    accepted: Vec<usize>,
+    round: u32,
+    /// Level that no proof has spent. A proof that accepts gives its level back: only proofs of useless
+    /// pieces can accept one, and what those spend stays spent, so that all of them together accept one
+    /// with at most this probability, however they were chosen (Wiens 2003, the fallback procedure).
+    level_left: f64,
+    screens: Vec<Screen>,
+    proofs: Vec<Proof>,
+    wholes: Vec<Proof>,
+    ending: Option<Ending>,
+}
+
+/// What was seen does not belong to the step that was due.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("the step that is due is {due:?}; what was seen belongs to another one")]
+pub struct Unexpected {
+    /// The step.
+    pub due: Box<Step>,
+}
+
+impl Session {
+    /// Begins a session.
+    ///
+    /// # Errors
+    /// The plan cannot prove anything: see [`Plan::check`].
+    pub fn begin(plan: Plan) -> Result<Self, PlanError> {
+        let plan = plan.check()?;
+        let (order, left_out) = plan.diagnose(0);
+        Ok(Self {
+            clock: Clock::new(plan.budget),
+            phase: Phase::SetUp,
+            visits: Vec::new(),
+            standings: Vec::new(),
+            objective: 0,
+            guards: plan.goal.guards.clone(),
+            order,
+            left_out,
+            accepted: Vec::new(),
+            round: 0,
+            level_left: sizes::LEVEL,
+            screens: Vec::new(),
+            proofs: Vec::new(),
+            wholes: Vec::new(),
+            ending: None,
+            plan,
+        })
+    }
+
+    /// A session with all that was seen so far.
+    ///
+    /// # Errors
+    /// See [`Session::begin`]; what was seen does not fit the plan.
+    pub fn replay(plan: Plan, seen: &[Seen]) -> Result<Self, ReplayError> {
+        let mut session = Self::begin(plan)?;
+        for seen in seen {
+            session.observe(seen.clone())?;
+        }
+        Ok(session)
+    }
+
+    /// The next step. The same until something is seen.
+    #[must_use]
+    pub fn next(&self) -> Step {
+        match &self.phase {
+            Phase::SetUp => Step::SetUp,
+            Phase::Visiting => Step::Visit {
+                wait: match self.visits.is_empty() {
+                    true => Nanos(0),
+                    false => self.plan.between_visits,
+                },
+                rounds: ROUNDS,
+            },
+            Phase::Alone { at } => Step::TryAlone {
+                candidate: self.order[*at],
+            },
+            Phase::Screening { screen } => Step::Pair(screen.order()),
+            Phase::Proving { proof, .. } | Phase::Whole { proof } => Step::Pair(proof.order()),
+            Phase::Keeping => Step::Keep {
+                row: self.accepted_row(),
+            },
+            Phase::Reverting => Step::Revert,
+            Phase::Done => Step::Done,
+        }
+    }
+
+    /// Takes in what was seen of the step that was due.
+    ///
+    /// # Errors
+    /// It belongs to another step; then nothing changes.
+    pub fn observe(&mut self, seen: Seen) -> Result<(), Unexpected> {
+        let due = self.next();
+        let expected = self.expect(&due);
+        let fits = matches!(
+            (&due, &seen),
+            (Step::SetUp, Seen::SetUp { .. })
+                | (Step::Visit { .. }, Seen::Visit { .. })
+                | (Step::TryAlone { .. }, Seen::Alone { .. })
+                | (Step::Pair(_), Seen::Pair { .. })
+                | (Step::Keep { .. }, Seen::Kept { .. })
+                | (Step::Revert, Seen::Reverted { .. })
+        );
+        if !fits {
+            return Err(Unexpected { due: Box::new(due) });
+        }
+        match seen {
+            Seen::SetUp { took } => {
+                self.clock.count(took, expected);
+                self.phase = Phase::Visiting;
+            }
+            Seen::Visit { visit, took } => {
+                self.clock.count(took, expected);
+                self.visits.push(visit);
+                self.judge_baseline();
+            }
+            Seen::Alone { error, took } => {
+                self.clock.count(took, expected);
+                self.note_alone(error);
+            }
+            Seen::Pair {
+                outcome,
+                figures,
+                took,
+            } => {
+                self.clock.count(took, expected);
+                self.note_pair(outcome, figures);
+            }
+            Seen::Kept { took } | Seen::Reverted { took } => {
+                self.clock.count(took, expected);
+                self.phase = Phase::Done;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the session from outside. Nothing changes once it keeps, reverts or is over.
+    pub fn interrupt(&mut self, incident: Incident) {
+        if matches!(self.phase, Phase::Keeping | Phase::Reverting | Phase::Done) {
+            return;
+        }
+        match incident {
+            Incident::Finish if !matches!(self.phase, Phase::Whole { .. }) => self.finish_search(),
+            Incident::Finish => {}
+            incident => self.end(Ending::Stopped { incident }),
+        }
+    }
+
+    /// What the step that is due will take, as foreseen.
+    #[must_use]
+    pub fn foresee(&self) -> Nanos {
+        self.expect(&self.next())
+    }
+
+    fn expect(&self, step: &Step) -> Nanos {
+        let costs = &self.plan.costs;
+        match step {
+            Step::SetUp => costs.set_up,
+            Step::Visit { wait, rounds } => crate::budget::add(*wait, times(costs.slot(), *rounds)),
+            Step::TryAlone { candidate } => {
+                let switch = self.plan.candidates[*candidate].switch;
+                crate::budget::add(costs.slot(), times(switch, 2))
+            }
+            Step::Pair(order) => {
+                let differ = order
+                    .now
+                    .symmetric_difference(&order.changed)
+                    .copied()
+                    .collect();
+                costs.pair(&self.plan.candidates, &differ, order.alternations)
+            }
+            Step::Keep { .. } | Step::Revert => costs.set_back,
+            Step::Done => Nanos(0),
+        }
+    }
+
+    fn accepted_row(&self) -> Row {
+        self.accepted.iter().copied().collect()
+    }
+
+    fn terms(&self) -> Terms<'_> {
+        Terms {
+            margin: self.plan.goal.margin,
+            guards: &self.guards,
+            by_latency: self.metric().quantity.is_latency(),
+            noise: self.noise(),
+        }
+    }
+
+    /// What was settled before the first step.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The budget and what is spent of it.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The figure that decides.
+    #[must_use]
+    pub fn metric(&self) -> Metric {
+        self.plan.goal.wants[self.objective].metric()
+    }
+
+    /// The guardrails, in the order in which a pair has their worsening.
+    #[must_use]
+    pub fn guards(&self) -> &[Guard] {
+        &self.guards
+    }
+
+    /// How each wish stood after the last visit.
+    #[must_use]
+    pub fn standings(&self) -> &[Standing] {
+        &self.standings
+    }
+
+    /// Who may be tried, in order.
+    #[must_use]
+    pub fn order(&self) -> &[usize] {
+        &self.order
+    }
+
+    /// Why the others are not tried, by index.
+    #[must_use]
+    pub fn left_out(&self) -> &BTreeMap<usize, LeftOut> {
+        &self.left_out
+    }
+
+    /// Proved by itself so far, in order.
+    #[must_use]
+    pub fn accepted(&self) -> &[usize] {
+        &self.accepted
+    }
+
+    /// Proofs that ended.
+    #[must_use]
+    pub fn proofs(&self) -> &[Proof] {
+        &self.proofs
+    }
+
+    /// Screens that ended.
+    #[must_use]
+    pub fn screens(&self) -> &[Screen] {
+        &self.screens
+    }
+
+    /// How it ended; none while it goes on.
+    #[must_use]
+    pub fn ending(&self) -> Option<&Ending> {
+        self.ending.as_ref()
+    }
+
+    /// What is shown as the gain: the proof of the whole, and nothing of the search.
+    #[must_use]
+    pub fn gain(&self) -> Option<Gain> {
+        let whole = self.wholes.last()?;
+        Some(Gain::of(
+            &whole.judgement(self.terms()),
+            self.proved_one_by_one(),
+        ))
+    }
+
+    /// Product of the accepted gains one by one, as ln.
+    fn proved_one_by_one(&self) -> f64 {
+        self.accepted_proofs().map(Proof::effect).sum()
+    }
+
+    fn accepted_proofs(&self) -> impl Iterator<Item = &Proof> {
+        self.proofs.iter().filter(|proof| {
+            let accepted = matches!(proof.end, Some(crate::proof::End::Better));
+            let still = |at: &usize| self.accepted.contains(at);
+            accepted && proof.changed.difference(&proof.now).all(still)
+        })
+    }
+}
+
+/// Why a stored session cannot be read back.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ReplayError {
+    /// The plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The record.
+    #[error(transparent)]
+    Unexpected(#[from] Unexpected),
+}

@@ -1,0 +1,347 @@
+//! What follows what in the search: each alone once, screens, proofs. The baseline before it is in
+//! `standing.rs`, the whole after it in `whole.rs`.
+
+use super::Session;
+use super::sizes::{SCREEN_ERROR, SHRINK, fit, next_level};
+use crate::baseline;
+use crate::budget::{Row, times};
+use crate::candidate::Toggle;
+use crate::left_out::LeftOut;
+use crate::proof::{ENOUGH, End, Proof, alternations_for};
+use crate::screen::{LEAST_CANDIDATES, MOST_CANDIDATES, Screen};
+use crate::seeds;
+use crate::step::Stage;
+use assay_model::Nanos;
+use assay_model::trial::{MAX_PAIRS, PairOutcome};
+use serde::{Deserialize, Serialize};
+
+/// Candidates that are proved after a screen at most.
+const CHOSEN: usize = 5;
+/// Fewest pairs of a proof: with fewer no look can decide at the levels of a session.
+const LEAST_PROOF: u32 = 11;
+/// Quantile of the normal distribution at 0.9.
+const UPPER: f64 = 1.28;
+/// Alternations of a pair in the first round at most; four times as many in each later one.
+const MOST_AT_FIRST: u32 = 4;
+/// Share of the proved gains that is counted on when asking whether the goal is reached.
+const COUNTED_ON: f64 = 0.8;
+
+/// Where a session is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "phase")]
+pub enum Phase {
+    /// Before anything.
+    SetUp,
+    /// The baseline.
+    Visiting,
+    /// Each alone once.
+    Alone {
+        /// Place in the order.
+        at: usize,
+    },
+    /// All in the same pairs.
+    Screening {
+        /// The screen.
+        screen: Screen,
+    },
+    /// One after the other.
+    Proving {
+        /// The one that goes on.
+        proof: Proof,
+        /// Those after it.
+        queue: Vec<usize>,
+        /// Level that is left for this one and those.
+        level: f64,
+    },
+    /// All that was accepted.
+    Whole {
+        /// The attempt.
+        proof: Proof,
+    },
+    /// The accepted changes are being kept.
+    Keeping,
+    /// Everything is being reverted.
+    Reverting,
+    /// Over.
+    Done,
+}
+
+impl Session {
+    /// After one slot with one candidate.
+    pub(super) fn note_alone(&mut self, error: Option<String>) {
+        let Phase::Alone { at } = self.phase else {
+            return;
+        };
+        let next = match error {
+            Some(error) => {
+                let candidate = self.order.remove(at);
+                self.left_out
+                    .insert(candidate, LeftOut::FailsLoad { error });
+                at
+            }
+            None => at + 1,
+        };
+        if next < self.order.len() {
+            self.phase = Phase::Alone { at: next };
+        } else {
+            self.open_round();
+        }
+    }
+
+    /// Begins a round of the search, or ends the search.
+    fn open_round(&mut self) {
+        let Some(level) = self.round_level() else {
+            return self.finish_search();
+        };
+        let pool: Vec<usize> = self
+            .order
+            .iter()
+            .copied()
+            .filter(|at| self.is_open(*at))
+            .collect();
+        if pool.is_empty() {
+            return self.finish_search();
+        }
+        let columns = self.columns(&pool);
+        if self.plan.screen
+            && columns.len() >= LEAST_CANDIDATES
+            && let Some(planned) = self.screen_pairs(&columns.iter().copied().collect())
+        {
+            self.phase = Phase::Screening {
+                screen: Screen {
+                    round: self.round,
+                    candidates: columns,
+                    base: self.accepted_row(),
+                    seed: seeds::derive(self.plan.seed, "screen", self.round),
+                    planned,
+                    pairs: Vec::new(),
+                },
+            };
+            return;
+        }
+        self.start_proof(pool, level);
+    }
+
+    /// Neither accepted nor settled by a proof. Who was given up may come back through a screen.
+    fn is_open(&self, candidate: usize) -> bool {
+        let settled = |proof: &Proof| {
+            let of = matches!(proof.stage, Stage::Proof { candidate: at, .. } if at == candidate);
+            let open = match proof.end {
+                Some(End::GivenUp) => self.plan.screen,
+                Some(End::Open) => true,
+                _ => false,
+            };
+            of && !open
+        };
+        !self.accepted.contains(&candidate) && !self.proofs.iter().any(settled)
+    }
+
+    /// Candidates of a screen: cheap to switch, none that excludes another or what is accepted.
+    fn columns(&self, pool: &[usize]) -> Vec<usize> {
+        let all = &self.plan.candidates;
+        let mut columns: Vec<usize> = Vec::new();
+        for at in pool {
+            let collides = |other: &usize| all[*other].collides(&all[*at]);
+            let cheap = matches!(all[*at].toggle, Toggle::Cheap | Toggle::Reload);
+            let room = columns.len() < MOST_CANDIDATES;
+            if cheap && room && !columns.iter().chain(&self.accepted).any(collides) {
+                columns.push(*at);
+            }
+        }
+        columns
+    }
+
+    /// After a pair of whatever stage.
+    pub(super) fn note_pair(&mut self, outcome: PairOutcome, figures: Option<[f64; 2]>) {
+        match std::mem::replace(&mut self.phase, Phase::Done) {
+            Phase::Screening { mut screen } => {
+                screen.pairs.push(outcome);
+                if screen.is_over(SCREEN_ERROR) || screen.is_broken() || self.is_late() {
+                    self.choose(screen);
+                } else {
+                    self.phase = Phase::Screening { screen };
+                }
+            }
+            Phase::Proving {
+                mut proof,
+                queue,
+                level,
+            } => {
+                proof.pairs.push(outcome);
+                proof.figures.extend(figures);
+                let late = self.is_late().then_some(End::Open);
+                proof.end = proof.examine_part(self.terms()).or(late);
+                if proof.end.is_none() {
+                    self.phase = Phase::Proving {
+                        proof,
+                        queue,
+                        level,
+                    };
+                } else {
+                    self.end_proof(proof, queue, level);
+                }
+            }
+            Phase::Whole { mut proof } => {
+                proof.pairs.push(outcome);
+                proof.figures.extend(figures);
+                let late =
+                    (self.clock.left(self.plan.costs.set_back) == Nanos(0)).then_some(End::Open);
+                proof.end = proof.examine_whole(self.terms()).or(late);
+                if proof.end.is_none() {
+                    self.phase = Phase::Whole { proof };
+                } else {
+                    self.end_whole(proof);
+                }
+            }
+            other => self.phase = other,
+        }
+    }
+
+    /// Whether searching on would take what is set aside for the end.
+    fn is_late(&self) -> bool {
+        self.clock.left(self.reserve()) == Nanos(0)
+    }
+
+    /// After a screen: the best few are proved.
+    fn choose(&mut self, screen: Screen) {
+        let level = self.round_level().unwrap_or_default();
+        let fitted = screen.fit();
+        let margin = self.plan.goal.margin.ln_1p();
+        let mut chosen: Vec<(usize, f64)> = Vec::new();
+        for (at, effect) in screen.candidates.iter().zip(&fitted.effects) {
+            let hopeful = *effect > fitted.error / 2.0 && effect + UPPER * fitted.error > margin;
+            if hopeful || screen.is_broken() {
+                chosen.push((*at, *effect));
+            }
+        }
+        if !screen.is_broken() {
+            chosen.sort_by(|a, b| b.1.total_cmp(&a.1));
+            chosen.truncate(CHOSEN);
+        }
+        for (at, effect) in screen.candidates.iter().zip(&fitted.effects) {
+            if !chosen.iter().any(|(chosen, _)| chosen == at) {
+                let reason = LeftOut::ScreenedOut {
+                    effect: *effect,
+                    error: fitted.error,
+                };
+                self.left_out.insert(*at, reason);
+            }
+        }
+        self.screens.push(screen);
+        let queue: Vec<usize> = chosen.into_iter().map(|(at, _)| at).collect();
+        self.start_proof(queue, level);
+    }
+
+    /// Begins the proof of the first in the queue that can still be tried, or ends the round.
+    fn start_proof(&mut self, mut queue: Vec<usize>, level: f64) {
+        let screened = self
+            .screens
+            .last()
+            .is_some_and(|screen| screen.round == self.round);
+        while !queue.is_empty() {
+            let candidate = queue.remove(0);
+            let all = &self.plan.candidates;
+            let collides = |at: &&usize| all[**at].collides(&all[candidate]);
+            if let Some(by) = self.accepted.iter().find(collides) {
+                let by = all[*by].id.clone();
+                self.left_out.insert(candidate, LeftOut::Excluded { by });
+                continue;
+            }
+            let now = self.accepted_row();
+            let mut changed = now.clone();
+            changed.insert(candidate);
+            let left = self.clock.left(self.reserve());
+            let differ = Row::from([candidate]);
+            // Few long pairs prove less than many short ones.
+            let many = fit(left, self.plan.costs.pair(all, &differ, 1)) / ENOUGH;
+            let alternations = alternations_for(self.noise(), self.expected_gain(candidate))
+                .min(MOST_AT_FIRST << (2 * self.round))
+                .min(many.max(1));
+            let pair = self.plan.costs.pair(all, &differ, alternations);
+            let fits = fit(left, pair);
+            if fits < LEAST_PROOF {
+                let needs = times(pair, LEAST_PROOF);
+                self.left_out
+                    .insert(candidate, LeftOut::NoTime { needs, left });
+                continue;
+            }
+            self.left_out.remove(&candidate);
+            let number = self.proofs.len() as u32;
+            let alpha = next_level(level, queue.len() + 1, screened);
+            self.phase = Phase::Proving {
+                proof: Proof {
+                    stage: Stage::Proof {
+                        round: self.round,
+                        candidate,
+                    },
+                    now,
+                    changed,
+                    alpha,
+                    seed: seeds::derive(self.plan.seed, "proof", number),
+                    max_pairs: fits.min(MAX_PAIRS),
+                    to_the_end: false,
+                    alternations,
+                    pairs: Vec::new(),
+                    figures: Vec::new(),
+                    end: None,
+                },
+                queue,
+                level,
+            };
+            return;
+        }
+        self.round += 1;
+        self.open_round();
+    }
+
+    /// What a proof of a candidate counts on, as ln: what was seen of it, else a tenth.
+    fn expected_gain(&self, candidate: usize) -> f64 {
+        let screened = self.screens.iter().rev().find_map(|screen| {
+            let column = screen.candidates.iter().position(|at| *at == candidate)?;
+            Some(SHRINK * screen.fit().effects.get(column)?)
+        });
+        let proved = self
+            .proofs
+            .iter()
+            .rev()
+            .find_map(|proof| match proof.stage {
+                Stage::Proof { candidate: at, .. } if at == candidate => Some(proof.effect()),
+                _ => None,
+            });
+        let seen = proved.or(screened).unwrap_or(0.1);
+        seen.max(self.plan.goal.margin.ln_1p())
+    }
+
+    fn end_proof(&mut self, proof: Proof, queue: Vec<usize>, level: f64) {
+        let better = matches!(proof.end, Some(End::Better));
+        let spent = if better { 0.0 } else { proof.alpha };
+        self.level_left -= spent;
+        if let (true, Stage::Proof { candidate, .. }) = (better, proof.stage) {
+            self.accepted.push(candidate);
+        }
+        self.proofs.push(proof);
+        if better && self.is_goal_in_reach() {
+            return self.finish_search();
+        }
+        self.start_proof(queue, level - spent);
+    }
+
+    /// Whether the objective is met by what was accepted, counted with care.
+    fn is_goal_in_reach(&self) -> bool {
+        let want = &self.plan.goal.wants[self.objective];
+        let Some(criterion) = want.criterion() else {
+            return false;
+        };
+        let values: Vec<f64> = (self.visits.iter())
+            .filter_map(|visit| baseline::mean(visit.figures.get(self.objective)?))
+            .collect();
+        let Some(now) = baseline::mean(&values) else {
+            return false;
+        };
+        let gain = COUNTED_ON * self.proved_one_by_one();
+        let sign = if want.wants_less() { -1.0 } else { 1.0 };
+        criterion
+            .comparison
+            .holds(now * (sign * gain).exp(), criterion.threshold)
+    }
+}

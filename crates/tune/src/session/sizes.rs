@@ -1,0 +1,158 @@
+//! How large a screen or a proof is, settled before its first pair, and what is set aside for the end.
+
+use super::Session;
+use crate::budget::{Row, add, times};
+use crate::plan::RESERVED;
+use crate::proof::{MOST_ALTERNATIONS, Proof};
+use crate::screen::matrix_order;
+use assay_judge::trial::forecast;
+use assay_model::Nanos;
+use assay_model::trial::MAX_PAIRS;
+
+/// Level of a useless piece in a session, over all rounds.
+pub(super) const LEVEL: f64 = 0.05;
+/// Share of the level that is left which a round may spend; the last one may spend all.
+const ROUNDS: [f64; 3] = [0.8, 0.7, 1.0];
+/// Share of a round's level for the next proof after a screen, which puts the likeliest first.
+const FIRST: f64 = 0.5;
+/// Level of each attempt at the whole; their sum is that of a session that keeps anything though
+/// nothing helps.
+pub(super) const WHOLE_LEVELS: [f64; 2] = [0.035, 0.015];
+/// Share of the budget that one screen may take.
+const SCREEN_SHARE: f64 = 0.35;
+/// Share of the budget that is set aside for the whole at most.
+const WHOLE_SHARE: f64 = 0.20;
+/// Standard error of an effect that a screen aims at.
+pub(super) const SCREEN_ERROR: f64 = 0.03;
+/// Noise below this is luck.
+const LEAST_NOISE: f64 = 0.005;
+/// Pairs of a screen at most.
+const SCREEN_MOST: u32 = 96;
+/// Gains shrink between the proof that found them and the next one: the winner's curse.
+pub(super) const SHRINK: f64 = 0.7;
+/// Fewest pairs of the whole: the first number at which a level of 2.5 % can be reached is 6; fewer than
+/// this many leave the total open.
+const LEAST_WHOLE: u32 = 12;
+
+/// Pairs and alternations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    pub pairs: u32,
+    pub alternations: u32,
+}
+
+impl Session {
+    /// The level of the next round; none when there is no further one.
+    pub(super) fn round_level(&self) -> Option<f64> {
+        let share = ROUNDS.get(self.round as usize)?;
+        Some(self.level_left * share)
+    }
+
+    /// Noise of a pair's log ratio: of the proofs, else of the screen, else of neighbouring rounds of
+    /// the baseline.
+    pub(super) fn noise(&self) -> f64 {
+        let mut of_proofs: Vec<f64> = self.proofs.iter().map(Proof::noise).collect();
+        of_proofs.retain(|noise| *noise > 0.0);
+        if !of_proofs.is_empty() {
+            of_proofs.sort_by(f64::total_cmp);
+            return of_proofs[of_proofs.len() / 2];
+        }
+        if let Some(screen) = self.screens.last() {
+            return screen.fit().noise.max(LEAST_NOISE);
+        }
+        let rounds = self
+            .visits
+            .iter()
+            .filter_map(|visit| visit.figures.get(self.objective));
+        let steps: Vec<f64> = rounds
+            .flat_map(|rounds| rounds.windows(2).map(|pair| (pair[1] / pair[0]).ln()))
+            .filter(|step| step.is_finite())
+            .collect();
+        forecast::noise(&steps).max(LEAST_NOISE)
+    }
+
+    /// Pairs of a screen of these candidates; none when it does not fit or tells nothing.
+    pub(super) fn screen_pairs(&self, candidates: &Row) -> Option<u32> {
+        let order = matrix_order(candidates.len())?;
+        let pair = self.plan.costs.pair(&self.plan.candidates, candidates, 1);
+        let share = Nanos((self.plan.budget.0 as f64 * SCREEN_SHARE) as u64);
+        let time = self.clock.left(self.reserve()).min(share);
+        let fits = fit(time, pair).min(SCREEN_MOST);
+        let pairs = fits / 8 * 8;
+        (pairs >= order + 8).then_some(pairs)
+    }
+
+    /// Set aside for the end: the whole and setting back.
+    pub(super) fn reserve(&self) -> Nanos {
+        let row = self.accepted_row();
+        let whole = match row.is_empty() {
+            true => {
+                let likely: Row = self.order.iter().take(2).copied().collect();
+                times(
+                    self.plan.costs.pair(&self.plan.candidates, &likely, 1),
+                    RESERVED,
+                )
+            }
+            false => {
+                let size = self.whole_size(Nanos((self.plan.budget.0 as f64 * WHOLE_SHARE) as u64));
+                times(
+                    self.plan
+                        .costs
+                        .pair(&self.plan.candidates, &row, size.alternations),
+                    size.pairs,
+                )
+            }
+        };
+        add(whole, self.plan.costs.set_back)
+    }
+
+    /// What the whole takes by the noise and the gains of the proofs, within this time.
+    pub(super) fn whole_size(&self, time: Nanos) -> Size {
+        let margin = self.plan.goal.margin.ln_1p();
+        let effect = (SHRINK * self.proved_one_by_one()).max(margin / 2.0);
+        let mut slots = forecast::pairs_for_difference(self.noise(), effect, margin);
+        for (at, guard) in self.guards.iter().enumerate() {
+            let (noise, worse) = self.guard_noise(at);
+            let room = (guard.margin.ln_1p() - worse.max(0.0)).max(0.01);
+            slots = slots.max(forecast::pairs_for_difference(noise, -room, 0.0));
+        }
+        let slots = slots.clamp(RESERVED, MAX_PAIRS * MOST_ALTERNATIONS);
+        let row = self.accepted_row();
+        let one = self.plan.costs.pair(&self.plan.candidates, &row, 1);
+        let slots = slots.min(fit(time, one));
+        let alternations = slots.div_ceil(MAX_PAIRS).clamp(1, MOST_ALTERNATIONS);
+        Size {
+            pairs: (slots / alternations).min(MAX_PAIRS),
+            alternations,
+        }
+    }
+
+    /// The size of an attempt at the whole; none when the time does not suffice.
+    pub(super) fn size_attempt(&self) -> Option<Size> {
+        let size = self.whole_size(self.clock.left(self.plan.costs.set_back));
+        (size.pairs >= LEAST_WHOLE).then_some(size)
+    }
+
+    /// Noise of one alternation of a guardrail and how much worse it looks, from the accepted proofs.
+    fn guard_noise(&self, at: usize) -> (f64, f64) {
+        let (mut noise, mut worse) = (0.0f64, 0.0);
+        for proof in self.accepted_proofs() {
+            let values = proof.worsening(at);
+            let factor = f64::from(proof.alternations.max(1)).sqrt();
+            noise = noise.max(forecast::noise(&values) * factor);
+            worse += assay_judge::trial::compute_centre(&values).unwrap_or_default();
+        }
+        (noise, worse)
+    }
+}
+
+/// The level of the next of `waiting` proofs, of what a round has left.
+pub(super) fn next_level(left: f64, waiting: usize, screened: bool) -> f64 {
+    let even = 1.0 / waiting.max(1) as f64;
+    left * if screened { even.max(FIRST) } else { even }
+}
+
+/// How many of `pair` fit into `time`.
+pub(super) fn fit(time: Nanos, pair: Nanos) -> u32 {
+    u32::try_from(time.0 / pair.0.max(1)).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,95 @@
+//! What follows from the baseline: the goal is met, out of reach, or the search begins.
+
+use super::{Phase, Session};
+use crate::baseline::{self, Standing, judge_visits};
+use crate::budget::{add, times};
+use crate::outcome::Ending;
+use assay_model::advice::Guard;
+
+impl Session {
+    /// After a visit: met, beyond reach, or on with the first wish that is missed.
+    pub(super) fn judge_baseline(&mut self) {
+        let wants = &self.plan.goal.wants;
+        self.standings = (wants.iter().enumerate())
+            .map(|(at, want)| judge_visits(want, at, &self.visits))
+            .collect();
+        let unmet =
+            |standing: &Standing| matches!(standing, Standing::Missed { .. } | Standing::Open);
+        let Some(objective) = self.standings.iter().position(unmet) else {
+            self.judge_met();
+            return;
+        };
+        self.objective = objective;
+        let want = &self.plan.goal.wants[objective];
+        if let (Some(rung), Some(criterion)) = (&self.plan.bottom, want.criterion())
+            && !self.plan.anyway
+            && rung.is_short_of(criterion, want.wants_less())
+        {
+            let (what, figure) = (rung.what.clone(), rung.figure);
+            return self.end(Ending::Beyond { what, figure });
+        }
+        self.guard_other_wishes();
+        (self.order, self.left_out) = self.plan.diagnose(objective);
+        match self.order.is_empty() {
+            true => self.end(Ending::NoCandidate),
+            false => self.phase = Phase::Alone { at: 0 },
+        }
+    }
+
+    /// Every wish looks met: sure, or another visit, or no time for it.
+    fn judge_met(&mut self) {
+        let probability = |standing: &Standing| match standing {
+            Standing::Met { probability } | Standing::MetForNow { probability } => *probability,
+            Standing::Missed { .. } | Standing::Open => 0.0,
+        };
+        let least = self.standings.iter().map(probability).fold(1.0, f64::min);
+        if self
+            .standings
+            .iter()
+            .all(|standing| matches!(standing, Standing::Met { .. }))
+        {
+            return self.end(Ending::Met { probability: least });
+        }
+        let visit = add(
+            self.plan.between_visits,
+            times(self.plan.costs.slot(), baseline::ROUNDS),
+        );
+        if self.clock.left(self.plan.costs.set_back) < visit {
+            let more = baseline::VISITS.saturating_sub(self.visits.len()) as u32;
+            self.end(Ending::MetForNow {
+                probability: least,
+                needs: times(visit, more),
+            });
+        }
+    }
+
+    /// Wishes that are met must stay met: they may lose what they have to spare.
+    fn guard_other_wishes(&mut self) {
+        self.guards = self.plan.goal.guards.clone();
+        for (at, want) in self.plan.goal.wants.iter().enumerate() {
+            let known = |metric| self.guards.iter().any(|guard| guard.metric == metric);
+            let met = matches!(
+                self.standings[at],
+                Standing::Met { .. } | Standing::MetForNow { .. }
+            );
+            let (Some(criterion), false) = (want.criterion(), at == self.objective) else {
+                continue;
+            };
+            if criterion.metric == self.metric() || known(criterion.metric) {
+                continue;
+            }
+            let values: Vec<f64> = (self.visits.iter())
+                .filter_map(|visit| baseline::mean(visit.figures.get(at)?))
+                .collect();
+            let spare = baseline::mean(&values)
+                .map_or(0.0, |mean| (mean / criterion.threshold).ln().abs().exp_m1());
+            let margin = if met { spare } else { 0.0 }.max(self.plan.goal.margin);
+            self.guards.push(Guard {
+                metric: criterion.metric,
+                margin,
+            });
+        }
+        let deciding = self.metric();
+        self.guards.retain(|guard| guard.metric != deciding);
+    }
+}

@@ -1,0 +1,92 @@
+//! The end: the proof of the whole, then keep or revert.
+
+use super::sizes::WHOLE_LEVELS;
+use super::{Phase, Session};
+use crate::budget::Row;
+use crate::outcome::Ending;
+use crate::proof::{End, Proof};
+use crate::seeds;
+use crate::step::Stage;
+
+impl Session {
+    /// Ends the search: the whole, or back.
+    pub(super) fn finish_search(&mut self) {
+        match self.accepted.is_empty() {
+            true => self.end(Ending::NothingProved),
+            false => self.start_whole(),
+        }
+    }
+
+    fn start_whole(&mut self) {
+        let attempt = self.wholes.len() as u32;
+        let level = WHOLE_LEVELS.get(self.wholes.len()).copied();
+        let (Some(size), Some(alpha)) = (self.size_attempt(), level) else {
+            return self.end(Ending::WholeNotProved);
+        };
+        self.phase = Phase::Whole {
+            proof: Proof {
+                stage: Stage::Whole { attempt },
+                now: Row::new(),
+                changed: self.accepted_row(),
+                alpha,
+                seed: seeds::derive(self.plan.seed, "whole", attempt),
+                max_pairs: size.pairs,
+                to_the_end: true,
+                alternations: size.alternations,
+                pairs: Vec::new(),
+                figures: Vec::new(),
+                end: None,
+            },
+        };
+    }
+
+    pub(super) fn end_whole(&mut self, proof: Proof) {
+        let better = matches!(proof.end, Some(End::Better));
+        let open =
+            matches!(proof.end, Some(End::Open)) && proof.harmed_guard(self.terms()).is_none();
+        self.wholes.push(proof);
+        if better {
+            let row = self.accepted_row();
+            self.ending = Some(Ending::Kept { row });
+            self.phase = Phase::Keeping;
+        } else if open {
+            // The pairs did not suffice: the same again in fresh ones.
+            self.start_whole();
+        } else if self.accepted.len() > 1 {
+            self.drop_weakest();
+            self.start_whole();
+        } else {
+            self.end(Ending::WholeNotProved);
+        }
+    }
+
+    /// Takes away what did most harm to a guardrail that the whole did not hold, or else what gained
+    /// least.
+    fn drop_weakest(&mut self) {
+        let harmed = self.wholes.last().and_then(|whole| {
+            let judged = whole.judgement(self.terms());
+            let open = judged.guards.iter().position(|guard| !guard.held)?;
+            (judged.guards[open].worsening > 1.0).then_some(open)
+        });
+        let rank = |proof: &&Proof| match harmed {
+            Some(guard) => -assay_judge::trial::compute_centre(&proof.worsening(guard)).unwrap_or_default(),
+            None => proof.effect(),
+        };
+        let weakest = self
+            .accepted_proofs()
+            .min_by(|a, b| rank(a).total_cmp(&rank(b)));
+        let stage = weakest.map(|proof| proof.stage);
+        match stage {
+            Some(Stage::Proof { candidate, .. }) => self.accepted.retain(|at| *at != candidate),
+            _ => {
+                self.accepted.pop();
+            }
+        }
+    }
+
+    /// Ends without keeping anything.
+    pub(super) fn end(&mut self, ending: Ending) {
+        self.ending = Some(ending);
+        self.phase = Phase::Reverting;
+    }
+}
