@@ -166,6 +166,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
                 let rounds = rounds_within(budget, prepared.estimate, planned)?;
                 if rounds < planned {
                     spec.rounds = Some(rounds);
+                    // One preparation at a time may hold the run.
+                    drop(prepared);
                     prepared = assay_measure::runner::prepare(&spec, targets, &begin, &env)?;
                 }
             }

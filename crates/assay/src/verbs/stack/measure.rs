@@ -215,6 +215,8 @@ fn measure(
         let rounds = super::super::run::rounds_within(budget, prepared.estimate, planned)?;
         if rounds < planned {
             wanted.plan.rounds = Some(rounds);
+            // One preparation at a time may hold the run.
+            drop(prepared);
             prepared = prepare(&wanted, lab, &env)?;
         }
     }
