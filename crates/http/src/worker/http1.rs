@@ -7,6 +7,15 @@ use crate::stream::{Came, Stream};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::io;
 
+/// Rest of an answer that a server writes at once.
+const SMALL: u64 = 64 << 10;
+
+/// What is told of a connection on which nothing waits to be sent. A connection is always writable, and whoever asks
+/// for that is woken for bytes that it has already read.
+const QUIET: EventFlags = EventFlags::IN
+    .union(EventFlags::RDHUP)
+    .union(EventFlags::ET);
+
 impl Worker<'_> {
     pub(super) fn connect(&mut self, at: usize, now: u64) {
         let address = self.load.addresses[self.address % self.load.addresses.len()];
@@ -82,19 +91,22 @@ impl Worker<'_> {
         let bytes = &self.load.requests[connection.which].bytes;
         while connection.sent < bytes.len() {
             match stream.write(&bytes[connection.sent..]) {
-                Ok(0) => return,
+                Ok(0) => {
+                    connection.ask_for(at, &self.epoll, QUIET.union(EventFlags::OUT));
+                    return;
+                }
                 Ok(n) => connection.sent += n,
                 Err(error) => return self.broken(at, error),
             }
         }
         match stream.flush() {
             Ok(true) => connection.phase = Phase::Reading,
-            Ok(false) => {}
+            Ok(false) => connection.ask_for(at, &self.epoll, QUIET.union(EventFlags::OUT)),
             Err(error) => self.broken(at, error),
         }
     }
 
-    fn receive(&mut self, at: usize) {
+    pub(super) fn receive(&mut self, at: usize) {
         loop {
             let connection = &mut self.connections[at];
             let Some(stream) = &mut connection.stream else {
@@ -125,7 +137,14 @@ impl Worker<'_> {
                 Ok(Some(answer)) => return self.answered(at, &answer),
                 // A short read has emptied the socket (epoll(7)); the end, if it was there, is still to
                 // be read.
-                Ok(None) if drained && !connection.hung_up => return,
+                Ok(None) if drained && !connection.hung_up => {
+                    let small = (1..=SMALL).contains(&connection.reader.uninteresting());
+                    // An open loop has times to keep, and does not give its CPU away.
+                    if small && self.intents.is_none() {
+                        self.parts.push(at as u32);
+                    }
+                    return;
+                }
                 Ok(None) => {}
                 Err(wrong) => return self.wrong(at, wrong),
             }
@@ -146,6 +165,8 @@ impl Worker<'_> {
             || enough.is_some_and(|most| connection.answers >= most);
         if over {
             connection.close();
+        } else if connection.answers == 1 {
+            connection.ask_for(at, &self.epoll, QUIET);
         }
         self.ended(at, self.now);
     }
