@@ -162,19 +162,22 @@ impl Connection<'_> {
         let Some((number, key, role)) = &head.client else {
             return;
         };
-        let mut hub = self.shared.hub();
-        if !hub.is_client(*number, key) {
-            return;
+        if self.shared.hub().is_client(*number, key) {
+            self.send_as_planned(*number);
+            self.whose = Some((*number, role.clone()));
         }
-        let wanted = hub.wanted_congestion(*number, self.shared.now_us());
+    }
+
+    /// Sends with the congestion control that the plan asks for, and notes which one it is then.
+    fn send_as_planned(&self, client: u64) {
+        let now = self.shared.now_us();
+        let wanted = self.shared.hub().wanted_congestion(client, now);
         let tcp = &self.stream.get_ref().tcp;
         let algorithm = match wanted {
             Some(wanted) => congestion::set(tcp, &wanted),
             None => congestion::of_connection(tcp),
         };
-        hub.sends_with(*number, algorithm);
-        drop(hub);
-        self.whose = Some((*number, role.clone()));
+        self.shared.hub().sends_with(client, algorithm);
     }
 
     /// Adds the segments that were sent since the last time.
@@ -277,7 +280,12 @@ impl Connection<'_> {
             ("POST", ["poll"]) if client => {
                 let poll: Poll = self.json(head, SMALL)?;
                 let now = self.shared.now_us();
-                Ok(said(&self.shared.hub().poll(poll, now)))
+                let number = poll.client;
+                let polled = self.shared.hub().poll(poll, now);
+                if polled.is_ok() {
+                    self.send_as_planned(number);
+                }
+                Ok(said(&polled))
             }
             ("POST", ["done"]) if client => {
                 let done: Done = self.json(head, RECORD)?;
