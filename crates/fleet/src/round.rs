@@ -27,6 +27,11 @@ pub enum Outcome<T> {
     Same(usize),
 }
 
+/// Makes something of what the machine of a number sent.
+pub type Judge<'a, T> = &'a (dyn Fn(usize, Sent) -> Result<T, SessionError> + Sync);
+/// Is called with each machine that is done.
+pub type Came<'a, T> = &'a (dyn Fn(usize, &Outcome<T>) + Sync);
+
 /// Who is asked what.
 pub struct Round<'a> {
     /// A session for each machine.
@@ -51,11 +56,7 @@ struct State<T> {
 impl Round<'_> {
     /// Asks all of them. `judge` makes something of each bundle, on the thread that got it; `came` is called with
     /// each that is done, also where it could not be asked.
-    pub fn ask<T: Send>(
-        &self,
-        judge: &(dyn Fn(usize, Sent) -> Result<T, SessionError> + Sync),
-        came: &(dyn Fn(usize, &Outcome<T>) + Sync),
-    ) -> Vec<Outcome<T>> {
+    pub fn ask<T: Send>(&self, judge: Judge<'_, T>, came: Came<'_, T>) -> Vec<Outcome<T>> {
         let ends: Vec<Result<Endpoint, SessionError>> = self.endpoints();
         let mut outcomes: Vec<Option<Outcome<T>>> = Vec::new();
         let mut first: BTreeMap<(Endpoint, bool), usize> = BTreeMap::new();
@@ -134,10 +135,7 @@ impl Round<'_> {
         state: &Mutex<State<T>>,
         changed: &Condvar,
         open: &[usize],
-        (judge, came): (
-            &(dyn Fn(usize, Sent) -> Result<T, SessionError> + Sync),
-            &(dyn Fn(usize, &Outcome<T>) + Sync),
-        ),
+        (judge, came): (Judge<'_, T>, Came<'_, T>),
     ) {
         let lock =
             || -> MutexGuard<'_, State<T>> { state.lock().unwrap_or_else(PoisonError::into_inner) };

@@ -45,11 +45,14 @@ struct Line {
     places: String,
 }
 
+/// What was gathered of a rule: its worst severity, its title, the machines, and their findings.
+type Gathered<'a> = (Severity, String, BTreeSet<&'a str>, Vec<Line>);
+
 /// Returns the page.
 #[must_use]
 pub fn checks_html(all: &[Asked<'_>]) -> String {
     let severities = Severity::ALL;
-    let mut rules: BTreeMap<&str, (Severity, String, BTreeSet<&str>, Vec<Line>)> = BTreeMap::new();
+    let mut rules: BTreeMap<&str, Gathered<'_>> = BTreeMap::new();
     let mut unknown = Vec::new();
     for (name, found) in checked(all) {
         let line = |about: String, text: &str, places: String| Line {
