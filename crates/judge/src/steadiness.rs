@@ -16,10 +16,10 @@ const SLOPE: f64 = 0.10;
 /// Smallest reported change from the first to the second half of the samples.
 const DRIFT: f64 = 0.10;
 
-/// Whether the last five rounds are in SNIA's steady state; false for fewer than five.
+/// Returns whether the last five rounds are in SNIA's steady state; false for fewer than five.
 #[must_use]
 pub fn is_steady(rates: &[f64]) -> bool {
-    judge(rates, &[]).steady
+    judge_steadiness(rates, &[]).steady
 }
 
 /// Judges the rates of the rounds, in the order in which they were measured.
