@@ -174,10 +174,10 @@ fn words(value: &str, kind: Kind, between: &str, classes: &BTreeSet<String>) -> 
     }
     let split = value.split([' ', ',', '\t', '\r']);
     let words = split.filter(|word| !word.is_empty());
-    let kept = words.filter_map(|word| match kind {
-        Kind::Paths => Some(kept_path(word).to_owned()),
-        _ if word.contains(['$', '{', '}']) => Some(macros(word, kind, classes)),
-        _ => Some(self::word(word, kind, classes)),
+    let kept = words.map(|word| match kind {
+        Kind::Paths => kept_path(word).to_owned(),
+        _ if word.contains(['$', '{', '}']) => macros(word, kind, classes),
+        _ => self::word(word, kind, classes),
     });
     kept.collect::<Vec<_>>().join(between)
 }
