@@ -52,7 +52,7 @@ pub struct Worker<'a> {
     free: Vec<u32>,
     /// Those of which a part of a small answer has come at this wake-up.
     parts: Vec<u32>,
-    /// In a closed loop, those that got an answer at this wake-up and send their next request when all answers are read.
+    /// In a closed loop, those that got an answer at this wake-up and send their next request when all are read.
     answered: Vec<u32>,
     /// A request was due and none was free.
     starved: bool,

@@ -192,7 +192,8 @@ fn starved(step: &Step, server: &ServerUse, used: f64, waited: f64) -> Option<Li
     (waited >= used && busiest > busy + lacked).then(|| Limit {
         who: Limited::Server,
         evidence: format!(
-            "{}: {used:.2} CPUs, and its threads waited for one for {waited:.2}; its busiest of {} threads had work for {}",
+            "{}: {used:.2} CPUs, and its threads waited for one for {waited:.2}; its busiest of {} threads had work \
+             for {}",
             server.what,
             server.active,
             percent(busiest)
