@@ -1,5 +1,5 @@
-//! Remedies of files that nobody edits with `--fix`: each is carried out as its page describes it on a copy of a tree on
-//! which the page fires. Afterwards the finding is gone, no other one came, and the program takes the file where it
+//! Remedies of files that nobody edits with `--fix`: each is carried out as its page describes it, on a copy
+//! of a tree on which the page fires. Afterwards the finding is gone, no other one came, and the program takes the file where it
 //! is installed.
 #![allow(
     clippy::disallowed_methods,

@@ -121,9 +121,17 @@ mod tests {
     #[test]
     fn lines_and_their_near_misses() {
         let host = Recorded::new()
-            .file(PASSWD, "root:x:0:0::/root:/bin/bash\ntoor:x:0:0::/root:/bin/bash\nbob::1000:1000::/home/bob:/bin/sh\n")
+            .file(
+                PASSWD,
+                "root:x:0:0::/root:/bin/bash\n\
+                 toor:x:0:0::/root:/bin/bash\nbob::1000:1000::/home/bob:/bin/sh\n",
+            )
             .file(SHADOW, "root:*:1::::::\nbob::1::::::\nold:$1$a$b:1::::::\n")
-            .file(SUDOERS, "Defaults env_reset\nroot ALL=(ALL:ALL) ALL\n%sudo ALL=(ALL:ALL) ALL\nbob ALL=(ALL) NOPASSWD: ALL\nbackup ALL=(root) NOPASSWD: /usr/bin/rsync\n");
+            .file(
+                SUDOERS,
+                "Defaults env_reset\nroot ALL=(ALL:ALL) ALL\n%sudo ALL=(ALL:ALL) ALL\n\
+                 bob ALL=(ALL) NOPASSWD: ALL\nbackup ALL=(root) NOPASSWD: /usr/bin/rsync\n",
+            );
         let mut g = Gather::new(&host);
         collect(&mut g);
         let holds = |end: &str| -> Vec<&str> {

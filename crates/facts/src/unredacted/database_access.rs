@@ -64,7 +64,7 @@ fn postgresql(g: &mut Gather<'_>) {
 /// Notes the least version of TLS that a cluster is told, where a line says so: the last one.
 fn tls_of_postgresql(g: &mut Gather<'_>, path: &str, number: usize) {
     let lines = read(g, "postgresql.tls", path);
-    let said = lines.iter().filter_map(|line| {
+    let mut said = lines.iter().filter_map(|line| {
         let (name, value) = line.text.split_once('=')?;
         let value = value
             .split('#')
@@ -74,7 +74,7 @@ fn tls_of_postgresql(g: &mut Gather<'_>, path: &str, number: usize) {
             .trim_matches('\'');
         (name.trim().eq_ignore_ascii_case("ssl_min_protocol_version")).then_some((value, line))
     });
-    if let Some((value, line)) = said.last() {
+    if let Some((value, line)) = said.next_back() {
         let old = matches!(value, "TLSv1" | "TLSv1.1" | "");
         note(
             g,

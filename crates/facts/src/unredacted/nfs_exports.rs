@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn clients_of_a_line() {
-        let text = "# c\n/srv/a 192.0.2.0/24(rw,no_root_squash) *(ro)\n/srv/b host (rw)\n\"/srv/c d\" -rw,root_squash \\\n  h1 h2(ro)\n";
+        let text = "# c\n/srv/a 192.0.2.0/24(rw,no_root_squash) *(ro)\n/srv/b host (rw)\n\
+                    \"/srv/c d\" -rw,root_squash \\\n  h1 h2(ro)\n";
         let host = Recorded::new().file(MAIN, text);
         let mut g = Gather::new(&host);
         collect(&mut g);

@@ -266,7 +266,8 @@ mod tests {
 
     #[test]
     fn mounts_that_the_start_waits_for() {
-        let text = "h:/a /a nfs defaults 0 0\nh:/b /b nfs4 rw,nofail 0 0\n//h/c /c cifs noauto 0 0\n/dev/sda1 / ext4 defaults 0 1\n";
+        let text = "h:/a /a nfs defaults 0 0\n\
+                    h:/b /b nfs4 rw,nofail 0 0\n//h/c /c cifs noauto 0 0\n/dev/sda1 / ext4 defaults 0 1\n";
         let host = Recorded::new().file(FSTAB, text);
         let mut g = Gather::new(&host);
         network_mounts(&mut g);

@@ -40,7 +40,7 @@ const KINDS: [(&str, &str, &str); 27] = [
     ("postgresql.tls", NAMES, "/etc/postgresql"),
     ("mariadb.old_tls", NAMES, "/etc/mysql/my.cnf /etc/my.cnf"),
     (
-        "mariadb.open_to_all",
+        "mariadb.skip_grant_tables",
         NAMES,
         "/etc/mysql/my.cnf /etc/my.cnf",
     ),
