@@ -96,7 +96,8 @@ fn complete_own_forms(mut command: Command, form: Option<&str>, inherits: bool) 
         let Some(value) = [id, other].into_iter().find(|name| is_form(name)) else {
             continue;
         };
-        if !has(&command, id) && !(inherits && id == "json") {
+        let is_inherited = inherits && id == "json";
+        if !is_inherited && !has(&command, id) {
             let arg = Arg::new(own_id).long(id).conflicts_with("format");
             command = command.arg(match id {
                 "html" => arg

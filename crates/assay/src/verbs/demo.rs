@@ -178,13 +178,16 @@ fn carry_out(step: &Step, dir: &Path, cancel: &Cancel) -> anyhow::Result<bool> {
 mod tests {
     use super::*;
     use crate::cli::Cli;
-    use clap::Parser as _;
 
     #[test]
     fn every_step_is_a_command_that_assay_knows() {
         for step in &STEPS {
             let words = ["assay"].iter().chain(step.words);
-            assert!(Cli::try_parse_from(words).is_ok(), "{:?}", step.words);
+            assert!(
+                Cli::parse(words.map(OsString::from)).is_ok(),
+                "{:?}",
+                step.words
+            );
         }
     }
 }
