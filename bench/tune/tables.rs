@@ -4,7 +4,7 @@ use crate::machine::{Machine, RATE, plan};
 use crate::parallel::repeat;
 use crate::stream::{Kind, Stream};
 use crate::world::{draw, priors};
-use assay_judge::trial::{TrialRule, campaign, decide_verdict, find_next_look};
+use assay_judge::trial::{TrialRule, campaign_level, decide_verdict, find_next_look};
 use assay_model::Nanos;
 use assay_model::advice::Guard;
 use assay_model::trial::{MAX_PAIRS, Side, Verdict};
@@ -119,7 +119,7 @@ fn run_campaign(machine: &mut Machine, minutes: f64, seed: u64) -> Row {
             margin: 0.03,
             guards: Vec::new(),
             max_pairs: MAX_PAIRS,
-            alpha: campaign::level(0.05, SETTINGS),
+            alpha: campaign_level::compute_level_per_trial(0.05, SETTINGS),
             seed: seed.wrapping_mul(31).wrapping_add(candidate as u64),
             safety_broken: None,
             looks: Vec::new(),

@@ -1,7 +1,7 @@
 //! The notes below the options of a help page, fitted to a narrow terminal: clap breaks long lines anywhere, and the
 //! columns of examples with them.
 
-use assay_render::text::wrap;
+use assay_render::text::wrap_lines;
 use clap::Command;
 use std::io::IsTerminal as _;
 
@@ -69,7 +69,7 @@ fn fit_notes(notes: &str, columns: usize) -> String {
 
 fn end_prose(fitted: &mut Vec<String>, prose: &mut String, columns: usize) {
     if !prose.is_empty() {
-        fitted.extend(wrap(prose, columns));
+        fitted.extend(wrap_lines(prose, columns));
         prose.clear();
     }
 }
@@ -95,7 +95,7 @@ fn fit_line(fitted: &mut Vec<String>, line: &str, columns: usize) {
     let at = line.chars().count() - description.chars().count();
     let beside = at + LEAST_ROOM <= columns;
     let at = if beside { at } else { 8 };
-    let mut lines = wrap(description, columns - at).into_iter();
+    let mut lines = wrap_lines(description, columns - at).into_iter();
     let mut first = lead.to_owned();
     if beside && let Some(line) = lines.next() {
         first.push_str(&" ".repeat(at - lead.chars().count()));

@@ -340,7 +340,7 @@ impl Way<'_> {
         };
         let ran = self.link.run(words, &mut wishes).map_err(unreached)?;
         serde_json::from_slice(&ran.stdout)
-            .with_context(|| format!("{}: its answer is not JSON", clean(&self.host)))
+            .with_context(|| format!("{}: its answer is not JSON", escape_line(&self.host)))
     }
 
     /// Has this command line carried out there, and stores here what was measured there.

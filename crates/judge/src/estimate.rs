@@ -67,7 +67,8 @@ fn compute_student_quantile(confidence: f64, freedom: f64) -> Option<f64> {
 
 /// The standard error on the log scale that an interval of [`around`] was made from.
 pub(crate) fn error_of(value: f64, interval: Interval, freedom: f64) -> Option<f64> {
-    let error = (interval.high / value).ln() / quantile(interval.confidence, freedom)?;
+    let error =
+        (interval.high / value).ln() / compute_student_quantile(interval.confidence, freedom)?;
     error.is_finite().then_some(error)
 }
 

@@ -95,14 +95,14 @@ fn compare_groups(a: &WorkloadGroup, b: &WorkloadGroup) -> Vec<ComparisonRow> {
     both.map(row).collect()
 }
 
-/// Interval of B ÷ A (Welch 1947; Satterthwaite 1946, on the logs).
-fn interval(a: PooledValue, b: PooledValue) -> Option<Interval> {
-    let (error, freedom) = error_of_ratio(a, b)?;
+/// Computes the interval of B ÷ A (Welch 1947; Satterthwaite 1946, on the logs).
+fn compute_ratio_interval(a: PooledValue, b: PooledValue) -> Option<Interval> {
+    let (error, freedom) = compute_ratio_error(a, b)?;
     interval_on_log_scale(b.value / a.value, error, freedom)
 }
 
-/// Standard error of the log of B ÷ A, and its degrees of freedom.
-fn error_of_ratio(a: PooledValue, b: PooledValue) -> Option<(f64, f64)> {
+/// Computes the standard error of the log of B ÷ A, and its degrees of freedom.
+fn compute_ratio_error(a: PooledValue, b: PooledValue) -> Option<(f64, f64)> {
     let (va, vb) = (a.error?.powi(2), b.error?.powi(2));
     let (na, nb) = (f64::from(a.rounds) - 1.0, f64::from(b.rounds) - 1.0);
     let variance = va + vb;

@@ -115,8 +115,9 @@ fn compare_group(group: &Watched, way: Way, rows: &[DiskWindow], tests: f64) -> 
     let mut disks = Vec::new();
     let mut chances = Vec::new();
     for at in 0..names.len() {
-        let ratio =
-            |row: &Vec<Option<f64>>| Some(row[at]? - compute_median(collect_other_latencies(row, at)));
+        let ratio = |row: &Vec<Option<f64>>| {
+            Some(row[at]? - compute_median(collect_other_latencies(row, at)))
+        };
         let points: Vec<(usize, f64)> = logs
             .iter()
             .enumerate()

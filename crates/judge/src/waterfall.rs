@@ -14,7 +14,7 @@ use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::ladder::{Ladder, Level, Step, Waterfall, Whole};
 use assay_model::result::{CountedDoubt, Estimate, JudgedSample};
-use paired_rounds::{FigureByRound, estimate_ratio, estimate_mean, subtract_rounds};
+use paired_rounds::{FigureByRound, estimate_mean, estimate_ratio, subtract_rounds};
 use std::collections::BTreeMap;
 
 /// Builds one waterfall for each workload, in the order of `workloads`; workloads without any

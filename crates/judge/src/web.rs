@@ -12,7 +12,7 @@ mod waits;
 pub use doubts::{ALL as DOUBTS, by_status, doubts};
 pub use limit::limit;
 
-use crate::estimate::{interval_on_log_scale, compute_mean_and_error};
+use crate::estimate::{compute_mean_and_error, interval_on_log_scale};
 use assay_model::doubt::{Doubt, Validity};
 use assay_model::result::{Estimate, LimitKind};
 use assay_model::web::result::{

@@ -69,7 +69,7 @@ pub(crate) fn judge_sample<'a>(
 #[must_use]
 pub fn sample_figures(sample: &Sample) -> assay_model::result::Figures {
     match &sample.outcome {
-        Outcome::Completed => figures(&sides(&sample.workers)),
+        Outcome::Completed => compute_figures(&sum_workers(&sample.workers)),
         _ => assay_model::result::Figures::new(),
     }
 }

@@ -9,7 +9,7 @@ use crate::player::Played;
 use crate::result::Run;
 use crate::role::{Role, Workload};
 use crate::verdict::{Grade, LEAST_EVENTS, PersonVerdict, RoleVerdict};
-use assay_judge::trial::{TrialRule, judge_trial_pairs, find_reason_to_give_up};
+use assay_judge::trial::{TrialRule, find_reason_to_give_up, judge_trial_pairs};
 use assay_model::advice::Guard;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::trial::{Judgement, PairOutcome, Side, Verdict};

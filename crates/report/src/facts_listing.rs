@@ -3,7 +3,7 @@
 
 use assay_model::{Bytes, Fact, FactKind, FactValue, Facts};
 use assay_render::Style;
-use assay_render::text::{measure_width, escape_line, pad_right, wrap_lines};
+use assay_render::text::{escape_line, measure_width, pad_right, wrap_lines};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -183,7 +183,7 @@ pub fn terminal(all: &[Asked<'_>], style: Style) -> String {
 #[must_use]
 pub fn line(one: &Asked<'_>, style: Style) -> String {
     const RULES: usize = 3;
-    let name = clean(one.name);
+    let name = escape_line(one.name);
     let text = match one.answer {
         Answer::Checked(found) => {
             let mut rules: Vec<&str> = Vec::new();
@@ -202,12 +202,12 @@ pub fn line(one: &Asked<'_>, style: Style) -> String {
             };
             format!("{}{rules}", crate::check::counts(found))
         }
-        Answer::Same(other) => format!("is {}", clean(other)),
+        Answer::Same(other) => format!("is {}", escape_line(other)),
         // The words follow at the end, with the way out.
         Answer::Failed(kind, _) => format!("could not be asked ({kind})"),
     };
     let mut out = String::new();
-    style.paragraph(&mut out, "", 4, &format!("{name}  {text}"));
+    style.write_paragraph(&mut out, "", 4, &format!("{name}  {text}"));
     // Only the lines that follow are indented.
     out.trim_start().to_owned()
 }

@@ -94,7 +94,7 @@ pub fn json(net: &Net) -> String {
 
 /// A person and the device: `Anna (laptop)`. A device of the same name is not named twice.
 pub(crate) fn name(person: &PersonVerdict) -> String {
-    let (who, device) = (clean(&person.person), clean(&person.client));
+    let (who, device) = (escape_line(&person.person), escape_line(&person.client));
     match device.is_empty() || device.to_lowercase() == who.to_lowercase() {
         true => who,
         false => format!("{who} ({device})"),

@@ -4,7 +4,7 @@
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Judged, WorkloadResult};
-use assay_render::units::value;
+use assay_render::units::format_value;
 
 /// A round whose rate differs from the median of the others by this factor is named.
 const FACTOR: f64 = 10.0;
@@ -61,8 +61,8 @@ impl OddRound {
         format!(
             "round {}: {} per second, the others {} ({:.0}-fold)",
             self.round,
-            value(Quantity::Iops, self.rate),
-            value(Quantity::Iops, self.usual),
+            format_value(Quantity::Iops, self.rate),
+            format_value(Quantity::Iops, self.usual),
             self.factor()
         )
     }

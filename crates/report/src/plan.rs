@@ -11,7 +11,8 @@ mod lineage_section;
 mod planner_page;
 
 pub use answer_sections::{
-    build_cache_sections, build_capacity_section, build_distribution_section, build_durability_section,
+    build_cache_sections, build_capacity_section, build_distribution_section,
+    build_durability_section,
 };
 pub use disk_bars::{draw_bars, format_legend};
 pub use growth_chart::build_growth_section;

@@ -17,7 +17,7 @@ use assay_render::table::TableColumns;
 use assay_render::terminal_style::Style;
 use assay_render::text::escape_line;
 use assay_render::units::{
-    NONE, format_grouped, format_latency, format_plural, compute_relative_half_width,
+    NONE, compute_relative_half_width, format_grouped, format_latency, format_plural,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,12 +48,12 @@ pub fn about(run: &Run) -> Vec<String> {
     let name = run
         .facts
         .str("host.name")
-        .map(|name| format!(" on {}", clean(name)));
-    let machine = crate::subject::machine(&run.facts);
+        .map(|name| format!(" on {}", escape_line(name)));
+    let machine = crate::run_description::describe_machine(&run.facts);
     let mut about = vec![format!(
         "Measured {started}{} with assay {}.",
         name.unwrap_or_default(),
-        clean(&run.assay_version)
+        escape_line(&run.assay_version)
     )];
     about.extend(machine.map(|machine| format!("The machine that loaded: {machine}.")));
     about
@@ -267,7 +267,7 @@ fn describe_capacity(url: &str, capacity: &Capacity) -> String {
         rounds: 0,
     };
     let rate = with_half_width(&estimate);
-    let connections = plural(u64::from(capacity.connections), "connection", "connections");
+    let connections = format_plural(u64::from(capacity.connections), "connection", "connections");
     let interval = match &capacity.interval {
         Some(interval) => format!(
             " ({:.0} % interval {} to {})",
@@ -401,7 +401,7 @@ pub fn terminal(web: &Web, style: Style) -> String {
 fn describe_void(out: &mut String, steps: &[&StepResult], style: Style) {
     if steps.iter().any(|step| step.rounds == 0) {
         let text = "Latencies in parentheses do not count: every round of that step is void.";
-        style.paragraph(out, "", 2, text);
+        style.write_paragraph(out, "", 2, text);
     }
 }
 
@@ -412,6 +412,7 @@ fn table(out: &mut String, steps: &[&StepResult], style: Style) {
         rows.push(std::iter::once(name(step)).chain(cells(step)).collect());
     }
     // A narrow terminal shows what matters most.
+    let mut left_out = Vec::new();
     for dropped in [
         "own CPU",
         "MB/s",
@@ -421,7 +422,7 @@ fn table(out: &mut String, steps: &[&StepResult], style: Style) {
         "p90",
         "failed",
     ] {
-        if Columns::fit(&sides(rows[0].len()), &rows).width() + 2 <= style.columns() {
+        if TableColumns::fit(&sides(rows[0].len()), &rows).width() + 2 <= style.columns() {
             break;
         }
         if let Some(at) = rows[0].iter().position(|cell| cell == dropped) {
@@ -443,7 +444,7 @@ fn table(out: &mut String, steps: &[&StepResult], style: Style) {
 pub(crate) fn name_left_out(out: &mut String, columns: &[&str], style: Style) {
     if !columns.is_empty() {
         let note = format!("A wider terminal also shows: {}.", columns.join(", "));
-        style.paragraph(out, "", 2, &note);
+        style.write_paragraph(out, "", 2, &note);
     }
 }
 

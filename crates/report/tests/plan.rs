@@ -7,8 +7,9 @@ use assay_planner::capacity::{Coverage, Forecast, Trend, bill, default_factors};
 use assay_planner::clones::{Graph, parse_zfs_get, report};
 use assay_planner::durability::Estimate;
 use assay_report::plan::{
-    BarLine, BarPart, PlanSection, build_cache_sections, build_capacity_section, build_durability_section,
-    format_section, build_growth_section, build_lineage_section, render_planner_page,
+    BarLine, BarPart, PlanSection, build_cache_sections, build_capacity_section,
+    build_durability_section, build_growth_section, build_lineage_section, format_section,
+    render_planner_page,
 };
 use common::page::{check, texts};
 

@@ -4,7 +4,7 @@
 use crate::database::Kind;
 use crate::{Store, StoreError, word};
 use assay_judge::sample_figures;
-use assay_judge::trial::{judge_trial, judged_slots};
+use assay_judge::trial::{judge_slots, judge_trial};
 use assay_model::criterion::{Direction, Metric, Quantity};
 use assay_model::result::{Figures, JudgedSample};
 use assay_model::sample::Outcome;
@@ -180,7 +180,7 @@ fn disks<'a>(targets: impl IntoIterator<Item = &'a TargetInfo>, facts: &Facts) -
 /// Describes a run; its samples where they are given are judged.
 pub(crate) fn of_run(run: &Run, samples: Option<&[Sample]>) -> Rows {
     let samples = samples.unwrap_or_default();
-    let judged = assay_judge::judge(run, samples);
+    let judged = assay_judge::judge_run(run, samples);
     let parts = samples.iter().zip(&judged.samples);
     let origin = serde_json::to_value(&run.origin).unwrap_or_default();
     let origin = match &origin {
@@ -219,7 +219,7 @@ pub(crate) fn of_trial(trial: &Trial, slots: Option<&[Slot]>) -> Rows {
         }
     });
     let slots = slots.unwrap_or_default();
-    let judged = judged_slots(trial, slots);
+    let judged = judge_slots(trial, slots);
     let parts = slots.iter().zip(&judged);
     Rows {
         tabled: TABLED,

@@ -34,7 +34,7 @@ fn rate_times_latency_is_what_is_in_flight() {
     let (mut pairs, mut sentences) = (0, 0);
     for row in store.runs().unwrap() {
         let (run, samples) = (store.run(row.id).unwrap(), store.samples(row.id).unwrap());
-        let judged = assay_judge::judge(&run, &samples);
+        let judged = assay_judge::judge_run(&run, &samples);
         for result in &judged.results {
             let estimate = |quantity| result.estimates.get(&Metric::all(quantity));
             let plan = run.plan.workloads.iter();

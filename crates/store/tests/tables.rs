@@ -98,7 +98,7 @@ fn stores_of_older_versions_have_all_rows_once_they_are_opened() {
         // Every sample that counts has the figures that it is judged by.
         for row in store.runs().unwrap() {
             let (run, samples) = (store.run(row.id).unwrap(), store.samples(row.id).unwrap());
-            let judged = assay_judge::judge(&run, &samples);
+            let judged = assay_judge::judge_run(&run, &samples);
             let wanted: usize = judged.samples.iter().map(|one| one.figures.len()).sum();
             let found = store.table_rows(table("figures"), &row.uid).unwrap();
             assert_eq!(found.len(), wanted);

@@ -4,7 +4,10 @@
 use crate::budget::Row;
 use crate::seeds;
 use crate::step::{PairOrder, Stage};
-use assay_judge::trial::{TrialRule, compute_centre, decide_verdict, forecast, find_reason_to_give_up, judge_trial_pairs, find_next_look};
+use assay_judge::trial::{
+    TrialRule, compute_centre, decide_verdict, find_next_look, find_reason_to_give_up, forecast,
+    judge_trial_pairs,
+};
 use assay_model::advice::Guard;
 use assay_model::criterion::Metric;
 use assay_model::trial::{Judgement, MAX_PAIRS, PairOutcome, Verdict};
@@ -145,7 +148,7 @@ impl Proof {
 
     /// Standard deviation of one alternation's log ratio, not moved by a wild one.
     pub(crate) fn noise(&self) -> f64 {
-        forecast::noise(&self.effects()) * f64::from(self.alternations.max(1)).sqrt()
+        forecast::estimate_noise(&self.effects()) * f64::from(self.alternations.max(1)).sqrt()
     }
 
     /// Looks at a proof of one candidate after its last pair; None while it goes on. Guardrails are
@@ -160,7 +163,8 @@ impl Proof {
         if !over && !failed && !is_look(self.max_pairs, n) {
             return self.is_hopeless(terms).then_some(End::GivenUp);
         }
-        let (verdict, _) = decide_verdict(&self.rule(terms, &[], self.alpha), &self.without_guards());
+        let (verdict, _) =
+            decide_verdict(&self.rule(terms, &[], self.alpha), &self.without_guards());
         match verdict {
             Verdict::Better => Some(match self.harmed_guard(terms) {
                 Some(metric) => End::GuardHarm { metric },
@@ -179,7 +183,7 @@ impl Proof {
         let alternations = n * self.alternations as usize;
         // A handful of pairs may look quieter than they are.
         let before = terms.noise / f64::from(self.alternations.max(1)).sqrt();
-        let error = forecast::noise(&effects).max(before) / (n.max(1) as f64).sqrt();
+        let error = forecast::estimate_noise(&effects).max(before) / (n.max(1) as f64).sqrt();
         let upper = self.effect() + UPPER * error;
         n >= FEWEST && alternations >= GIVE_UP_FROM && upper < terms.margin.ln_1p()
     }
@@ -203,7 +207,7 @@ impl Proof {
 
     /// All that the pairs amount to, with an interval of 90 %.
     pub(crate) fn judgement(&self, terms: Terms<'_>) -> Judgement {
-        judge(
+        judge_trial_pairs(
             &self.rule(terms, terms.guards, assay_judge::trial::ALPHA),
             &self.pairs,
         )
@@ -246,7 +250,7 @@ pub(crate) fn alternations_for(noise: f64, effect: f64) -> u32 {
     let told = |alternations: &u32| {
         let noise = noise / f64::from(*alternations).sqrt();
         // Below zero: how long a gain takes to stand one slow slot more is another matter.
-        forecast::pairs_for_difference(noise, -effect, 0.0) <= ENOUGH
+        forecast::forecast_pairs_for_difference(noise, -effect, 0.0) <= ENOUGH
     };
     let choices = [1, 2, 4, 8, MOST_ALTERNATIONS];
     choices.into_iter().find(told).unwrap_or(MOST_ALTERNATIONS)

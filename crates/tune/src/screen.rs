@@ -153,7 +153,7 @@ impl Screen {
         let n = measured.len().max(1) as f64;
         let free = measured.len().saturating_sub(columns).max(1) as f64;
         // What was fitted is missing from what is left.
-        let noise = forecast::noise(&rest) * (n / free).sqrt();
+        let noise = forecast::estimate_noise(&rest) * (n / free).sqrt();
         Screened {
             effects,
             error: noise / n.sqrt(),

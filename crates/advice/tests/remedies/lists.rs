@@ -326,14 +326,32 @@ const POOL: &str = "needs a pool: the kernel that runs this test has no ZFS";
 
 /// Remedies that no test can execute, with the reason. This list may only become shorter.
 pub const NOT_EXECUTED: &[(&str, &str)] = &[
-    ("account-old-hash", "passwd asks for the new password on a terminal; the page has no other step"),
-    ("account-without-password", "the user chooses between a lock and a password"),
+    (
+        "account-old-hash",
+        "passwd asks for the new password on a terminal; the page has no other step",
+    ),
+    (
+        "account-without-password",
+        "the user chooses between a lock and a password",
+    ),
     ("clock-alone", "needs the archive of Debian"),
-    ("docker-privileged", "needs Docker, and the definition of a container that the user wrote"),
-    ("docker-socket-inside", "needs Docker, and the definition of a container that the user wrote"),
+    (
+        "docker-privileged",
+        "needs Docker, and the definition of a container that the user wrote",
+    ),
+    (
+        "docker-socket-inside",
+        "needs Docker, and the definition of a container that the user wrote",
+    ),
     ("reboot-pending", "the machine is started again"),
-    ("system-file-writable", "only root may change the file, and only the user knows who wrote it"),
-    ("units-failed", "the cause is a different one each time; the page lists what to read"),
+    (
+        "system-file-writable",
+        "only root may change the file, and only the user knows who wrote it",
+    ),
+    (
+        "units-failed",
+        "the cause is a different one each time; the page lists what to read",
+    ),
     (
         "apache-prefork",
         "a2dismod comes with the package apache2, which starts a server; the tests have apache2-bin",

@@ -169,7 +169,7 @@ impl<'a> LimitEvidence<'a> {
 
 /// Computes the mean time of an operation over all samples. Each operation counts once, so that rate and latency of samples that
 /// differ give the mean number in flight when they are multiplied: the mean of the samples' means does not.
-fn compute_mean_latency(samples: &[(&Sample, &Sides)]) -> Option<f64> {
+fn compute_mean_latency(samples: &[(&Sample, &FiguresByDirection)]) -> Option<f64> {
     let of_each = samples.iter().filter_map(|(sample, sides)| {
         let rate = sides.get(&Direction::All)?.iops;
         Some((rate, compute_service_time(&sample.workers)?))

@@ -388,16 +388,20 @@ fn rate_and_latency_of_one_request_at_a_time_make_one_in_flight() {
         let samples: Vec<Sample> = rates.iter().enumerate().map(sample).collect();
         let sides: Vec<_> = samples
             .iter()
-            .map(|sample| crate::figures::sides(&sample.workers))
+            .map(|sample| crate::sample_figures::sum_workers(&sample.workers))
             .collect();
         let both: Vec<_> = samples.iter().zip(&sides).collect();
         let facts = Facts::default();
-        let evidence = Evidence {
+        let evidence = LimitEvidence {
             in_flight: 1,
-            ..Evidence::of(None, None, &facts, &both)
+            ..LimitEvidence::collect(None, None, &facts, &both)
         };
         let in_flight = evidence.iops * evidence.latency.unwrap() / 1e9;
         assert!((in_flight - 0.97).abs() < 0.001, "{rates:?}: {in_flight}");
-        assert_eq!(judge(&evidence).what, LimitKind::OneAtATime, "{rates:?}");
+        assert_eq!(
+            find_limit(&evidence).what,
+            LimitKind::OneAtATime,
+            "{rates:?}"
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! Two loads on web servers: CPU time for each answer, and verdicts that an A/A comparison does not get.
 
-use super::{error_of_ratio, interval};
-use crate::estimate::{Pooled, around_at, moments};
-use crate::group::Group;
+use super::{compute_ratio_error, compute_ratio_interval};
+use crate::estimate::{PooledValue, around_at, compute_mean_and_error};
+use crate::workload_groups::WorkloadGroup;
 use assay_model::criterion::{Direction, Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Change, ComparisonRow, Interval};
@@ -20,7 +20,7 @@ const EVENTS: usize = 10;
 const TAIL: f64 = 99.0;
 
 /// The steps of a group that count.
-fn steps<'a>(group: &Group<'a>) -> Vec<&'a Step> {
+fn steps<'a>(group: &WorkloadGroup<'a>) -> Vec<&'a Step> {
     let valid = group
         .samples
         .iter()
@@ -29,26 +29,26 @@ fn steps<'a>(group: &Group<'a>) -> Vec<&'a Step> {
 }
 
 /// Whether a group is a load on a web server.
-pub(super) fn is_load(group: &Group) -> bool {
+pub(super) fn is_load(group: &WorkloadGroup) -> bool {
     !steps(group).is_empty()
 }
 
 /// CPU time of the server for each answer on both sides.
-pub(super) fn cpu_per_answer(a: &Group, b: &Group) -> Option<ComparisonRow> {
+pub(super) fn cpu_per_answer(a: &WorkloadGroup, b: &WorkloadGroup) -> Option<ComparisonRow> {
     let (left, right) = (pooled_cpu(a)?, pooled_cpu(b)?);
     Some(ComparisonRow {
         workload: a.workload.clone(),
         target: a.target.clone(),
         metric: Metric::all(Quantity::Cpu),
-        a: left.estimate(),
-        b: right.estimate(),
+        a: left.to_estimate(),
+        b: right.to_estimate(),
         ratio: right.value / left.value,
-        interval: interval(left, right),
+        interval: compute_ratio_interval(left, right),
         verdict: Change::Unclear,
     })
 }
 
-fn pooled_cpu(group: &Group) -> Option<Pooled> {
+fn pooled_cpu(group: &WorkloadGroup) -> Option<PooledValue> {
     let steps = steps(group);
     let each = steps
         .iter()
@@ -57,8 +57,8 @@ fn pooled_cpu(group: &Group) -> Option<Pooled> {
         .filter(|rate| *rate > 0.0)
         .map(|rate| (1e9 / rate).ln())
         .collect();
-    let (mean, error) = moments(&logs)?;
-    Some(Pooled {
+    let (mean, error) = compute_mean_and_error(&logs)?;
+    Some(PooledValue {
         value: mean.exp(),
         error,
         rounds: logs.len() as u32,
@@ -67,9 +67,11 @@ fn pooled_cpu(group: &Group) -> Option<Pooled> {
 
 /// Decides on all figures together: better and worse lie beyond the margin at a level that all of them share, and a
 /// percentile with few requests beyond it is undecided. Rows of one load stand together.
-pub(super) fn decide(rows: &mut [ComparisonRow], pairs: &[(&Group, &Group)]) {
+pub(super) fn decide(rows: &mut [ComparisonRow], pairs: &[(&WorkloadGroup, &WorkloadGroup)]) {
     rows.sort_by_key(|row| {
-        let same = |(a, _): &(&Group, &Group)| a.workload == row.workload && a.target == row.target;
+        let same = |(a, _): &(&WorkloadGroup, &WorkloadGroup)| {
+            a.workload == row.workload && a.target == row.target
+        };
         pairs.iter().position(same)
     });
     let looked_at = rows
@@ -77,8 +79,9 @@ pub(super) fn decide(rows: &mut [ComparisonRow], pairs: &[(&Group, &Group)]) {
         .filter(|row| row.metric.direction == Direction::All);
     let figures = looked_at.count().max(1) as f64;
     for row in rows {
-        let same =
-            |(a, _): &&(&Group, &Group)| a.workload == row.workload && a.target == row.target;
+        let same = |(a, _): &&(&WorkloadGroup, &WorkloadGroup)| {
+            a.workload == row.workload && a.target == row.target
+        };
         let quantity = row.metric.quantity;
         let known = pairs.iter().find(same).is_some_and(|(a, b)| {
             [(a, row.a.value), (b, row.b.value)]
@@ -93,7 +96,7 @@ pub(super) fn decide(rows: &mut [ComparisonRow], pairs: &[(&Group, &Group)]) {
 }
 
 /// Whether the value of a percentile in the tail rests on more than a few events.
-fn has_enough_events(group: &Group, quantity: Quantity, value: f64) -> bool {
+fn has_enough_events(group: &WorkloadGroup, quantity: Quantity, value: f64) -> bool {
     if quantity.percent().is_none_or(|percent| percent < TAIL) {
         return true;
     }
@@ -106,12 +109,12 @@ fn has_enough_events(group: &Group, quantity: Quantity, value: f64) -> bool {
 }
 
 fn verdict(row: &ComparisonRow, level: f64) -> Change {
-    let side = |estimate: &assay_model::result::Estimate| Pooled {
+    let side = |estimate: &assay_model::result::Estimate| PooledValue {
         value: estimate.value,
         error: error_of(estimate),
         rounds: estimate.rounds,
     };
-    let decided = error_of_ratio(side(&row.a), side(&row.b))
+    let decided = compute_ratio_error(side(&row.a), side(&row.b))
         .and_then(|(error, freedom)| around_at(1.0 - level, row.ratio, error, freedom));
     let Some(decided) = decided else {
         return Change::Unclear;
@@ -137,7 +140,7 @@ fn error_of(estimate: &assay_model::result::Estimate) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::compare::compare;
+    use crate::run_comparison::compare_runs;
     use crate::tests::rounds;
     use assay_model::criterion::{Metric, Quantity};
     use assay_model::result::{Change, RunComparison};
@@ -203,7 +206,7 @@ mod tests {
 
     fn compared(a: &[(f64, u64)], b: &[(f64, u64)]) -> RunComparison {
         let (a, b) = (run("a", a), run("b", b));
-        compare((&a.0, &a.1), (&b.0, &b.1))
+        compare_runs((&a.0, &a.1), (&b.0, &b.1))
     }
 
     fn verdict(comparison: &RunComparison, quantity: Quantity) -> Change {

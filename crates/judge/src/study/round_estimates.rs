@@ -1,6 +1,6 @@
 //! Estimates a figure from a few rounds. Estimates of storage samples are in `estimate`.
 
-use crate::estimate::{interval_around_mean, interval_on_log_scale, compute_mean_and_error};
+use crate::estimate::{compute_mean_and_error, interval_around_mean, interval_on_log_scale};
 use assay_model::result::{Estimate, Interval};
 
 /// Estimates the mean of a figure over its rounds. If all values are above 0 the interval is on the

@@ -29,7 +29,9 @@ pub struct TrialForecast {
 pub fn forecast_pairs_for_difference(noise: f64, effect: f64, margin: f64) -> u32 {
     let detected = forecast_pairs_for_effect(noise, effect);
     match effect > 0.0 {
-        true => detected.max(round_up_to_look(forecast_pairs_to_withstand(effect, margin))),
+        true => detected.max(round_up_to_look(forecast_pairs_to_withstand(
+            effect, margin,
+        ))),
         false => detected,
     }
 }
@@ -61,8 +63,8 @@ pub fn forecast_smallest_effect(noise: f64, pairs: u32) -> f64 {
 #[must_use]
 pub fn forecast_trial(plan: &TrialPlan, noise: f64, effect: f64) -> TrialForecast {
     let margin = plan.margin.max(0.0).ln_1p();
-    let pairs =
-        forecast_pairs_for_difference(noise, effect, margin).min(forecast_pairs_for_equality(noise, effect, margin));
+    let pairs = forecast_pairs_for_difference(noise, effect, margin)
+        .min(forecast_pairs_for_equality(noise, effect, margin));
     forecast_time(plan, pairs.min(plan.max_pairs))
 }
 

@@ -1,7 +1,7 @@
 //! The details that a report shows beside the pairs: every slot as judged, and the latency of both
 //! sides. The pairs are judged in `pair_outcomes`.
 
-use super::pair_outcomes::{judge_slot, build_sample_context};
+use super::pair_outcomes::{build_sample_context, judge_slot};
 use crate::estimate;
 use crate::sample_figures::FiguresByDirection;
 use crate::workload_groups;

@@ -63,7 +63,12 @@ pub(super) fn list_reached_looks(
 }
 
 /// Returns the reached looks of a schedule that was settled otherwise: the level is spent evenly over its looks.
-pub(super) fn list_settled_looks(looks: &[u32], alpha: f64, measured: usize, over: bool) -> Vec<PlannedLook> {
+pub(super) fn list_settled_looks(
+    looks: &[u32],
+    alpha: f64,
+    measured: usize,
+    over: bool,
+) -> Vec<PlannedLook> {
     let planned = looks
         .last()
         .map_or(0, |last| (*last).min(MAX_PAIRS) as usize);

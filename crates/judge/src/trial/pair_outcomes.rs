@@ -131,7 +131,10 @@ fn judge_pair(
 }
 
 /// Returns the figures of both sides, or the outcome of a pair without figures.
-fn read_figures_of_both(now: SlotReading, changed: SlotReading) -> Result<[Figures; 2], PairOutcome> {
+fn read_figures_of_both(
+    now: SlotReading,
+    changed: SlotReading,
+) -> Result<[Figures; 2], PairOutcome> {
     Err(match (now, changed) {
         (SlotReading::Void(why), _) => void_pair(format!("as it is: {why}")),
         (_, SlotReading::Void(why)) => void_pair(format!("with the change: {why}")),

@@ -123,8 +123,12 @@ pub fn choose_slot_length(logs: &[f64], bounds: &SlotBounds) -> Option<SlotChoic
         let noise = variance.at_length(length).sqrt();
         let found = forecast_pairs_for_difference(noise, gain, margin);
         let equal = forecast_pairs_for_equality(noise, 0.0, margin);
-        let late = [found, equal, forecast_pairs_for_difference(noise, small, margin)]
-            .map(|pairs| pairs > bounds.max_pairs);
+        let late = [
+            found,
+            equal,
+            forecast_pairs_for_difference(noise, small, margin),
+        ]
+        .map(|pairs| pairs > bounds.max_pairs);
         let pairs = f64::from(found.min(bounds.max_pairs)) + f64::from(equal.min(bounds.max_pairs));
         let time = (bounds.least.0 as f64) * length as f64 + bounds.besides.0 as f64;
         (late, time * pairs)

@@ -3,11 +3,13 @@
 
 use super::counted_pairs::CountedPairs;
 use super::e_process::compute_wealth;
-use super::forecast::{forecast_pairs_for_difference, forecast_pairs_for_effect, forecast_pairs_for_equality};
+use super::forecast::{
+    forecast_pairs_for_difference, forecast_pairs_for_effect, forecast_pairs_for_equality,
+};
 use super::interval::{self, IntervalEnds};
 use super::look_schedule;
 use super::one_sided_failures::{TrialFailures, is_stuck};
-use super::robust_statistics::{compute_centre, compute_robust_deviation, compute_deviation};
+use super::robust_statistics::{compute_centre, compute_deviation, compute_robust_deviation};
 use super::sequential_test::SequentialTest;
 use super::trial_rule::TrialRule;
 use super::verdict_sentence;
@@ -148,9 +150,7 @@ impl HypothesisProofs {
                 })
                 .collect(),
             deciding: (test.looks.iter())
-                .map(|look| {
-                    work_total::sum_effects(&d[..look.pairs.min(measured.count_pairs())])
-                })
+                .map(|look| work_total::sum_effects(&d[..look.pairs.min(measured.count_pairs())]))
                 .collect(),
             below: proof(d, &|d| margin - d),
             above: proof(d, &|d| margin + d),

@@ -14,7 +14,7 @@
 //! not be a gain of work: then the deciding figure has to withstand the slow slot, and the total
 //! must not be worse.
 
-use super::robust_statistics::{compute_median, compute_centre};
+use super::robust_statistics::{compute_centre, compute_median};
 use assay_model::trial::TotalJudgement;
 
 /// Slowdown of the additional slot that a total must withstand, as a factor.
@@ -121,8 +121,7 @@ pub(super) fn judge_total(
     let margin_ln = margin.max(0.0).ln_1p();
     let stands = match by_latency {
         true => {
-            total.is_not_worse(margin_ln)
-                && sum_effects(effects)?.withstands_slow_slot(margin_ln)
+            total.is_not_worse(margin_ln) && sum_effects(effects)?.withstands_slow_slot(margin_ln)
         }
         false => total.withstands_slow_slot(margin_ln),
     };

@@ -1,7 +1,7 @@
 //! Estimates over paired rounds: Student's t on the differences, and on the logarithms for ratios.
 //! Estimates over unpaired rounds are in `estimate`.
 
-use crate::estimate::{interval_around_mean, interval_on_log_scale, compute_mean_and_error};
+use crate::estimate::{compute_mean_and_error, interval_around_mean, interval_on_log_scale};
 use assay_model::result::Estimate;
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Figures that change while a load lasts: between the rounds of a shape, and within one step.
 
-use crate::doubts::suspect;
+use crate::doubts::suspect_doubt;
 use crate::shift;
 use assay_model::units::significant;
 use assay_model::web::result::{Capacity, StepResult};
@@ -76,7 +76,7 @@ pub(super) fn drift(step: &Step) -> Option<Doubt> {
         true => rate_of_quarters(step)?,
         false => shift_over_time(step, &points)?,
     };
-    Some(suspect(
+    Some(suspect_doubt(
         "drift",
         evidence,
         "Do not use the mean. Measure longer, until the figures are steady, and look at what the server does when \
@@ -133,14 +133,14 @@ impl Series {
         let logs = values
             .iter()
             .enumerate()
-            .map(|(at, (_, value))| shift::Point {
+            .map(|(at, (_, value))| shift::RunFigure {
                 log: value.ln(),
                 // Decides between equal figures: by hashing the place, which has nothing to do with them.
                 tie: (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
             });
-        let logs: Vec<shift::Point> = logs.collect();
-        let found = shift::shifts(&logs, shift::LEVEL / SERIES);
-        let factor = |shift: &shift::Shift| shift.ratio.max(shift.ratio.recip());
+        let logs: Vec<shift::RunFigure> = logs.collect();
+        let found = shift::find_shifts(&logs, shift::LEVEL / SERIES);
+        let factor = |shift: &shift::FigureShift| shift.ratio.max(shift.ratio.recip());
         let largest = found
             .into_iter()
             .max_by(|a, b| factor(a).total_cmp(&factor(b)))?;

@@ -2,7 +2,7 @@
 //! servers in it: they are compared round by round.
 
 use super::{counts, estimate, per_cpu_second};
-use crate::estimate::{interval_around_mean, compute_mean_and_error};
+use crate::estimate::{compute_mean_and_error, interval_around_mean};
 use assay_model::web::result::{Capacity, Place, RankedBy, Ranking};
 use assay_model::web::{Pace, Step};
 

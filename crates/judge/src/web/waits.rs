@@ -3,7 +3,7 @@
 
 use super::doubts::generator;
 use super::limit::{MACHINE, OWN, because, busiest, mbit, own_share, percent};
-use crate::doubts::clean;
+use crate::doubts::clean_text;
 use assay_model::units::significant;
 use assay_model::web::result::{Limit, Limited, StepResult};
 use assay_model::web::{Pace, QuotaUse, ServerUse, SocketUse, Step, Upstream};
@@ -29,7 +29,7 @@ fn stopped(quota: Option<&QuotaUse>) -> Option<String> {
     (share >= STOPPED).then(|| {
         format!(
             "its quota{cpus} ({}) was used up in {} of {} periods",
-            clean(&quota.group),
+            clean_text(&quota.group),
             quota.throttled,
             quota.periods
         )
@@ -70,7 +70,7 @@ pub(super) fn backend(step: &Step) -> Option<Limit> {
     let evidence = format!(
         "of {under_way:.1} requests under way {:.1} waited for {}: {}",
         most.waiting,
-        clean(&most.address),
+        clean_text(&most.address),
         describe_upstream(step, most)
     );
     because(Limited::Backend, evidence)
@@ -80,9 +80,9 @@ pub(super) fn backend(step: &Step) -> Option<Limit> {
 fn describe_upstream(step: &Step, upstream: &Upstream) -> String {
     let used = match &upstream.used {
         Ok(used) => used,
-        Err(why) => return format!("its CPU is not known ({})", clean(why)),
+        Err(why) => return format!("its CPU is not known ({})", clean_text(why)),
     };
-    let (name, own) = (clean(&used.what), cpus(used));
+    let (name, own) = (clean_text(&used.what), cpus(used));
     let (all, busy) = step.server_cpus();
     let busy = busy / f64::from(all.max(1));
     if let Some(stopped) = stopped(used.quota.as_ref()) {

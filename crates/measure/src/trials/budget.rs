@@ -2,7 +2,7 @@
 
 use crate::runner::estimate::{self, Pace};
 use crate::trials::noise::NOISE_PAIRS;
-use assay_judge::trial::forecast::{forecast_time, count_least_pairs, count_pairs_within};
+use assay_judge::trial::forecast::{count_least_pairs, count_pairs_within, forecast_time};
 use assay_model::plan::DEFAULT_FILE_SIZE;
 use assay_model::trial::TrialPlan;
 use assay_model::{Bytes, Change, Load, Nanos};

@@ -5,7 +5,7 @@ use crate::engine::{Carried, Event, Steps, Tell, carry_out};
 use crate::trials::bench::{Bench, Clocks, Disagreement};
 use crate::trials::{TrialError, doubt, stopped};
 use assay_host::Host;
-use assay_judge::trial::{judge_slots_for_display, judge_trial, find_reason_to_give_up};
+use assay_judge::trial::{find_reason_to_give_up, judge_slots_for_display, judge_trial};
 use assay_loads::Cancel;
 use assay_model::trial::{Judgement, Side, Slot, Trial};
 use assay_model::{Doubt, Nanos};

@@ -2,9 +2,9 @@
 //! at each point. Curves of latency percentiles are in `percentile_curves`, rates over time in
 //! `rate_panels`.
 
-use super::percentile_curves::spread_labels;
-use super::canvas::{TextAnchor, Svg, shorten_name};
+use super::canvas::{Svg, TextAnchor, shorten_name};
 use super::palette::{colour_class, line_class};
+use super::percentile_curves::spread_labels;
 use super::scale::AxisScale;
 
 const RIGHT: f64 = 500.0;
@@ -85,7 +85,13 @@ pub fn draw_lines(chart: &LineChart, y: &AxisScale) -> String {
     let every = places.len().div_ceil(12).max(1);
     for at in places.iter().step_by(every) {
         let text = ((at * 100.0).round() / 100.0).to_string();
-        svg.add_text(x.pixel_of(*at), FOOT + 14.0, TextAnchor::Middle, "ax n", &text);
+        svg.add_text(
+            x.pixel_of(*at),
+            FOOT + 14.0,
+            TextAnchor::Middle,
+            "ax n",
+            &text,
+        );
     }
     let middle = f64::midpoint(LEFT, RIGHT);
     svg.add_text(middle, HEIGHT - 6.0, TextAnchor::Middle, "ax", &chart.over);

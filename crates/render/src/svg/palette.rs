@@ -209,7 +209,11 @@ mod tests {
     #[test]
     fn steps_cover_the_scale() {
         assert_eq!(
-            (choose_color_step(0.0), choose_color_step(1.0), choose_color_step(f64::NAN)),
+            (
+                choose_color_step(0.0),
+                choose_color_step(1.0),
+                choose_color_step(f64::NAN)
+            ),
             (0, STEPS - 1, 0)
         );
     }

@@ -3,7 +3,7 @@
 //! The horizontal axis counts nines (−log₁₀ of the fraction that took longer), so that the tail has
 //! as much room as the bulk; the vertical axis is logarithmic.
 
-use super::canvas::{TextAnchor, Svg, shorten_name};
+use super::canvas::{Svg, TextAnchor, shorten_name};
 use super::palette::{colour_class, line_class};
 use super::scale::AxisScale;
 use crate::units::format_latency;

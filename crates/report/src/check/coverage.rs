@@ -5,7 +5,7 @@ use super::{WITHOUT_RULES, counts_of_service, without_rules};
 use assay_model::coverage::Outcome;
 use assay_model::finding::{Checked, Looked};
 use assay_render::Style;
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use std::fmt::Write as _;
 
 /// The list, service by service; services that are not here stand last, with the number of their questions.
@@ -14,29 +14,29 @@ pub fn coverage(checked: &Checked, style: Style) -> String {
     let mut out = String::new();
     for service in &checked.services {
         let name = format!("{}: {}", service.service, counts_of_service(service));
-        let _ = writeln!(out, "{}", style.bold(&clean(&name)));
+        let _ = writeln!(out, "{}", style.bold(&escape_line(&name)));
         let of = checked
             .rules
             .iter()
             .filter(|rule| rule.service == service.service);
         for rule in of {
             let head = format!("{}: {}", rule.rule, outcome(rule));
-            style.paragraph(&mut out, "  - ", 4, &clean(&head));
-            style.paragraph(&mut out, "", 4, &clean(&rule.statement));
+            style.write_paragraph(&mut out, "  - ", 4, &escape_line(&head));
+            style.write_paragraph(&mut out, "", 4, &escape_line(&rule.statement));
             let source = rule.sources.first().map_or("", String::as_str);
-            let source = style.dim(&clean(&format!("Source: {source}")));
-            style.paragraph(&mut out, "", 4, &source);
+            let source = style.dim(&escape_line(&format!("Source: {source}")));
+            style.write_paragraph(&mut out, "", 4, &source);
         }
         out.push('\n');
     }
     let absent = absent(checked);
     if !absent.is_empty() {
         let text = format!("Not found here, so not asked: {}.", absent.join(", "));
-        style.paragraph(&mut out, "", 0, &clean(&text));
+        style.write_paragraph(&mut out, "", 0, &escape_line(&text));
     }
     if !checked.without_rules.is_empty() {
         let text = format!("{WITHOUT_RULES}: {}.", without_rules(checked));
-        style.paragraph(&mut out, "", 0, &clean(&text));
+        style.write_paragraph(&mut out, "", 0, &escape_line(&text));
     }
     out
 }

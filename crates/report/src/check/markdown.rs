@@ -18,14 +18,14 @@ pub fn markdown(view: &View<'_>) -> String {
         out.push_str("\n| service | questions |\n|---|---|\n");
         for service in &checked.services {
             let counts = counts_of_service(service);
-            let _ = writeln!(out, "| {} | {counts} |", plain(&service.service));
+            let _ = writeln!(out, "| {} | {counts} |", escape_markdown(&service.service));
         }
     }
     if !checked.without_rules.is_empty() {
         let _ = writeln!(
             out,
             "\n{WITHOUT_RULES}: {}.",
-            plain(&without_rules(checked))
+            escape_markdown(&without_rules(checked))
         );
     }
     for group in Group::ALL {

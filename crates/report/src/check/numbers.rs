@@ -3,7 +3,7 @@
 use super::{View, counts, unknowns};
 use crate::fleet::{Answer, Asked};
 use assay_model::finding::{Checked, Finding, Severity};
-use assay_render::units::plural;
+use assay_render::units::format_plural;
 use std::fmt::Write as _;
 
 /// One line as Nagios and Icinga read it (Monitoring Plugins Development Guidelines), and its exit
@@ -67,7 +67,7 @@ pub fn nagios_of(all: &[Asked<'_>], fail_on: Severity) -> (String, u8) {
     let unknown = checked.iter().map(|(_, found)| unknowns(found).len()).sum();
     let line = format!(
         "ASSAY {word} - {} checked{not_reached}: {found} found{first} | {}\n",
-        plural(checked.len() as u64, "machine", "machines"),
+        format_plural(checked.len() as u64, "machine", "machines"),
         data(
             count,
             &[
@@ -91,7 +91,7 @@ fn status(worst: Option<Severity>, fail_on: Severity, has_unknown: bool) -> (&'s
 
 /// A pipe begins the performance data, wherever it stands.
 fn piped(text: &str) -> String {
-    assay_render::text::clean(text).replace('|', "/")
+    assay_render::text::escape_line(text).replace('|', "/")
 }
 
 fn named(finding: &Finding, machine: Option<&str>) -> String {
@@ -121,7 +121,7 @@ pub fn prometheus(view: &View<'_>) -> String {
 #[must_use]
 pub fn prometheus_of(all: &[Asked<'_>]) -> String {
     let label = |name: &str| {
-        let name = assay_render::text::clean(name);
+        let name = assay_render::text::escape_line(name);
         format!(
             "machine=\"{}\"",
             name.replace('\\', "\\\\").replace('"', "\\\"")

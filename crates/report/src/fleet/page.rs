@@ -3,8 +3,8 @@
 use super::{Answer, Asked, checked, machines, summary};
 use crate::check::{subject, unknowns};
 use assay_model::finding::{Certainty, Severity};
-use assay_render::html::page;
-use assay_render::text::clean;
+use assay_render::html::render_page;
+use assay_render::text::escape_line;
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
@@ -56,9 +56,9 @@ pub fn checks_html(all: &[Asked<'_>]) -> String {
     let mut unknown = Vec::new();
     for (name, found) in checked(all) {
         let line = |about: String, text: &str, places: String| Line {
-            machine: clean(name),
+            machine: escape_line(name),
             about,
-            text: clean(text),
+            text: escape_line(text),
             places,
         };
         for finding in &found.findings {
@@ -68,15 +68,15 @@ pub fn checks_html(all: &[Asked<'_>]) -> String {
             let places: Vec<String> = finding
                 .places
                 .iter()
-                .map(|place| clean(&place.to_string()))
+                .map(|place| escape_line(&place.to_string()))
                 .collect();
             let entry = rules.entry(&finding.rule).or_insert_with(|| {
-                let title = clean(&finding.title);
+                let title = escape_line(&finding.title);
                 (finding.severity, title, BTreeSet::new(), Vec::new())
             });
             entry.0 = entry.0.max(finding.severity);
             entry.2.insert(name);
-            let about = clean(&subject(finding));
+            let about = escape_line(&subject(finding));
             entry.3.push(line(about, &finding.text, places.join(", ")));
         }
         let texts = unknowns(found).into_iter();
@@ -96,7 +96,7 @@ pub fn checks_html(all: &[Asked<'_>]) -> String {
         })
         .collect();
     let rows: Vec<MachineRow> = all.iter().map(|one| row(one, &severities)).collect();
-    page(
+    render_page(
         "Check of machines",
         STYLE,
         TEMPLATE,
@@ -120,11 +120,11 @@ fn row(one: &Asked<'_>, severities: &[Severity]) -> MachineRow {
             let counts = counts.chain(more).map(|count| count.to_string());
             (counts.collect(), String::new())
         }
-        Answer::Same(other) => (nothing, format!("is {}", clean(other))),
-        Answer::Failed(_, why) => (nothing, clean(why)),
+        Answer::Same(other) => (nothing, format!("is {}", escape_line(other))),
+        Answer::Failed(_, why) => (nothing, escape_line(why)),
     };
     MachineRow {
-        name: clean(one.name),
+        name: escape_line(one.name),
         counts,
         note,
     }

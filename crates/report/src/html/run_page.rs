@@ -4,8 +4,8 @@
 use super::doubt_view::DoubtView;
 use super::line_charts;
 use super::run_charts::{self, HeatColumn};
-use crate::result_grid::{self, ResultGrid};
 use crate::odd_round::OddRound;
+use crate::result_grid::{self, ResultGrid};
 use crate::run_description;
 use crate::terminal::{
     collect_doubts, describe_burst, describe_criterion, format_plain_json, format_some_names,

@@ -5,7 +5,7 @@ use super::{HEAD, Net, cells, grade, mbit, ms, percent, sentences};
 use crate::plan::{BarLine, BarPart, PlanSection, render_page_of_verb};
 use assay_net::role::{Role, Workload};
 use assay_net::verdict::{Grade, RoleVerdict, Second};
-use assay_render::svg::canvas::{TextAnchor, Svg, shorten_name};
+use assay_render::svg::canvas::{Svg, TextAnchor, shorten_name};
 use assay_render::text::escape_line;
 use assay_render::units::NONE;
 
@@ -265,7 +265,7 @@ fn starts(net: &Net) -> PlanSection {
         let start = taken.record.as_ref().map(|record| record.start);
         let congestion = taken.record.as_ref().map(|record| &record.congestion);
         let algorithm =
-            |name: Option<&String>| name.map_or_else(|| NONE.to_owned(), |name| clean(name));
+            |name: Option<&String>| name.map_or_else(|| NONE.to_owned(), |name| escape_line(name));
         let us = |value: Option<i64>| ms(value.and_then(|us| u64::try_from(us.abs()).ok()));
         BarLine {
             label: taken.person.clone(),

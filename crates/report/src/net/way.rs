@@ -6,8 +6,8 @@ use assay_net::queue::{Filler, MeasuredBy, Queue};
 use assay_net::result::Run;
 use assay_net::role::Direction;
 use assay_net::verdict::{Counted, Lost, PersonVerdict};
-use assay_render::text::clean;
-use assay_render::units::grouped;
+use assay_render::text::escape_line;
+use assay_render::units::format_grouped;
 
 /// TCP sends a little again on every link that it fills: below this share nothing is reported in a sentence.
 const SENT_AGAIN: f64 = 0.005;
@@ -42,8 +42,8 @@ fn filled_by(fillers: &[Filler]) -> String {
     let one = |filler: &Filler| {
         format!(
             "`{}` of {} with {} ({})",
-            clean(&filler.role),
-            clean(&filler.person),
+            escape_line(&filler.role),
+            escape_line(&filler.person),
             mbit(filler.bit_per_s),
             percent(filler.share)
         )
@@ -77,12 +77,15 @@ pub(super) fn losses(person: &PersonVerdict) -> Option<String> {
         Counted::Segments => lost.share >= SENT_AGAIN,
     };
     let one = |(role, lost): (&str, Lost)| {
-        let (share, of) = (percent(lost.share), grouped(lost.of));
+        let (share, of) = (percent(lost.share), format_grouped(lost.of));
         match lost.what {
-            Counted::Packets => format!("{share} of {of} packets of `{}` were lost", clean(role)),
+            Counted::Packets => format!(
+                "{share} of {of} packets of `{}` were lost",
+                escape_line(role)
+            ),
             Counted::Segments => format!(
                 "TCP sent {share} of {of} segments of `{}` again",
-                clean(role)
+                escape_line(role)
             ),
         }
     };
@@ -106,7 +109,7 @@ pub(super) fn lost(lost: Lost) -> String {
 fn algorithms(run: &Run, of: impl Fn(&assay_net::record::Congestion) -> Option<&String>) -> String {
     let records = run.people.iter().filter_map(|taken| taken.record.as_ref());
     let mut names: Vec<String> = records
-        .filter_map(|record| of(&record.congestion).map(|name| clean(name)))
+        .filter_map(|record| of(&record.congestion).map(|name| escape_line(name)))
         .collect();
     names.sort();
     names.dedup();
@@ -139,9 +142,9 @@ pub(super) fn congestion(run: &Run) -> Option<String> {
     if let Some(other) = run.congestion.iter().find(other).filter(|_| !chosen) {
         text += &format!(
             " The server also has {}: add `--congestion {},{}` to measure the same with both.",
-            clean(other),
+            escape_line(other),
             used.first().map_or("cubic", |name| name.as_str()),
-            clean(other)
+            escape_line(other)
         );
     }
     let missing = |name: &str| !run.congestion.iter().any(|own| own == name);

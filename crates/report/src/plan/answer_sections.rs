@@ -191,7 +191,12 @@ pub fn build_cache_sections(question: &CacheQuestion, answer: &CacheAnswer) -> V
 /// Builds the section of the probability of loss within a year: of one group, of all groups, and as
 /// simulated, on a logarithmic scale.
 #[must_use]
-pub fn build_durability_section(one: f64, all: f64, groups: u64, seen: Option<&Estimate>) -> PlanSection {
+pub fn build_durability_section(
+    one: f64,
+    all: f64,
+    groups: u64,
+    seen: Option<&Estimate>,
+) -> PlanSection {
     let mut values = vec![one, all];
     values.extend(
         seen.iter()

@@ -1,6 +1,6 @@
 //! The answer about capacity as text. Its charts are in `answer_sections` and `growth_chart`.
 
-use super::{build_capacity_section, format_section, build_growth_section};
+use super::{build_capacity_section, build_growth_section, format_section};
 use assay_model::size::Convention::Binary;
 use assay_planner::capacity::{Answer, Forecast, Trend};
 use assay_render::text::{format_named_value, wrap_indented};

@@ -4,7 +4,7 @@
 use super::STYLE;
 use assay_render::html::render_page;
 use assay_render::svg::canvas::{Svg, TextAnchor, shorten_name};
-use assay_render::text::{measure_width, escape_line, pad_right};
+use assay_render::text::{escape_line, measure_width, pad_right};
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;

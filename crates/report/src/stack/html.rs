@@ -2,8 +2,8 @@
 
 use super::StackView;
 use super::layer_text::{
-    format_heading, format_hint_source, format_settings, list_hint_numbers, layer_title, list_settings,
-    list_unknown,
+    format_heading, format_hint_source, format_settings, layer_title, list_hint_numbers,
+    list_settings, list_unknown,
 };
 use super::tree_rows::build_rows;
 use assay_render::html::render_page;

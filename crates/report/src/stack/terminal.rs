@@ -3,11 +3,12 @@
 
 use super::StackView;
 use super::layer_text::{
-    format_heading, format_hint_source, format_settings, list_hint_numbers, layer_title, list_unknown,
+    format_heading, format_hint_source, format_settings, layer_title, list_hint_numbers,
+    list_unknown,
 };
 use super::tree_rows::build_rows;
 use assay_render::Style;
-use assay_render::text::{measure_width, escape_line, pad_right, wrap_lines};
+use assay_render::text::{escape_line, measure_width, pad_right, wrap_lines};
 
 /// Divisor of the terminal's width that bounds the left column.
 const LEFT: usize = 2;

@@ -4,7 +4,7 @@ use super::curve_tables::{self, StudyCurve, choose_row_label};
 use super::{StudyView, study_text};
 use assay_model::study::{Cell, Configuration, Figure, JudgedConclusion, Ranking, Support};
 use assay_render::Style;
-use assay_render::text::{measure_width, escape_line, pad_left, pad_right};
+use assay_render::text::{escape_line, measure_width, pad_left, pad_right};
 use assay_render::units::format_timestamp;
 
 /// Renders the whole study.

@@ -4,7 +4,7 @@ use super::write_section_heading;
 use assay_model::criterion::{Direction, Quantity};
 use assay_model::result::{Change, ComparisonRow, RunComparison};
 use assay_render::Style;
-use assay_render::text::{measure_width, escape_line, pad_left, pad_right};
+use assay_render::text::{escape_line, measure_width, pad_left, pad_right};
 use assay_render::units::{format_ratio, format_value, quantity_heading};
 
 /// The quantities that a person looks at; the JSON document has all of them.
@@ -113,7 +113,7 @@ pub(crate) fn figure_name(quantity: Quantity, requests: bool) -> &'static str {
     match quantity {
         Quantity::Iops if requests => "answers/s",
         Quantity::Cpu => "CPU per answer",
-        other => heading(other),
+        other => quantity_heading(other),
     }
 }
 
@@ -134,16 +134,16 @@ fn cells(row: &ComparisonRow, requests: bool) -> [String; 6] {
     };
     [
         format!("{of}{}", figure_name(quantity, requests)),
-        value(quantity, row.a.value),
-        value(quantity, row.b.value),
-        ratio(row.ratio),
+        format_value(quantity, row.a.value),
+        format_value(quantity, row.b.value),
+        format_ratio(row.ratio),
         interval,
         change_word(row.verdict).to_owned(),
     ]
 }
 
 fn table(rows: &[&ComparisonRow], requests: bool, out: &mut String, style: Style) {
-    section("Figures", out, style);
+    write_section_heading("Figures", out, style);
     if rows.is_empty() {
         out.push_str("  the two runs have no workload on a common target\n");
         return;

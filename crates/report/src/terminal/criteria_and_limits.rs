@@ -6,7 +6,7 @@ use assay_model::Run;
 use assay_model::doubt::Validity;
 use assay_model::result::{CriterionResult, Judged, LimitKind, Steadiness, WorkloadResult};
 use assay_render::Style;
-use assay_render::text::{measure_width, escape_line, pad_right};
+use assay_render::text::{escape_line, measure_width, pad_right};
 use assay_render::units::{format_range, format_value_with_unit};
 
 /// Returns the name of a kind of limit.

@@ -7,7 +7,7 @@ use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Figures, Judged, WorkloadResult};
 use assay_render::Style;
-use assay_render::text::{measure_width, escape_line, pad_left, pad_right};
+use assay_render::text::{escape_line, measure_width, pad_left, pad_right};
 use assay_render::units::{NONE, format_plus_minus, format_value};
 
 const QUANTITIES: [Quantity; 5] = [
@@ -73,7 +73,7 @@ fn write_rows(headings: &[&str], rows: &[TextRow], out: &mut String, style: Styl
         out.push_str(&text.join("\n"));
         out.push('\n');
         if let Some(note) = &row.note {
-            style.paragraph(out, "", 6, note);
+            style.write_paragraph(out, "", 6, note);
         }
     }
 }

@@ -191,7 +191,10 @@ fn build_figures(view: &TrialView) -> Map<String, Value> {
         });
         (row.metric.to_string(), value)
     };
-    trial_tables::build_figure_rows(view).iter().map(row).collect()
+    trial_tables::build_figure_rows(view)
+        .iter()
+        .map(row)
+        .collect()
 }
 
 fn build_pair<'a>(view: &TrialView<'a>, outcome: &'a PairOutcome, number: u32) -> PairSeen<'a> {

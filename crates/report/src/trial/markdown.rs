@@ -3,8 +3,8 @@
 
 use super::TrialView;
 use super::terminal::{
-    describe_carriers, describe_change_state, describe_environment, describe_flush_tests,
-    format_median_with_interval, side_letter, build_subject_rows,
+    build_subject_rows, describe_carriers, describe_change_state, describe_environment,
+    describe_flush_tests, format_median_with_interval, side_letter,
 };
 use super::trial_tables::{self, format_row_change};
 use super::trial_text::{describe_verdict, headline_word, short_metric_name};
@@ -108,16 +108,18 @@ fn write_figures(view: &TrialView, out: &mut String) {
         "\n## Figures\n\nMedian over the pairs that count, with its interval; MB/s = 10⁶ bytes per \
          second; B/A is the centre of the pairs' own ratios.\n\n",
     );
-    let rows = trial_tables::build_figure_rows(view).into_iter().map(|row| {
-        let name = short_metric_name(load, row.metric);
-        let name = if row.decides {
-            format!("**{name}** (decides)")
-        } else {
-            name
-        };
-        let [now, changed] =
-            [row.now, row.changed].map(|side| format_median_with_interval(&row, side));
-        [name, now, changed, format_row_change(&row)]
-    });
+    let rows = trial_tables::build_figure_rows(view)
+        .into_iter()
+        .map(|row| {
+            let name = short_metric_name(load, row.metric);
+            let name = if row.decides {
+                format!("**{name}** (decides)")
+            } else {
+                name
+            };
+            let [now, changed] =
+                [row.now, row.changed].map(|side| format_median_with_interval(&row, side));
+            [name, now, changed, format_row_change(&row)]
+        });
     out.push_str(&render_table(&["figure", "A", "B", "B/A"], "lrrr", rows));
 }

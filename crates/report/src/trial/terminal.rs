@@ -13,7 +13,7 @@ use assay_model::advice::RiskLevel;
 use assay_model::change::Change;
 use assay_model::trial::{Kept, Side, Trial, TrialState, Verdict};
 use assay_render::Style;
-use assay_render::text::{measure_width, escape_line, pad_left, pad_right, wrap_lines};
+use assay_render::text::{escape_line, measure_width, pad_left, pad_right, wrap_lines};
 use assay_render::units::{NONE, format_count, format_timestamp};
 
 /// Renders the verdict first, then its evidence.

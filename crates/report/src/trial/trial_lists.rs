@@ -7,7 +7,7 @@ use super::trial_text::{
 };
 use assay_model::trial::{Kept, TrialState};
 use assay_render::Style;
-use assay_render::text::{measure_width, escape_line, pad_left, pad_right};
+use assay_render::text::{escape_line, measure_width, pad_left, pad_right};
 use assay_render::units::{NONE, format_timestamp};
 
 /// Renders the list of `assay trial --list` in the given order.

@@ -84,7 +84,9 @@ pub(crate) fn is_counted(view: &TrialView, pair: u32) -> bool {
 /// Returns the figures of each pair that counts, of both sides.
 pub(crate) fn pair_figures(view: &TrialView, metric: Metric) -> BTreeMap<u32, [Option<f64>; 2]> {
     let mut found: BTreeMap<u32, [Option<f64>; 2]> = BTreeMap::new();
-    for (slot, sample) in zip_slots_with_samples(view).filter(|(slot, _)| is_counted(view, slot.pair)) {
+    for (slot, sample) in
+        zip_slots_with_samples(view).filter(|(slot, _)| is_counted(view, slot.pair))
+    {
         let figure = sample.and_then(|sample| sample.figures.get(&metric).copied());
         found.entry(slot.pair).or_default()[slot.side as usize] = figure;
     }

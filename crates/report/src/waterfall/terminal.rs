@@ -11,7 +11,7 @@ use crate::terminal::{render_doubts, write_section_heading};
 use assay_model::criterion::Quantity;
 use assay_model::ladder::Waterfall;
 use assay_render::Style;
-use assay_render::text::{measure_width, escape_line, pad_left, pad_right, wrap_lines};
+use assay_render::text::{escape_line, measure_width, pad_left, pad_right, wrap_lines};
 use assay_render::units::{NONE, format_latency, format_value};
 
 /// Fewest columns of a bar; in a narrower terminal, figures get a line of their own.

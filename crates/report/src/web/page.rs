@@ -3,7 +3,7 @@
 use super::{HEAD, Web, cells, name, percentile, rate, sentences};
 mod over_time;
 
-use crate::plan::{Line, Part, PlanSection, sheet_of};
+use crate::plan::{BarLine, BarPart, PlanSection, render_page_of_verb};
 use assay_model::units::significant;
 use assay_model::web::Pace;
 use assay_model::web::result::{Percentiles, RankedBy, StepResult};
@@ -69,7 +69,7 @@ pub fn page(web: &Web) -> String {
         .into_iter()
         .chain(web.about.clone())
         .collect();
-    sheet_of("assay web", &title, &intro, &sections)
+    render_page_of_verb("assay web", &title, &intro, &sections)
 }
 
 fn columns() -> Vec<&'static str> {

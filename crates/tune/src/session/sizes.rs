@@ -68,7 +68,7 @@ impl Session {
             .flat_map(|rounds| rounds.windows(2).map(|pair| (pair[1] / pair[0]).ln()))
             .filter(|step| step.is_finite())
             .collect();
-        forecast::noise(&steps).max(LEAST_NOISE)
+        forecast::estimate_noise(&steps).max(LEAST_NOISE)
     }
 
     /// Pairs of a screen of these candidates; none when it does not fit or tells nothing.
@@ -110,11 +110,11 @@ impl Session {
     pub(super) fn whole_size(&self, time: Nanos) -> Size {
         let margin = self.plan.goal.margin.ln_1p();
         let effect = (SHRINK * self.proved_one_by_one()).max(margin / 2.0);
-        let mut slots = forecast::pairs_for_difference(self.noise(), effect, margin);
+        let mut slots = forecast::forecast_pairs_for_difference(self.noise(), effect, margin);
         for (at, guard) in self.guards.iter().enumerate() {
             let (noise, worse) = self.guard_noise(at);
             let room = (guard.margin.ln_1p() - worse.max(0.0)).max(0.01);
-            slots = slots.max(forecast::pairs_for_difference(noise, -room, 0.0));
+            slots = slots.max(forecast::forecast_pairs_for_difference(noise, -room, 0.0));
         }
         let slots = slots.clamp(RESERVED, MAX_PAIRS * MOST_ALTERNATIONS);
         let row = self.accepted_row();
@@ -139,7 +139,7 @@ impl Session {
         for proof in self.accepted_proofs() {
             let values = proof.worsening(at);
             let factor = f64::from(proof.alternations.max(1)).sqrt();
-            noise = noise.max(forecast::noise(&values) * factor);
+            noise = noise.max(forecast::estimate_noise(&values) * factor);
             worse += assay_judge::trial::compute_centre(&values).unwrap_or_default();
         }
         (noise, worse)

@@ -69,7 +69,9 @@ impl Session {
             (judged.guards[open].worsening > 1.0).then_some(open)
         });
         let rank = |proof: &&Proof| match harmed {
-            Some(guard) => -assay_judge::trial::compute_centre(&proof.worsening(guard)).unwrap_or_default(),
+            Some(guard) => {
+                -assay_judge::trial::compute_centre(&proof.worsening(guard)).unwrap_or_default()
+            }
             None => proof.effect(),
         };
         let weakest = self

@@ -3,7 +3,7 @@
 use super::{Entry, colour, standing};
 use assay_advice::Applicability;
 use assay_render::Style;
-use assay_render::text::{measure_width, escape_line, pad_right, wrap_lines};
+use assay_render::text::{escape_line, measure_width, pad_right, wrap_lines};
 use std::fmt::Write as _;
 
 /// Widest id that the rest is lined up behind.
@@ -80,22 +80,25 @@ pub(super) fn matches(entries: &[Entry<'_>], style: Style) -> String {
     let columns = style.width.max(30);
     let note_lines = 2;
     let shown = &entries[..entries.len().min(SEARCH_LINES - note_lines)];
-    let ids = shown.iter().map(|entry| width(&entry.advice.id));
+    let ids = shown.iter().map(|entry| measure_width(&entry.advice.id));
     let id_width = ids.max().unwrap_or(0).min(columns / 2) + 2;
     let mut out = String::new();
     for entry in shown {
         let said = standing(entry.advice);
-        let id = left(&clean(&entry.advice.id), id_width);
-        let lead = width(&id) + 12;
+        let id = pad_right(&escape_line(&entry.advice.id), id_width);
+        let lead = measure_width(&id) + 12;
         let room = columns.saturating_sub(lead);
-        let title = wrap(&clean(&entry.advice.title), room.max(LEAST_TITLE));
+        let title = wrap_lines(&escape_line(&entry.advice.title), room.max(LEAST_TITLE));
         let title = match title.as_slice() {
             _ if room < LEAST_TITLE => String::new(),
             [] => String::new(),
             [line] => line.clone(),
             [line, ..] => format!("{}…", line.chars().take(room - 1).collect::<String>()),
         };
-        let line = format!("{id}{}{title}", style.paint(colour(said), &left(said, 12)));
+        let line = format!(
+            "{id}{}{title}",
+            style.paint(colour(said), &pad_right(said, 12))
+        );
         let _ = writeln!(out, "{}", line.trim_end());
     }
     let note = match entries.len() - shown.len() {

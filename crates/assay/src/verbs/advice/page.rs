@@ -6,7 +6,7 @@ use assay_model::Bytes;
 use assay_model::advice::{Advice, RiskLevel, TargetKind};
 use assay_pool::Pooled;
 use assay_render::Style;
-use assay_render::text::{measure_width, escape_line, pad_right, wrap_lines};
+use assay_render::text::{escape_line, measure_width, pad_right, wrap_lines};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -131,7 +131,10 @@ fn elsewhere(out: &mut Out, one: &Pooled) {
     let set: String = set
         .map(|(name, value)| format!("{name}={value}, "))
         .collect();
-    for (number, line) in assay_report::pool::format_effect_lines(one).iter().enumerate() {
+    for (number, line) in assay_report::pool::format_effect_lines(one)
+        .iter()
+        .enumerate()
+    {
         match number {
             0 => out.labelled("Elsewhere", &format!("{set}{}: {line}", one.metric)),
             _ => out.item(LABEL, line),

@@ -5,7 +5,7 @@ use crate::context::unwritten;
 use anyhow::Context as _;
 use assay_columns::{Cell, Column, Kind, Writer};
 use assay_host::OutputFolder;
-use assay_judge::trial::{judge_trial, judge_slots};
+use assay_judge::trial::{judge_slots, judge_trial};
 use assay_model::result::JudgedSample;
 use assay_model::trial::{Slot, Trial};
 use assay_model::{Machine, Sample};

@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
                 eprintln!("{}: {}", escape_line(&order.person), roles.join("; "));
             }
             Event::Delivered(_) => eprintln!("delivered; waiting for the verdict"),
-            Event::Verdict(verdict) => eprintln!("{}", clean(&verdict.text)),
+            Event::Verdict(verdict) => eprintln!("{}", escape_line(&verdict.text)),
             // Once, not every second.
             Event::Lost(error) if !lost => {
                 lost = true;

@@ -155,7 +155,7 @@ fn worse(one: anyhow::Result<Status>, two: anyhow::Result<Status>) -> anyhow::Re
 
 /// The congestion control of a run, above its verdicts.
 fn heading(plan: &Plan, global: &Global) -> String {
-    let name = clean(&plan.congestion.join(", "));
+    let name = escape_line(&plan.congestion.join(", "));
     let title = context::style(global).bold(&format!("congestion control {name}"));
     format!("{title}\n\n")
 }

@@ -56,7 +56,7 @@ fn renegotiation(found: &Renegotiation) -> String {
     match found {
         Renegotiation::NotPossible => "not possible: TLS 1.3 has none".to_owned(),
         Renegotiation::Accepted => "clients may renegotiate".to_owned(),
-        Renegotiation::Refused { how } => format!("refused to clients ({})", clean(how)),
+        Renegotiation::Refused { how } => format!("refused to clients ({})", escape_line(how)),
         Renegotiation::Unknown { .. } => "unknown".to_owned(),
     }
 }
@@ -96,7 +96,12 @@ fn chain_text(chain: &Chain) -> String {
         return "cannot be read".to_owned();
     };
     let day = |time: jiff::Timestamp| time.strftime("%Y-%m-%d").to_string();
-    let names: Vec<String> = leaf.names.iter().take(6).map(|name| escape_line(name)).collect();
+    let names: Vec<String> = leaf
+        .names
+        .iter()
+        .take(6)
+        .map(|name| escape_line(name))
+        .collect();
     let staple = match (chain.stapled, leaf.must_staple) {
         (Some(true), _) => "; OCSP response sent",
         (Some(false), true) => "; must-staple, and no OCSP response",
@@ -312,7 +317,7 @@ fn cookie_text(cookie: &Cookie) -> String {
     };
     format!(
         "{}: {}, {}, {same_site}",
-        clean(&cookie.name),
+        escape_line(&cookie.name),
         flag(cookie.secure, "Secure"),
         flag(cookie.http_only, "HttpOnly")
     )

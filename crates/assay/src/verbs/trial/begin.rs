@@ -13,7 +13,7 @@ use assay_advice::Applicability;
 use assay_changes::{Journal, Switch};
 use assay_host::{Host as _, Live};
 use assay_judge::trial::second_session::{self, SessionAgreement};
-use assay_judge::trial::{campaign_level, judge_trial, find_next_look};
+use assay_judge::trial::{campaign_level, find_next_look, judge_trial};
 use assay_measure::runner::Ground;
 use assay_measure::trials::{Candidate, Environment, Options};
 use assay_model::change::Change;

@@ -2,7 +2,7 @@
 //! a line for each pair that stays.
 
 use crate::context::shown;
-use assay_judge::trial::{forecast, find_next_look};
+use assay_judge::trial::{find_next_look, forecast};
 use assay_measure::trials::Event;
 use assay_model::Nanos;
 use assay_model::trial::{Side, TrialPlan};
@@ -85,7 +85,8 @@ impl Shown {
                 let each = self.a_pair();
                 let time = |pairs: u32| Nanos(each.0.saturating_mul(u64::from(pairs)));
                 let measured = judgement.pairs;
-                let next = find_next_look(self.plan.max_pairs, measured).filter(|_| !judgement.done);
+                let next =
+                    find_next_look(self.plan.max_pairs, measured).filter(|_| !judgement.done);
                 let rest = self.plan.max_pairs.saturating_sub(*pair);
                 let live = LivePair {
                     pair: *pair,

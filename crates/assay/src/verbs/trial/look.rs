@@ -25,7 +25,12 @@ impl Seen {
     pub(super) fn of(trial: Trial, slots: Vec<Slot>) -> Self {
         let (pairs, judgement) = judge_trial(&trial, &slots);
         let smallest = |noise: f64| {
-            let told = |pairs| (pairs, forecast::forecast_smallest_effect(noise, pairs).exp_m1());
+            let told = |pairs| {
+                (
+                    pairs,
+                    forecast::forecast_smallest_effect(noise, pairs).exp_m1(),
+                )
+            };
             [10, 30, 60].map(told).to_vec()
         };
         Self {

@@ -9,7 +9,7 @@ use crate::input;
 use crate::remote::{Asked, Named, SentFile, Value, Way};
 use crate::status::Status;
 use assay_model::trial::TrialState;
-use assay_render::text::clean;
+use assay_render::text::escape_line;
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::Duration;
@@ -59,7 +59,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 /// Asks the journal of the machine, over another link, what is left of the changes, and prints its answer.
 fn report_after_loss(args: &Args) {
-    let host = clean(args.remote.host());
+    let host = escape_line(args.remote.host());
     eprintln!("the link to {host} was lost: its journal is asked what was taken back");
     let answer = args.remote.go(true, |way| {
         let begun = crate::progress::now();
@@ -68,7 +68,7 @@ fn report_after_loss(args: &Args) {
             let journal = way.read_json(&["trial", "--recover", "--json"])?;
             let all = |name: &str| journal[name].as_array().cloned().unwrap_or_default();
             for one in all("recovered") {
-                let told = clean(one["told"].as_str().unwrap_or_default());
+                let told = escape_line(one["told"].as_str().unwrap_or_default());
                 if !lines.contains(&told) {
                     lines.push(told);
                 }
@@ -97,7 +97,7 @@ fn report_after_loss(args: &Args) {
         }
         Err(error) => eprintln!(
             "{host} could not be asked again ({}). It takes back by itself what was changed; `assay trial --recover --host {host}` tells what is left",
-            clean(&format!("{error:#}"))
+            escape_line(&format!("{error:#}"))
         ),
     }
 }

@@ -2,9 +2,9 @@
 //! curves are in `curve_tables`.
 
 use crate::study::StudyView;
-use crate::study::curve_tables::{StudyCurve, collect_curves, choose_row_label};
+use crate::study::curve_tables::{StudyCurve, choose_row_label, collect_curves};
 use assay_render::html::{Chart, ChartTable};
-use assay_render::svg::line_chart::{ChartLine, LineChart, draw_lines, build_value_scale};
+use assay_render::svg::line_chart::{ChartLine, LineChart, build_value_scale, draw_lines};
 use assay_render::text::escape_line;
 
 /// Builds, for each curve, a chart of the measured figures and a chart of the published figures.

@@ -48,9 +48,9 @@ pub(super) fn build_pairs_chart(view: &TrialView) -> Option<Chart> {
             Side::Changed => "B",
         };
         let change = match outcome {
-            PairOutcome::Measured { effect, .. } => format_signed_ratio(
-                crate::trial::convert_improvement(plan.metric, effect.exp()),
-            ),
+            PairOutcome::Measured { effect, .. } => {
+                format_signed_ratio(crate::trial::convert_improvement(plan.metric, effect.exp()))
+            }
             _ => "left out".to_owned(),
         };
         vec![(i + 1).to_string(), order.to_owned(), change]
@@ -120,10 +120,7 @@ pub(super) fn build_looks_chart(view: &TrialView) -> Option<Chart> {
     let row = |look: &assay_model::trial::Look| {
         vec![
             look.pairs.to_string(),
-            format_signed_ratio(crate::trial::convert_improvement(
-                plan.metric,
-                look.ratio,
-            )),
+            format_signed_ratio(crate::trial::convert_improvement(plan.metric, look.ratio)),
             text(look.low, look.high),
         ]
     };

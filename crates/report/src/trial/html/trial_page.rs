@@ -6,8 +6,9 @@ use crate::html::doubt_view::DoubtView;
 use crate::html::run_page::group_facts;
 use crate::trial::TrialView;
 use crate::trial::terminal::{
-    describe_carriers, describe_change_state, describe_environment, describe_flush_tests,
-    describe_unproved_gain, has_unproved_gain, list_next_commands, side_letter, build_subject_rows,
+    build_subject_rows, describe_carriers, describe_change_state, describe_environment,
+    describe_flush_tests, describe_unproved_gain, has_unproved_gain, list_next_commands,
+    side_letter,
 };
 use crate::trial::trial_tables::{self, format_row_change};
 use crate::trial::trial_text::{

@@ -1,14 +1,14 @@
 //! Rate and latency of the steps over time, round after round.
 
 use super::super::{name, nanos};
-use crate::plan::{Line, Section};
+use crate::plan::{BarLine, PlanSection};
 use assay_model::Nanos;
 use assay_model::units::significant;
 use assay_model::web::Point;
 use assay_model::web::result::StepResult;
-use assay_render::svg::lines::{self, Lines};
-use assay_render::text::clean;
-use assay_render::units::latency;
+use assay_render::svg::line_chart::{self, ChartLine, LineChart};
+use assay_render::text::escape_line;
+use assay_render::units::format_latency;
 
 /// Points of a line; more cannot be seen.
 const POINTS: usize = 120;
@@ -18,7 +18,12 @@ type Figure = fn(&Point) -> Option<f64>;
 
 /// Charts of one kind of load, with the lowest and the highest figure of each step; none for runs that were stored
 /// without stretches.
-pub(super) fn section(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Section> {
+pub(super) fn section(
+    url: &str,
+    id: &str,
+    open: bool,
+    steps: &[&StepResult],
+) -> Option<PlanSection> {
     let has = |step: &&&StepResult| step.over_time.iter().any(|round| !round.points.is_empty());
     let steps: Vec<&StepResult> = steps.iter().filter(has).copied().collect();
     if steps.is_empty() {
@@ -26,31 +31,39 @@ pub(super) fn section(url: &str, id: &str, open: bool, steps: &[&StepResult]) ->
     }
     let figures: [(&str, Figure, fn(f64) -> String); 3] = [
         ("answers per second", |point| Some(point.rate), significant),
-        ("p50", |point| point.p50.map(|time| time.0 as f64), latency),
-        ("p99", |point| point.p99.map(|time| time.0 as f64), latency),
+        (
+            "p50",
+            |point| point.p50.map(|time| time.0 as f64),
+            format_latency,
+        ),
+        (
+            "p99",
+            |point| point.p99.map(|time| time.0 as f64),
+            format_latency,
+        ),
     ];
     let drawings = figures
         .iter()
         .enumerate()
         .filter_map(|(at, (figure, of, tick))| {
-            let lines: Vec<lines::Line> = steps
+            let lines: Vec<line_chart::ChartLine> = steps
                 .iter()
-                .map(|step| lines::Line {
+                .map(|step| line_chart::ChartLine {
                     label: name(step),
                     points: thin(&points(step, *of)),
                 })
                 .filter(|line| !line.points.is_empty())
                 .collect();
-            let chart = Lines {
+            let chart = LineChart {
                 id: format!("over-time-{id}-{at}"),
-                title: format!("{figure} of {} over time", clean(url)),
+                title: format!("{figure} of {} over time", escape_line(url)),
                 description: "One line for each step; its rounds follow each other.".to_owned(),
                 over: format!("{figure}, by seconds that were counted, round after round"),
                 lines,
                 tick,
             };
-            let scale = lines::scale(chart.lines.iter());
-            (!chart.lines.is_empty()).then(|| lines::draw(&chart, &scale))
+            let scale = line_chart::build_value_scale(chart.lines.iter());
+            (!chart.lines.is_empty()).then(|| line_chart::draw_lines(&chart, &scale))
         });
     let rows = steps.iter().map(|step| {
         let ends = |of: Figure| {
@@ -72,16 +85,16 @@ pub(super) fn section(url: &str, id: &str, open: bool, steps: &[&StepResult]) ->
                 None => [nanos(None), nanos(None)],
             });
         }
-        Line {
+        BarLine {
             label: name(step),
             cells,
-            ..Line::default()
+            ..BarLine::default()
         }
     });
-    Some(Section {
+    Some(PlanSection {
         heading: match open {
-            true => format!("What users of {} wait, over time", clean(url)),
-            false => format!("What {} does in a closed loop, over time", clean(url)),
+            true => format!("What users of {} wait, over time", escape_line(url)),
+            false => format!("What {} does in a closed loop, over time", escape_line(url)),
         },
         about: "Each step is divided into about forty stretches; a server that changes while it is measured shows here."
             .to_owned(),
@@ -90,12 +103,12 @@ pub(super) fn section(url: &str, id: &str, open: bool, steps: &[&StepResult]) ->
         ],
         rows: rows.collect(),
         drawing: Some(drawings.collect()),
-        ..Section::default()
+        ..PlanSection::default()
     })
 }
 
 /// A figure over the seconds of all rounds, one round behind the other.
-fn points(step: &StepResult, of: Figure) -> Vec<lines::Point> {
+fn points(step: &StepResult, of: Figure) -> Vec<line_chart::LinePoint> {
     let mut begin = 0.0;
     let mut all = Vec::new();
     for round in &step.over_time {
@@ -113,7 +126,7 @@ fn points(step: &StepResult, of: Figure) -> Vec<lines::Point> {
 }
 
 /// Keeps the lowest and the highest point of each part of the time, so that no stall is averaged away.
-fn thin(points: &[lines::Point]) -> Vec<lines::Point> {
+fn thin(points: &[line_chart::LinePoint]) -> Vec<line_chart::LinePoint> {
     if points.len() <= POINTS {
         return points.to_vec();
     }
@@ -121,7 +134,7 @@ fn thin(points: &[lines::Point]) -> Vec<lines::Point> {
     let ends = parts.flat_map(|part| {
         let low = part.iter().min_by(|a, b| a.1.total_cmp(&b.1));
         let high = part.iter().max_by(|a, b| a.1.total_cmp(&b.1));
-        let mut pair: Vec<lines::Point> = low.into_iter().chain(high).copied().collect();
+        let mut pair: Vec<line_chart::LinePoint> = low.into_iter().chain(high).copied().collect();
         pair.sort_by(|a, b| a.0.total_cmp(&b.0));
         pair.dedup();
         pair
