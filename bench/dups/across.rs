@@ -8,9 +8,9 @@
 //! rows are of two files.
 #![allow(clippy::disallowed_methods, reason = "a benchmark")]
 
-use assay_columns::{Cell, Writer};
-use assay_dups::across::ask::ask;
-use assay_dups::across::columns;
+use assay_columns::{CellValue, Writer};
+use assay_dups::across::export_queries::ask;
+use assay_dups::across::export_columns;
 use std::io::BufWriter;
 
 fn mix(mut x: u64) -> u64 {
@@ -74,7 +74,7 @@ fn write(dir: &str, machines: u64, rows: u64, prefix: &str) {
         let notes = notes.map(|(name, value)| (name, value.to_owned()));
         let file = std::fs::File::create(format!("{folder}/{name}.parquet")).unwrap();
         let out = BufWriter::with_capacity(1 << 20, file);
-        let mut writer = Writer::new(out, &columns(16), &notes).unwrap();
+        let mut writer = Writer::new(out, &export_columns(16), &notes).unwrap();
         for content in 0..contents {
             let random = mix(content);
             if mix(random ^ (machine << 32)) > share {
@@ -87,10 +87,10 @@ fn write(dir: &str, machines: u64, rows: u64, prefix: &str) {
             let size = 1 + (random >> 8) % (1 << (random % 24 + 1));
             let count = 1 + i64::from(mix(random ^ machine).is_multiple_of(10));
             let row = [
-                Cell::Text(&name),
-                Cell::Fixed(&hash),
-                Cell::Int(size as i64),
-                Cell::Int(count),
+                CellValue::Text(&name),
+                CellValue::Fixed(&hash),
+                CellValue::Int(size as i64),
+                CellValue::Int(count),
             ];
             writer.row(&row).unwrap();
         }

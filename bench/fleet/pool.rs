@@ -5,9 +5,9 @@
 #[path = "../book.rs"]
 mod book;
 
-use assay_pool::Key;
-use assay_pool::bundle::{Bundle, Ended, FORMAT, Machine, Pair, Plan, Trial};
-use assay_pool::stats::{Measured, estimate};
+use assay_pool::OwnerKey;
+use assay_pool::bundle::{Bundle, TrialEnd, FORMAT, BundleMachine, Pair, BundlePlan, BundleTrial};
+use assay_pool::stats::{MeasuredEffect, estimate};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use statrs::distribution::{ContinuousCDF as _, Normal, StudentsT};
@@ -40,18 +40,18 @@ fn pairs(random: &mut ChaCha8Rng, truth: f64) -> Vec<f64> {
     (0..count).map(|_| truth + noise * normal(random)).collect()
 }
 
-fn measured(owner: usize, pairs: &[f64]) -> Measured {
+fn measured(owner: usize, pairs: &[f64]) -> MeasuredEffect {
     let count = pairs.len() as f64;
     let effect = pairs.iter().sum::<f64>() / count;
     let squares: f64 = pairs.iter().map(|pair| (pair - effect).powi(2)).sum();
-    Measured {
+    MeasuredEffect {
         owner,
         effect,
         variance: squares / (count - 1.0) / count,
     }
 }
 
-fn fleet(shape: &Shape, random: &mut ChaCha8Rng) -> Vec<Measured> {
+fn fleet(shape: &Shape, random: &mut ChaCha8Rng) -> Vec<MeasuredEffect> {
     let mut all = Vec::new();
     for owner in 0..shape.owners {
         let centre = MEAN + shape.between_owners * normal(random);
@@ -66,7 +66,7 @@ fn fleet(shape: &Shape, random: &mut ChaCha8Rng) -> Vec<Measured> {
 /// DerSimonian and Laird 1986 with the normal distribution, and the interval for a new machine by Higgins,
 /// Thompson and Spiegelhalter 2009 (t, machines − 2) on it: what most programs do. All machines are
 /// taken for independent.
-fn dersimonian_laird(data: &[Measured]) -> ([f64; 2], [f64; 2]) {
+fn dersimonian_laird(data: &[MeasuredEffect]) -> ([f64; 2], [f64; 2]) {
     let mean_at = |between: f64| {
         let weights = data.iter().map(|one| (one.variance + between).recip());
         let total: f64 = weights.clone().sum();
@@ -178,7 +178,7 @@ fn bundles(dir: &str) -> Result<(), Box<dyn std::error::Error>> {
     };
     std::fs::create_dir_all(dir)?;
     for owner in 0..shape.owners {
-        let key = Key::of(random.random())?;
+        let key = OwnerKey::of(random.random())?;
         let centre = MEAN + shape.between_owners * normal(&mut random);
         let machines = (0..shape.machines_of_each)
             .map(|number| {
@@ -198,16 +198,16 @@ fn bundles(dir: &str) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn machine(key: &Key, number: usize, pairs: &[f64], random: &mut ChaCha8Rng) -> Machine {
+fn machine(key: &OwnerKey, number: usize, pairs: &[f64], random: &mut ChaCha8Rng) -> BundleMachine {
     let id = key.name("machine", &number.to_string());
     let cut = random.random_bool(0.2);
     let measured = match cut {
         true => &pairs[..pairs.len() / 3],
         false => pairs,
     };
-    let trial = Trial {
+    let trial = BundleTrial {
         id: key.name("trial", &id),
-        plan: Plan {
+        plan: BundlePlan {
             advice: "noatime".to_owned(),
             page: None,
             parameters: BTreeMap::new(),
@@ -229,10 +229,10 @@ fn machine(key: &Key, number: usize, pairs: &[f64], random: &mut ChaCha8Rng) -> 
         fio: None,
         moderators: BTreeMap::new(),
         pairs: measured.iter().map(|pair| Pair::Effect(*pair)).collect(),
-        ended: if cut { Ended::Stopped } else { Ended::Done },
+        ended: if cut { TrialEnd::Stopped } else { TrialEnd::Done },
         verdict: assay_model::trial::Verdict::Undecided,
     };
-    Machine {
+    BundleMachine {
         id,
         trials: vec![trial],
     }

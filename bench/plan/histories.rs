@@ -1,6 +1,6 @@
 //! Histories whose future is known. Shared with the tests of the planner.
 
-use assay_planner::capacity::{Point, outlook};
+use assay_planner::capacity::{UsagePoint, compute_outlook};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
@@ -98,15 +98,15 @@ pub fn ask(kind: Kind, n: usize, count: u64, seed: u64) -> Held {
         let mut random =
             ChaCha8Rng::seed_from_u64(seed.wrapping_mul(1_000_003).wrapping_add(number));
         let (values, level) = values(kind, n, &mut random);
-        let points: Vec<Point> = values[..n]
+        let points: Vec<UsagePoint> = values[..n]
             .iter()
             .enumerate()
-            .map(|(day, used)| Point {
+            .map(|(day, used)| UsagePoint {
                 time: day as i64 * 86_400,
                 used: *used as u64,
             })
             .collect();
-        let Ok(outlook) = outlook(&points) else {
+        let Ok(outlook) = compute_outlook(&points) else {
             continue;
         };
         let coverage = outlook.trend.coverage;

@@ -3,7 +3,7 @@
 use crate::condition::{self, Known, Ledger, Truth, World};
 use crate::resolve;
 use assay_model::advice::Advice;
-use assay_model::{Bytes, Fact, FactKind, FactValue, Facts, Place, TargetInfo};
+use assay_model::{Bytes, Fact, FactKind, FactValue, Facts, FactPlace, TargetInfo};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -58,12 +58,12 @@ pub struct Evidence {
     /// Where it was read.
     #[serde(rename = "source", serialize_with = "in_words")]
     #[schemars(with = "String")]
-    pub place: Place,
+    pub place: FactPlace,
     /// Default, configured or run-time; none for parameters and the target.
     pub kind: Option<FactKind>,
 }
 
-fn in_words<S: serde::Serializer>(place: &Place, to: S) -> Result<S::Ok, S::Error> {
+fn in_words<S: serde::Serializer>(place: &FactPlace, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(place)
 }
 
@@ -223,7 +223,7 @@ impl<'a> Sources<'a> {
     fn asked(&self, world: &World, condition: &str) -> (Vec<Evidence>, Vec<Missing>) {
         let (mut seen, mut unseen) = (Vec::new(), Vec::new());
         let mut note =
-            |key: String, found: Result<(Value, Place, Option<FactKind>), String>| match found {
+            |key: String, found: Result<(Value, FactPlace, Option<FactKind>), String>| match found {
                 Ok((value, place, kind)) => seen.push(Evidence {
                     key,
                     value,
@@ -251,7 +251,7 @@ impl<'a> Sources<'a> {
         for name in world.parameters.take_asked() {
             let found = self
                 .parameter(&name)
-                .map(|(value, source)| (value.into(), Place::Words(source.to_owned()), None))
+                .map(|(value, source)| (value.into(), FactPlace::Words(source.to_owned()), None))
                 .ok_or_else(|| "not given, and it has no default".to_owned());
             note(format!("parameter {name}"), found);
         }
@@ -259,7 +259,7 @@ impl<'a> Sources<'a> {
             let found = match &self.target {
                 None => Err(NO_TARGET.to_owned()),
                 Some((target, properties)) => match properties.get(name.as_str()) {
-                    Some(value) => Ok((value.clone(), Place::Words((*target).to_owned()), None)),
+                    Some(value) => Ok((value.clone(), FactPlace::Words((*target).to_owned()), None)),
                     None => Err(format!("{target} has none")),
                 },
             };
@@ -268,7 +268,7 @@ impl<'a> Sources<'a> {
         for name in world.trial.take_asked() {
             let found = match self.size {
                 Some((size, said)) if name == SIZE => {
-                    Ok((size.0.into(), Place::Words(said.to_owned()), None))
+                    Ok((size.0.into(), FactPlace::Words(said.to_owned()), None))
                 }
                 _ => Err("the trial of this advice has none".to_owned()),
             };
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(keys, ["disk.vda.scheduler", "target device"]);
         assert_eq!(
             evidence[0].place,
-            Place::from("/sys/block/vda/queue/scheduler")
+            FactPlace::from("/sys/block/vda/queue/scheduler")
         );
         let fails = r#"facts["disk.vda.scheduler"] == "bfq" && parameters.swap == "11""#;
         let Applicability::Not { reasons, .. } = says(&[fails], None) else {
@@ -471,7 +471,7 @@ mod tests {
         let Applicability::Applies { evidence } = says(&advice, Some(Bytes(5))) else {
             panic!()
         };
-        assert_eq!(evidence[1].place, Place::Words("--size".to_owned()));
+        assert_eq!(evidence[1].place, FactPlace::Words("--size".to_owned()));
         advice.trial = load("\"{size}\"");
         assert!(matches!(says(&advice, None), Applicability::Unknown { .. }));
         advice.trial = None;

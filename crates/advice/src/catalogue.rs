@@ -1,6 +1,6 @@
 //! The catalogue: what comes with assay, and what the user adds or replaces.
 
-use crate::near;
+use crate::nearest_name;
 use crate::page::{self, PageError};
 use assay_host::{FileKind, Host, HostError};
 use assay_model::advice::Advice;
@@ -116,7 +116,7 @@ impl Catalogue {
         let found = self.entries.get(id).map(|(_, advice)| advice);
         found.ok_or_else(|| UnknownAdvice {
             id: id.to_owned(),
-            hint: near::hint(id, self.entries.keys().map(String::as_str)),
+            hint: nearest_name::hint(id, self.entries.keys().map(String::as_str)),
         })
     }
 
@@ -198,7 +198,7 @@ fn score(advice: &Advice, words: &[String]) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::check::tests::PAGE;
-    use assay_host::Live;
+    use assay_host::LiveHost;
 
     #[allow(clippy::disallowed_methods, reason = "tests make the user's directory")]
     fn put(dir: &Path, name: &str, text: &str) {
@@ -216,7 +216,7 @@ mod tests {
         put(dir.path(), "kernel/swappiness/fires/vm.json", "{}");
         let builtin = Catalogue::builtin().unwrap();
         let before = builtin.all().len();
-        let catalogue = builtin.with_dir(&Live, dir.path()).unwrap();
+        let catalogue = builtin.with_dir(&LiveHost, dir.path()).unwrap();
         assert_eq!(catalogue.all().len(), before + 1);
         assert_eq!(
             catalogue.get("qcow2-cluster-size").unwrap().title,
@@ -234,8 +234,8 @@ mod tests {
     #[test]
     fn faults_of_a_directory_are_named() {
         let fails = |dir: &Path| {
-            let error = Catalogue::default().with_dir(&Live, dir).unwrap_err();
-            assay_testing::normal(error, &[(dir, "DIR")])
+            let error = Catalogue::default().with_dir(&LiveHost, dir).unwrap_err();
+            assay_testing::normalize_output(error, &[(dir, "DIR")])
         };
         let dir = tempfile::tempdir().unwrap();
         insta::assert_snapshot!(fails(&dir.path().join("none")), @"DIR: no such file or directory; advice lies in DIR/DOMAIN/ID.md");

@@ -1,7 +1,7 @@
 //! What can be checked of an entry without a machine.
 
 use crate::condition;
-use crate::near;
+use crate::nearest_name;
 use crate::resolve;
 use assay_model::advice::{Advice, ParameterKind};
 use assay_model::finding::Check;
@@ -167,7 +167,7 @@ fn unused(advice: &Advice) -> Result<(), Found> {
                 &["parameters", name],
                 format!(
                     "parameter `{name}` is used nowhere; the trial uses {}",
-                    near::list(used.iter().map(String::as_str))
+                    nearest_name::list(used.iter().map(String::as_str))
                 ),
             ));
         }

@@ -12,7 +12,7 @@
 
 mod deciding;
 
-use crate::near;
+use crate::nearest_name;
 use crate::version::Version;
 use cel::common::traits::{Comparer, Container, Indexer};
 use cel::common::types::{CelBool, CelString, MAP_TYPE, Type};
@@ -345,8 +345,8 @@ fn compile(source: &str) -> Result<Program, SyntaxError> {
         .map(|name| {
             format!(
                 "`{name}` is not known here{}; conditions look into {}",
-                near::hint(name, names()),
-                near::list(names())
+                nearest_name::hint(name, names()),
+                nearest_name::list(names())
             )
         });
     if let Some(message) = unknown {

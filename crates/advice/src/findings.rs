@@ -2,7 +2,7 @@
 //! machine. Pure; the same facts and pages give the same findings in the same order.
 
 mod machine;
-mod say;
+mod finding_text;
 mod steps;
 
 use crate::condition::{Condition, Ledger, SyntaxError, Truth, World};
@@ -12,7 +12,7 @@ use assay_model::coverage::Outcome;
 use assay_model::finding::{
     Certainty, Check, Checked, Edit, Finding, Fix, Looked, NotAsked, Remedy, Seen, Severity,
 };
-use assay_model::{Fact, FactValue, Facts, Place, Subject};
+use assay_model::{Fact, FactValue, Facts, FactPlace, Subject};
 use machine::{Machine, find_property, kinds, ledger};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -306,12 +306,12 @@ impl<'a> Rule<'a> {
     fn violated(&self, scene: &Scene<'_>, asked: &Asked<'_>, deciding: &Asked<'_>) -> Finding {
         let evidence: Vec<Seen> = asked.seen.iter().filter_map(seen).collect();
         let places = self.places(scene, &evidence, deciding);
-        let words = |name: &str| say::words(name, scene, self.machine.facts, &places);
+        let words = |name: &str| finding_text::words(name, scene, self.machine.facts, &places);
         let or_unknown = |name: &str| {
-            let known = say::value_of(name, scene, self.machine.facts).is_some();
+            let known = finding_text::value_of(name, scene, self.machine.facts).is_some();
             words(name).or_else(|| known.then(|| vec!["unknown".to_owned()]))
         };
-        let fill = |text: &str| say::fill(text, &or_unknown);
+        let fill = |text: &str| finding_text::fill(text, &or_unknown);
         let all = |steps: &[String]| steps::fill_steps(steps, &words);
         let fix = match (&self.check.not_actionable, &self.check.remedy) {
             (Some(why), _) => Fix::NotHere(fill(why)),
@@ -342,14 +342,14 @@ impl<'a> Rule<'a> {
 
     /// Returns the places of a finding: of the facts that decided, and of the one that the page names first.
     /// Where only something that is missing decided, of all that were looked at.
-    fn places(&self, scene: &Scene<'_>, evidence: &[Seen], deciding: &Asked<'_>) -> Vec<Place> {
+    fn places(&self, scene: &Scene<'_>, evidence: &[Seen], deciding: &Asked<'_>) -> Vec<FactPlace> {
         let at = self.check.say.at.as_deref();
-        let first = at.and_then(|at| say::value_of(at, scene, self.machine.facts));
+        let first = at.and_then(|at| finding_text::value_of(at, scene, self.machine.facts));
         let of_key = |(key, _): &(String, &Fact)| evidence.iter().find(|seen| seen.key == *key);
         let decided: Vec<&Seen> = deciding.seen.iter().filter_map(of_key).collect();
         match decided.is_empty() {
-            true => say::places(first, &evidence.iter().collect::<Vec<_>>()),
-            false => say::places(first, &decided),
+            true => finding_text::places(first, &evidence.iter().collect::<Vec<_>>()),
+            false => finding_text::places(first, &decided),
         }
     }
 

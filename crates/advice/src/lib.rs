@@ -14,7 +14,7 @@ mod condition;
 mod coverage;
 mod debian;
 mod findings;
-mod near;
+mod nearest_name;
 pub mod page;
 mod resolve;
 mod version;

@@ -14,7 +14,7 @@
 //! ```
 
 use crate::check;
-use crate::near;
+use crate::nearest_name;
 use assay_model::advice::{Advice, Condition, Literature, Moderator, Parameter, Risk, Source};
 use assay_model::finding::Check;
 use serde::Deserialize;
@@ -248,7 +248,7 @@ fn front_matter_message(error: &toml::de::Error) -> String {
         }
         Some(name) => format!(
             "{message}{}",
-            near::hint(name, FIELDS.into_iter().chain(expected(message)))
+            nearest_name::hint(name, FIELDS.into_iter().chain(expected(message)))
         ),
         None => message.to_owned(),
     }
@@ -286,7 +286,7 @@ fn sections(page: &str, first: usize) -> Result<(), (usize, String)> {
                         line_number,
                         format!(
                             "section `{expected}` was expected here, not `{name}`; the sections are {}",
-                            near::list(SECTIONS)
+                            nearest_name::list(SECTIONS)
                         ),
                     ));
                 }

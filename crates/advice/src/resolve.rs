@@ -1,16 +1,16 @@
 //! A trial's placeholders filled in: the catalogue's table becomes a [`TrialSpec`].
 
 mod fill;
-mod shape;
+mod trial_table;
 
 pub(crate) use fill::{BUILTIN, LATER, placeholders};
-pub(crate) use shape::shape;
+pub(crate) use trial_table::shape;
 
-use crate::near;
+use crate::nearest_name;
 use assay_model::TargetInfo;
 use assay_model::advice::{Advice, Parameter, ParameterKind, TargetKind, TrialSpec};
 use fill::Fill;
-use shape::{culprit, sensible, with_hint};
+use trial_table::{culprit, sensible, with_hint};
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
@@ -150,8 +150,8 @@ pub fn parameters(
         return Err(ResolveError::UnknownParameter {
             advice: advice.id.clone(),
             name: name.clone(),
-            hint: near::hint(name, names()),
-            known: near::list(names()),
+            hint: nearest_name::hint(name, names()),
+            known: nearest_name::list(names()),
         });
     }
     let value = |(name, parameter): (&String, &Parameter)| {
@@ -214,8 +214,8 @@ pub(crate) fn fits(name: &str, parameter: &Parameter, value: &str) -> Result<(),
     if !parameter.choices.is_empty() && !parameter.choices.iter().any(|choice| choice == value) {
         return Err(fault(format!(
             "it is one of {}{}",
-            near::list(choices()),
-            near::hint(value, choices())
+            nearest_name::list(choices()),
+            nearest_name::hint(value, choices())
         )));
     }
     match parameter.kind {

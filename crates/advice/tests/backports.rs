@@ -2,7 +2,7 @@
 //! each release, all judged by the version of the package.
 
 use assay_advice::{Catalogue, findings};
-use assay_facts::{Options, collect};
+use assay_facts::{CollectOptions, collect};
 use assay_host::Recorded;
 
 /// Release, version of the package, whether it has the hole.
@@ -33,9 +33,9 @@ const VERSIONS: [(&str, &str, bool); 20] = [
 fn twenty_versions_around_a_fix() {
     let catalogue = Catalogue::builtin().unwrap();
     let page = catalogue.get("openssh-regresshion").unwrap();
-    let options = Options {
+    let options = CollectOptions {
         services: true,
-        ..Options::default()
+        ..CollectOptions::default()
     };
     let wrong: Vec<String> = VERSIONS
         .iter()

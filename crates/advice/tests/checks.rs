@@ -7,11 +7,11 @@
 )]
 
 use assay_advice::{Catalogue, findings};
-use assay_facts::{Options, collect};
+use assay_facts::{CollectOptions, collect};
 use assay_host::Root;
 use assay_model::advice::Advice;
 use assay_model::finding::{Certainty, Checked, Finding, Fix};
-use assay_model::{Facts, Place};
+use assay_model::{Facts, FactPlace};
 use std::path::{Path, PathBuf};
 
 fn trees(advice: &Advice, case: &str) -> Vec<PathBuf> {
@@ -42,10 +42,10 @@ fn facts(advice: &Advice, tree: &Path) -> Facts {
         return wireless(tree);
     }
     let root = Root::open(tree).unwrap_or_else(|error| panic!("{error}"));
-    let options = Options {
+    let options = CollectOptions {
         services: true,
         accounts: true,
-        ..Options::default()
+        ..CollectOptions::default()
     };
     collect(&root, &options)
 }
@@ -144,7 +144,7 @@ fn lines_are_named() {
         for tree in trees(advice, "fires") {
             for finding in findings([advice], &facts(advice, &tree)).findings {
                 for place in &finding.places {
-                    let Place::File {
+                    let FactPlace::File {
                         path,
                         line: Some(line),
                         ..

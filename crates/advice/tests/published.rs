@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "reads its own fixtures")]
 
 use assay_advice::{Catalogue, findings};
-use assay_facts::{Options, collect};
+use assay_facts::{CollectOptions, collect};
 use assay_host::Root;
 use assay_model::finding::{Certainty, Finding, Fix};
 use std::path::Path;
@@ -61,10 +61,10 @@ fn found(machine: &str) -> Vec<Finding> {
     let origin = std::fs::read_to_string(tree.join("ORIGIN")).unwrap();
     assert!(origin.starts_with("made: "), "{origin}");
     let root = Root::open(&tree).unwrap();
-    let options = Options {
+    let options = CollectOptions {
         services: true,
         accounts: true,
-        ..Options::default()
+        ..CollectOptions::default()
     };
     let catalogue = Catalogue::builtin().unwrap();
     findings(catalogue.all(), &collect(&root, &options)).findings

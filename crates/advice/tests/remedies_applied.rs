@@ -7,7 +7,7 @@
 )]
 
 use assay_advice::{Catalogue, findings};
-use assay_facts::{Options, collect};
+use assay_facts::{CollectOptions, collect};
 use assay_host::Root;
 use assay_model::finding::Certainty;
 use std::collections::BTreeSet;
@@ -317,10 +317,10 @@ const REMEDIES: [Remedy; 43] = [
 /// Rules with a finding on a tree.
 fn found(catalogue: &Catalogue, tree: &Path) -> BTreeSet<String> {
     let root = Root::open(tree).unwrap();
-    let options = Options {
+    let options = CollectOptions {
         services: true,
         accounts: true,
-        ..Options::default()
+        ..CollectOptions::default()
     };
     let checked = findings(catalogue.all(), &collect(&root, &options));
     let violated = checked

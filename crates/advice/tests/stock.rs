@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "lists its own fixtures")]
 
 use assay_advice::{Catalogue, findings};
-use assay_facts::{Options, collect};
+use assay_facts::{CollectOptions, collect};
 use assay_host::Root;
 use assay_model::finding::{Certainty, Checked};
 use std::path::Path;
@@ -15,10 +15,10 @@ fn checked(release: &str) -> Checked {
     let origin = std::fs::read_to_string(tree.join("ORIGIN")).unwrap();
     assert!(origin.starts_with("recorded: "), "{origin}");
     let root = Root::open(&tree).unwrap();
-    let options = Options {
+    let options = CollectOptions {
         services: true,
         accounts: true,
-        ..Options::default()
+        ..CollectOptions::default()
     };
     let facts = collect(&root, &options);
     let catalogue = Catalogue::builtin().unwrap();

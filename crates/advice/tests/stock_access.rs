@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "lists its own fixtures")]
 
 use assay_advice::{Catalogue, findings};
-use assay_facts::{Options, collect};
+use assay_facts::{CollectOptions, collect};
 use assay_host::Root;
 use assay_model::finding::Certainty;
 use std::path::Path;
@@ -33,10 +33,10 @@ fn defaults_of_fifteen_services_are_no_findings() {
     let origin = std::fs::read_to_string(tree.join("ORIGIN")).unwrap();
     assert!(origin.starts_with("recorded: "), "{origin}");
     let root = Root::open(&tree).unwrap();
-    let options = Options {
+    let options = CollectOptions {
         services: true,
         accounts: true,
-        ..Options::default()
+        ..CollectOptions::default()
     };
     let catalogue = Catalogue::builtin().unwrap();
     let checked = findings(catalogue.all(), &collect(&root, &options));

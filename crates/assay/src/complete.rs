@@ -86,7 +86,7 @@ impl ValueCompleter for Names {
 fn plans() -> Vec<Named> {
     let all = assay_model::plan::BUILTIN.iter();
     all.filter_map(|(name, _)| {
-        let plan = assay_model::plan::builtin(name)?;
+        let plan = assay_model::plan::builtin_plan(name)?;
         Some(((*name).to_owned(), plan.title))
     })
     .collect()
@@ -102,7 +102,7 @@ fn advice() -> Vec<Named> {
 }
 
 fn studies() -> Vec<Named> {
-    let all = assay_studies::catalogue::all().unwrap_or_default();
+    let all = assay_studies::catalogue::builtin_studies().unwrap_or_default();
     all.into_iter()
         .map(|study| (study.name, study.title))
         .collect()

@@ -5,9 +5,9 @@ use crate::shared_options::Destination;
 use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_changes::Journal;
-use assay_host::{HostError, Live, OutputFile, is_same_file};
+use assay_host::{HostError, LiveHost, OutputFile, is_same_file};
 use assay_loads::Cancel;
-use assay_loads::scratch::State;
+use assay_loads::scratch::ScratchRegistry;
 use assay_measure::engine::Environment;
 use assay_model::Machine;
 use assay_render::Style;
@@ -46,7 +46,7 @@ pub fn state_dir() -> anyhow::Result<PathBuf> {
     };
     let path =
         std::path::absolute(&path).with_context(|| format!("{}: not a path", path.display()))?;
-    assay_host::ours::check(&path).map_err(|error| {
+    assay_host::directory_owner::check(&path).map_err(|error| {
         anyhow::anyhow!(
             "cannot use the state directory {}: {error}. Set ASSAY_STATE to a directory that only you can write to, \
              such as {}.",
@@ -67,7 +67,7 @@ pub fn journal_dir() -> anyhow::Result<PathBuf> {
 
 /// Where a measurement enters what it changes and makes.
 pub struct Ground {
-    state: State,
+    state: ScratchRegistry,
     journal: Journal,
 }
 
@@ -75,7 +75,7 @@ impl Ground {
     /// Opens the directories, and makes them.
     pub fn open() -> anyhow::Result<Self> {
         Ok(Self {
-            state: State::open(&state_dir()?)?,
+            state: ScratchRegistry::open(&state_dir()?)?,
             journal: Journal::open(&journal_dir()?)?,
         })
     }
@@ -83,7 +83,7 @@ impl Ground {
     /// What every measurement needs.
     pub fn environment<'a>(&'a self, fio: Option<&'a Path>, cancel: &'a Cancel) -> Environment<'a> {
         Environment {
-            host: &Live,
+            host: &LiveHost,
             fio,
             state: &self.state,
             journal: &self.journal,
@@ -133,13 +133,13 @@ pub fn nothing_measured(global: &Global) -> anyhow::Result<String> {
 /// Opens the store, making it when there is none. What is stored then is of this machine.
 pub fn open_store(global: &Global) -> anyhow::Result<Store> {
     let store = Store::open(&store_path(global)?)?;
-    Ok(store.on(assay_facts::machine(&Live)))
+    Ok(store.on(assay_facts::machine(&LiveHost)))
 }
 
 /// Refuses to go on with what was begun on another machine: figures of two machines in one record
 /// would be compared as if they were of one.
 pub fn begun_here(what: &str, on: Option<&Machine>) -> anyhow::Result<()> {
-    let here = assay_facts::machine(&Live);
+    let here = assay_facts::machine(&LiveHost);
     match (on, &here) {
         (Some(on), Some(here)) if on.id != here.id => anyhow::bail!(
             "cannot continue {what}: it was started on another machine, {}. Continue it there, or start a new one \

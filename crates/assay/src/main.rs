@@ -53,7 +53,7 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // What a file or a tool said may be in it, and errors are pasted into reports.
-            let text = assay_model::secrets::text(&describe(&error));
+            let text = assay_model::secrets::withhold_in_text(&describe(&error));
             // A newline in a name must not look like a line of our own.
             eprintln!("assay: {}", text.replace('\n', "\n  "));
             status::Status::of(&error).into()

@@ -1,7 +1,7 @@
 //! Progress on standard error: a bar with the time left on a terminal, a line now and then in a log.
 
 use crate::context::shown;
-use assay_measure::engine::Event;
+use assay_measure::engine::MeasureEvent;
 use assay_model::Nanos;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::fmt::Write;
@@ -122,11 +122,11 @@ impl Meter {
     }
 
     /// Takes note of what happens to the slots of a plan.
-    pub fn tell(&mut self, event: &Event<'_>) {
+    pub fn tell(&mut self, event: &MeasureEvent<'_>) {
         match event {
-            Event::Making("guest") => self.say("booting a guest".to_owned()),
-            Event::Making(what) => self.say(format!("making {what}")),
-            Event::Layout {
+            MeasureEvent::Making("guest") => self.say("booting a guest".to_owned()),
+            MeasureEvent::Making(what) => self.say(format!("making {what}")),
+            MeasureEvent::Layout {
                 target,
                 written,
                 size,
@@ -134,9 +134,9 @@ impl Meter {
                 "writing the test file in {}: {written} of {size}",
                 target.escape_debug()
             )),
-            Event::Remark(remark) => self.line(&format!("note: {remark}")),
-            Event::Left(left) => self.expect(*left),
-            Event::Begin {
+            MeasureEvent::Remark(remark) => self.line(&format!("note: {remark}")),
+            MeasureEvent::Left(left) => self.expect(*left),
+            MeasureEvent::Begin {
                 done,
                 of,
                 workload,

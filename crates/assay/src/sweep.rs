@@ -3,21 +3,21 @@
 use crate::context;
 use crate::verbs::trial::told;
 use assay_changes::{Foreign, Journal};
-use assay_host::Live;
-use assay_loads::scratch::{State, Swept};
+use assay_host::LiveHost;
+use assay_loads::scratch::{ScratchRegistry, Swept};
 
 /// Removes scratch files and guests that killed assays left, and says so. Nothing is made: where there is
 /// no state directory there is nothing to remove.
 pub fn at_start() {
-    assay_changes::fixes::sweep_outside(&Live);
+    assay_changes::fixes::sweep_outside(&LiveHost);
     // A verb that needs the directory says what is wrong with it.
     let Ok(dir) = context::state_dir() else {
         return;
     };
-    if let Some(state) = State::existing(&dir) {
+    if let Some(state) = ScratchRegistry::existing(&dir) {
         said(&state.sweep());
     }
-    if let Some(guests) = assay_lab::State::existing(&dir) {
+    if let Some(guests) = assay_lab::GuestRegistry::existing(&dir) {
         match guests.sweep() {
             Ok(names) => guests_said(&names),
             Err(error) => eprintln!("something is left of a guest: {error}"),
@@ -29,7 +29,7 @@ pub fn at_start() {
 /// by the label of its session.
 pub fn journals(journal: &Journal, ours: fn(&str) -> bool) -> anyhow::Result<()> {
     if journal.pending()?.iter().any(|left| ours(&left.label)) {
-        for one in journal.recover(&Live, Foreign::Leave)? {
+        for one in journal.recover(&LiveHost, Foreign::Leave)? {
             // A process ends with the assay that started it.
             if !one.what.starts_with("process ") {
                 eprint!("left by an assay that was killed: {}", told(&one));

@@ -150,7 +150,7 @@ fn attack_scratch_files_and_their_directory_exchanged() {
         return;
     }
     let (mut tried, mut held) = (0, 0);
-    for round in 0..assay_testing::factor() {
+    for round in 0..assay_testing::attack_factor() {
         for (index, swap) in SWAPS.into_iter().enumerate() {
             // Different moments of the layout and of fio, the same in every repetition.
             let delay = Duration::from_millis((round * 8 + index as u64) * 211 % 900);

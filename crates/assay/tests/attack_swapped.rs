@@ -9,7 +9,7 @@
 mod common;
 
 use assay_testing::servers::skip;
-use assay_testing::{Stop, attacked, factor};
+use assay_testing::{Stop, attacked, attack_factor};
 use common::Home;
 use common::guests::{image, image_for_long};
 use common::pages::{SETTING, STUDY};
@@ -287,7 +287,7 @@ fn attacks(name: &str, programs: &[&str], words: &[&str]) {
 
 fn attacks_that_end(ends: &[Then], name: &str, rounds: u64, words: &[&str]) {
     let (mut tried, mut held, mut exchanged) = (0, 0, 0);
-    for round in 0..rounds * factor() {
+    for round in 0..rounds * attack_factor() {
         for &then in ends {
             let scene = Scene::new();
             tried += 1;
@@ -444,7 +444,7 @@ fn attack_a_directory_exchanged_after_the_plan() {
         &["study", "STUDY", "DIR"],
     ];
     let (mut tried, mut held) = (0, 0);
-    for round in 0..factor() {
+    for round in 0..attack_factor() {
         for words in commands {
             tried += 1;
             let late = Duration::from_millis(round * 97 % 1500);

@@ -292,7 +292,7 @@ fn acting_is_dry_until_told_and_can_be_taken_back() {
     let output = place.dups(&["act", "--delete", "--apply"]);
     let own = place.root();
     let left = String::from_utf8_lossy(&output.stderr).into_owned();
-    insta::assert_snapshot!(assay_testing::normal(left, &[(own, "TREE")]), @"assay: left alone: TREE/sub/big too: changed since it was scanned; `assay dups refresh` looks again");
+    insta::assert_snapshot!(assay_testing::normalize_output(left, &[(own, "TREE")]), @"assay: left alone: TREE/sub/big too: changed since it was scanned; `assay dups refresh` looks again");
     assert_eq!(std::fs::read(&b).unwrap(), b"edited");
 }
 
@@ -305,7 +305,7 @@ fn what_is_moved_comes_back() {
     let to = below.join(from.strip_prefix("/").unwrap());
     let below = below.display().to_string();
     let dry = place.text(&["act", "--move", &below, "sub"], 0);
-    insta::assert_snapshot!(assay_testing::normal(dry, &[(&below, "BELOW")]), @r"
+    insta::assert_snapshot!(assay_testing::normalize_output(dry, &[(&below, "BELOW")]), @r"
     move TREE/sub/big too to BELOW
       keeping TREE/big
     1 step, 293 KiB to move; nothing was changed, --apply does it
@@ -340,7 +340,7 @@ fn bad_input_is_named_with_the_way_out() {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
         let line = text.lines().next().unwrap();
-        said += &assay_testing::normal(line, &[(place.0.path(), "OWN")]);
+        said += &assay_testing::normalize_output(line, &[(place.0.path(), "OWN")]);
         said.push('\n');
         assert!(!text.contains("panicked"), "{text}");
     }
@@ -363,11 +363,11 @@ fn bad_input_is_named_with_the_way_out() {
     let output = place.dups(&["scan", ".", "--hash", "blake3"]);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let own = place.0.path();
-    insta::assert_snapshot!(assay_testing::normal(text, &[(own, "OWN")]), @"assay: index OWN/index.db holds xxh3-128 hashes; scan with --hash xxh3-128, or into another file with --index");
+    insta::assert_snapshot!(assay_testing::normalize_output(text, &[(own, "OWN")]), @"assay: index OWN/index.db holds xxh3-128 hashes; scan with --hash xxh3-128, or into another file with --index");
     std::fs::write(place.0.path().join("index.db"), "these are my notes").unwrap();
     let output = place.dups(&["scan", "."]);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    insta::assert_snapshot!(assay_testing::normal(text, &[(own, "OWN")]), @"assay: index OWN/index.db: this is no index of assay (nor any SQLite file); it was left alone. Name another file with --index, or move this one away");
+    insta::assert_snapshot!(assay_testing::normalize_output(text, &[(own, "OWN")]), @"assay: index OWN/index.db: this is no index of assay (nor any SQLite file); it was left alone. Name another file with --index, or move this one away");
     let notes = std::fs::read(place.0.path().join("index.db")).unwrap();
     assert_eq!(notes, b"these are my notes");
 }

@@ -6,7 +6,7 @@
 mod common;
 
 use assay_host::{Host as _, Limits};
-use assay_lab::{Disk, Guest, LabError, Options, State};
+use assay_lab::{Disk, Guest, LabError, GuestOptions, GuestRegistry};
 use assay_loads::Cancel;
 use common::guests::{image, image_for_long, nothing_left, working_in};
 use common::schemas::holds;
@@ -202,8 +202,8 @@ fn killed_at_any_moment_it_leaves_nothing() {
 fn a_guest_is_a_machine_like_any_other() {
     let Some((image, _one)) = image() else { return };
     let home = Home::new();
-    let state = State::open(&home.state()).unwrap();
-    let mut options = Options::new("machine");
+    let state = GuestRegistry::open(&home.state()).unwrap();
+    let mut options = GuestOptions::new("machine");
     options.disks = vec![
         Disk::parse("64M,bus=nvme,cache=none", "fast").unwrap(),
         Disk::parse("64M,bus=sata,format=qcow2", "slow").unwrap(),
@@ -243,7 +243,7 @@ fn a_guest_is_a_machine_like_any_other() {
     guest.pull(path, &back).unwrap();
     assert!(std::fs::read(&back).unwrap() == content);
 
-    let facts = assay_facts::collect(&guest, &assay_facts::Options::default());
+    let facts = assay_facts::collect(&guest, &assay_facts::CollectOptions::default());
     let system = facts
         .str("os.name")
         .and_then(|name| name.split(" (").next());
@@ -283,7 +283,7 @@ fn a_guest_is_a_machine_like_any_other() {
 /// Whether nobody holds it exclusively.
 fn free(device: &common::Loop) -> bool {
     let path = Path::new(&device.device);
-    assay_host::Live.open_exclusive(path).is_ok()
+    assay_host::LiveHost.open_exclusive(path).is_ok()
 }
 
 /// Disks are plugged in and pulled out, each bus that can.
@@ -312,7 +312,7 @@ fn disks_come_and_go(guest: &mut Guest, outside: &Path) {
     assert!(guest.devices(&["plug1"]).is_err());
     assert!(guest.unplug("slow").is_err(), "SATA does not let go");
     // Only where a device of this machine can be had there is one more.
-    let gone = assay_testing::normal(guest.unplug("plug1").unwrap_err(), &[(", metal", "")]);
+    let gone = assay_testing::normalize_output(guest.unplug("plug1").unwrap_err(), &[(", metal", "")]);
     insta::assert_snapshot!(gone, @"disk plug1: the guest has no such disk; it has fast, slow, secret");
     let mut after = entries(guest.dir());
     after.retain(|name| name != "plug.lock");

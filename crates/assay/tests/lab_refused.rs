@@ -157,7 +157,7 @@ fn an_image_is_not_built_for_an_emulator_that_is_missing() {
 /// What was wrong with the arguments was found when the image was built, minutes later.
 #[test]
 fn an_image_is_not_built_for_a_guest_that_cannot_be_had() {
-    if assay_host::Host::which(&assay_host::Live, "qemu-system-x86_64".as_ref()).is_none() {
+    if assay_host::Host::which(&assay_host::LiveHost, "qemu-system-x86_64".as_ref()).is_none() {
         assay_testing::skipped("qemu", "qemu-system-x86_64 is not installed");
         return;
     }

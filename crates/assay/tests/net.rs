@@ -5,7 +5,7 @@
 mod common;
 mod serving;
 
-use assay_lab::network_bed::{Bed, BedError, Discipline, Rate, SERVER, Shape};
+use assay_lab::network_bed::{Bed, BedError, Discipline, Rate, SERVER, LinkShape};
 use common::Home;
 use serde_json::Value;
 use serving::{Ends, Serving, role, share};
@@ -146,7 +146,7 @@ fn attack_of_a_thousand_strangers() {
 }
 
 fn bed(people: usize) -> Option<Bed> {
-    let shape = Shape {
+    let shape = LinkShape {
         rate: Rate::BitPerS(1e9),
         discipline: Discipline::FqCodel,
         buffer: Duration::from_millis(100),

@@ -4,7 +4,7 @@
 mod common;
 mod serving;
 
-use assay_lab::network_bed::{Bed, BedError, Discipline, Rate, SERVER, Shape};
+use assay_lab::network_bed::{Bed, BedError, Discipline, Rate, SERVER, LinkShape};
 use common::browser::Browser;
 use serde_json::{Value, json};
 use serving::{Serving, role};
@@ -107,7 +107,7 @@ fn a_phone_takes_part_and_what_it_did_not_see_is_void() {
 
 /// A bed with so many people behind a link of so many Mbit/s down and up.
 fn bed(people: usize, down: f64, up: f64) -> Option<Bed> {
-    let shape = |mbit: f64| Shape {
+    let shape = |mbit: f64| LinkShape {
         rate: Rate::BitPerS(mbit * 1e6),
         discipline: Discipline::FqCodel,
         buffer: Duration::from_millis(100),

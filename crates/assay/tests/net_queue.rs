@@ -4,7 +4,7 @@
 
 mod common;
 
-use assay_lab::network_bed::{Bed, BedError, Discipline, Rate, Shape};
+use assay_lab::network_bed::{Bed, BedError, Discipline, Rate, LinkShape};
 use common::Home;
 use serde_json::Value;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const PLAN: &str = "name = 'two'\nseconds = 8\n[[person]]\nname = 'Anna'\nroles 
 
 /// Whether this machine can make a bed.
 fn can() -> bool {
-    let shape = Shape {
+    let shape = LinkShape {
         rate: Rate::BitPerS(1e7),
         discipline: Discipline::Fifo,
         buffer: Duration::from_millis(200),

@@ -6,7 +6,7 @@
 mod common;
 mod serving;
 
-use assay_lab::network_bed::{Bed, BedError, Discipline, Rate, SERVER, Shape};
+use assay_lab::network_bed::{Bed, BedError, Discipline, Rate, SERVER, LinkShape};
 use serde_json::Value;
 use serving::{Ends, Serving, role};
 use std::os::unix::fs::PermissionsExt as _;
@@ -41,7 +41,7 @@ fn state(dir: &Path, state: &str) {
 
 #[test]
 fn a_roam_is_on_the_axis_and_is_the_cause() {
-    let shape = Shape {
+    let shape = LinkShape {
         rate: Rate::BitPerS(5e7),
         discipline: Discipline::FqCodel,
         buffer: Duration::from_millis(100),

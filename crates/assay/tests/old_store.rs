@@ -4,7 +4,7 @@
 
 mod common;
 
-use assay_host::Live;
+use assay_host::LiveHost;
 use assay_model::{Machine, RunId};
 use assay_store::Store;
 use common::Home;
@@ -213,7 +213,7 @@ fn an_interrupted_run_of_it_is_gone_on_with() {
     // /var/tmp was another disk then, and a run does not go on elsewhere: so it is moved here.
     let mut store = Store::open(&home.dir.path().join("store.db")).unwrap();
     let mut run = store.run(RunId(4)).unwrap();
-    let mut info = assay_facts::target(&Live, target.path()).unwrap();
+    let mut info = assay_facts::target(&LiveHost, target.path()).unwrap();
     info.size = run.targets[0].size;
     run.targets = vec![info];
     run.plan.targets = vec![run.targets[0].name.clone()];
@@ -286,13 +286,13 @@ fn a_journal_is_understood() {
 
 /// A store with two runs: 1 of this machine, 2 of another one by export and import.
 fn two_machines() -> Option<Home> {
-    if assay_facts::machine(&Live).is_none() {
+    if assay_facts::machine(&LiveHost).is_none() {
         assay_testing::skipped("machine-id", "this machine has no /etc/machine-id");
         return None;
     }
     let home = home();
     let path = home.dir.path().join("store.db");
-    let mut store = Store::open(&path).unwrap().on(assay_facts::machine(&Live));
+    let mut store = Store::open(&path).unwrap().on(assay_facts::machine(&LiveHost));
     for (old, uid) in [(1, '1'), (4, '2')] {
         let mut run = store.run(RunId(old)).unwrap();
         let samples = store.samples(RunId(old)).unwrap();
@@ -319,7 +319,7 @@ fn two_machines() -> Option<Home> {
 #[test]
 fn the_machine_is_shown_where_there_are_two() {
     let Some(home) = two_machines() else { return };
-    let here = assay_facts::machine(&Live).unwrap();
+    let here = assay_facts::machine(&LiveHost).unwrap();
     let rows = json(&home.assay(&["runs", "--json"]).stdout)["runs"].clone();
     assert_eq!(rows[0]["machine"]["id"], "b".repeat(32));
     assert_eq!(rows[1]["machine"]["id"], here.id.as_str());

@@ -5,8 +5,8 @@ mod common;
 
 use assay_model::Machine;
 use assay_model::trial::{Trial, TrialState};
-use assay_pool::bundle::{Bundle, Ended, FORMAT, Pair};
-use assay_pool::{Key, read};
+use assay_pool::bundle::{Bundle, TrialEnd, FORMAT, Pair};
+use assay_pool::{OwnerKey, read};
 use assay_store::Store;
 use assay_testing::attacked;
 use common::schemas::{holds, json};
@@ -135,7 +135,7 @@ fn attack_no_word_of_a_machine_is_exported() {
     let bundle = read(&bytes).unwrap();
     let told: Vec<_> = bundle.machines.iter().flat_map(|one| &one.trials).collect();
     assert_eq!(told.len(), uids.len());
-    assert!(told.iter().any(|trial| trial.ended == Ended::Stopped));
+    assert!(told.iter().any(|trial| trial.ended == TrialEnd::Stopped));
     assert!(told.iter().any(|trial| trial.effects().count() > 2));
     assert!(
         told.iter()
@@ -209,7 +209,7 @@ fn simulated(home: &Home, owners: u8) -> Vec<String> {
     let real = read(pool(home, &["export"]).stdout.as_bytes()).unwrap();
     let mut files = Vec::new();
     for owner in 1..=owners {
-        let key = Key::of([owner; 32]).unwrap();
+        let key = OwnerKey::of([owner; 32]).unwrap();
         let mut bundle = Bundle {
             format: FORMAT.to_owned(),
             owner: key.owner(),
@@ -272,7 +272,7 @@ fn what_others_gave_is_told_beside_the_advice() {
         plain.stdout
     );
 
-    let owner = Key::of([6; 32]).unwrap().owner();
+    let owner = OwnerKey::of([6; 32]).unwrap().owner();
     assert_eq!(
         pool(&home, &["remove", "ab"]).code,
         Some(2),

@@ -385,7 +385,7 @@ fn tmpfs_says_what_it_means() {
         &["--rw", "randread", "--json"],
     ));
     let note = out.stderr.lines().next().unwrap();
-    insta::assert_snapshot!(assay_testing::normal(note, &[(&mount.path, "MOUNT")]), @"note: MOUNT is tmpfs: it lives in memory, and these figures say nothing about a disk");
+    insta::assert_snapshot!(assay_testing::normalize_output(note, &[(&mount.path, "MOUNT")]), @"note: MOUNT is tmpfs: it lives in memory, and these figures say nothing about a disk");
     let document: Value = serde_json::from_str(&out.stdout).unwrap();
     assert_eq!(
         document["results"][0]["validity"], "void",

@@ -436,7 +436,7 @@ fn what_a_campaign_and_a_list_of_guests_print() {
 
 #[test]
 fn what_a_load_on_a_web_server_prints() {
-    if let Some(lacking) = assay_testing::servers::lacks(&["nginx"], false) {
+    if let Some(lacking) = assay_testing::servers::find_missing(&["nginx"], false) {
         assay_testing::skipped("nginx", format_args!("lacks {lacking}"));
         return;
     }

@@ -33,7 +33,7 @@ fn the_layers_under_a_directory_in_all_forms() {
 
     let markdown = home.assay(&["stack", path, "--markdown"]);
     let title = markdown.stdout.lines().next().unwrap();
-    insta::assert_snapshot!(assay_testing::normal(title, &[(path, "DIR")]), @"# The layers under DIR");
+    insta::assert_snapshot!(assay_testing::normalize_output(title, &[(path, "DIR")]), @"# The layers under DIR");
 }
 
 #[test]

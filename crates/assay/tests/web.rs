@@ -3,7 +3,7 @@
 
 mod common;
 
-use assay_testing::servers::http2::{Kind, Server};
+use assay_testing::servers::http2::{Http2ServerKind, Http2Server};
 use assay_testing::servers::nginx::Nginx;
 use common::{Home, ran};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 fn nginx() -> Option<Nginx> {
-    if let Some(lacking) = assay_testing::servers::lacks(&["nginx"], false) {
+    if let Some(lacking) = assay_testing::servers::find_missing(&["nginx"], false) {
         assay_testing::skipped("nginx", format_args!("lacks {lacking}"));
         return None;
     }
@@ -85,7 +85,7 @@ fn two_servers_are_measured_and_compared() {
 
 #[test]
 fn http2_is_measured_and_said() {
-    let Some(server) = Server::start(Kind::Nginx, "http2_max_concurrent_streams 50;") else {
+    let Some(server) = Http2Server::start(Http2ServerKind::Nginx, "http2_max_concurrent_streams 50;") else {
         return;
     };
     let home = Home::new();
@@ -126,7 +126,7 @@ fn http2_is_measured_and_said() {
     let refused = |args: &[&str]| {
         let out = home.assay(&[&["web"], args].concat());
         assert_eq!(out.code, Some(2), "{args:?}: {}", out.stdout);
-        assay_testing::normal(out.stderr, &[(args[0], "URL")])
+        assay_testing::normalize_output(out.stderr, &[(args[0], "URL")])
     };
     let said = refused(&[&plain, "--http2", "--streams", "51"])
         + &refused(&[&plain, "--streams", "5"])
@@ -145,7 +145,7 @@ fn http2_is_measured_and_said() {
         let url = old.url("/page");
         let port = url.trim_start_matches("http://").trim_end_matches("/page");
         let said = refused(&[&url, "--http2"]);
-        insta::assert_snapshot!(assay_testing::normal(said, &[(port, "NGINX")]), @"assay: URL: NGINX: it does not speak HTTP/2 on this port: what came first are no settings");
+        insta::assert_snapshot!(assay_testing::normalize_output(said, &[(port, "NGINX")]), @"assay: URL: NGINX: it does not speak HTTP/2 on this port: what came first are no settings");
     }
 }
 
@@ -165,7 +165,7 @@ fn what_cannot_be_measured_is_refused_with_the_way_out() {
             "{args:?} {}",
             out.stdout
         );
-        said += &assay_testing::normal(out.stderr, &[(&place, "NGINX")]);
+        said += &assay_testing::normalize_output(out.stderr, &[(&place, "NGINX")]);
     };
     refuse(&[&gone]);
     refuse(&[&moved]);
@@ -325,7 +325,7 @@ fn a_log_is_replayed_at_its_own_times_and_says_what_was_left_out() {
     assert_eq!(out.code, Some(2), "{}", out.stdout);
     let out = home.assay(&["web", &url, "--log", list]);
     assert_eq!(out.code, Some(2), "{}", out.stdout);
-    let said = assay_testing::normal(
+    let said = assay_testing::normalize_output(
         home.refusal(&out),
         &[(url.trim_end_matches("/page"), "NGINX")],
     );

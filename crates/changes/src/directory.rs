@@ -1,8 +1,8 @@
 //! A directory of assay's own in a directory that somebody else may own.
 
 use crate::error::ChangeError;
-use crate::made::Made;
-use crate::session::{MadeId, Session};
+use crate::temporary_objects::Made;
+use crate::session::{MadeId, ChangeSession};
 use assay_host::HostMut;
 use assay_host::held::Directory;
 use std::ffi::{OsStr, OsString};
@@ -42,7 +42,7 @@ impl OwnDirectory {
     }
 }
 
-impl Session {
+impl ChangeSession {
     /// Makes a directory in `above`, entered before it is made, and known by what it is before
     /// anything is in it.
     ///

@@ -62,13 +62,13 @@ pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
 }
 
 /// This boot of the kernel.
-pub(crate) fn boot() -> Result<String, ChangeError> {
+pub(crate) fn read_boot_id() -> Result<String, ChangeError> {
     let path = Path::new("/proc/sys/kernel/random/boot_id");
     let text = fs::read_to_string(path).map_err(ChangeError::journal(path))?;
     Ok(text.trim().to_owned())
 }
 
-pub(crate) fn now() -> u64 {
+pub(crate) fn unix_time() -> u64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |since| since.as_secs())

@@ -39,7 +39,7 @@ pub enum ChangeError {
     /// An assay that was killed, or that could not set something back, left it there.
     #[error(
         "{what}: {label} left changes behind, because it was killed or could not set them back; take them back first with `{}assay trial --recover`",
-        place.as_deref().map(environment).unwrap_or_default()
+        place.as_deref().map(state_dir_prefix).unwrap_or_default()
     )]
     Pending {
         /// The target or setting.
@@ -169,7 +169,7 @@ pub struct Orphan {
 }
 
 /// What to write before a command that shall look at another state directory.
-fn environment(state: &Path) -> String {
+fn state_dir_prefix(state: &Path) -> String {
     let text = state.display().to_string();
     format!("ASSAY_STATE='{}' ", text.replace('\'', "'\\''"))
 }

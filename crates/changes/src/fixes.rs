@@ -6,9 +6,9 @@
 //! it back when any of these fails. [`StandBy`] is the process that takes it back when the user was locked
 //! out, and [`OutsideUndo`] lets the machine do so when that process is gone as well.
 
-mod carry;
+mod carry_out;
 mod error;
-mod lines;
+mod line_diff;
 mod outside;
 mod overlay;
 mod plan;
@@ -16,11 +16,11 @@ mod program;
 mod stand_by;
 mod text;
 
-pub use carry::{Confirmation, Done, Wish, carry_out, label};
+pub use carry_out::{Confirmation, FixOutcome, Wish, carry_out, session_label};
 pub use error::FixError;
-pub use lines::{Hunk, hunks};
+pub use line_diff::{Hunk, diff_hunks};
 pub use outside::{OutsideError, OutsideUndo, Unconfirmed, sweep_outside, undo_unconfirmed};
 pub use overlay::Overlay;
-pub use plan::{ByHand, FileChange, Plan, plan};
-pub use stand_by::{StandBy, Watch, watch};
-pub use text::{Document, document, nothing, shown};
+pub use plan::{ByHand, FileChange, FixPlan, plan};
+pub use stand_by::{StandBy, StandByOrder, watch};
+pub use text::{FixDocument, plan_document, empty_document, render_plan};

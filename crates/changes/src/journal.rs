@@ -9,13 +9,13 @@
 //! DIR/kept/assay-UID/              a session whose changes the user keeps, see `kept`
 //! ```
 
-use crate::disk::{LINES, LOCK, PREFIX, boot, make_dir, new_file, now, random_name, sync_dir};
+use crate::disk::{LINES, LOCK, PREFIX, read_boot_id, make_dir, new_file, unix_time, random_name, sync_dir};
 use crate::error::ChangeError;
-use crate::lines::{Entry, FORMAT, Header, State};
-use crate::session::Session;
+use crate::journal_format::{Entry, FORMAT, Header, State};
+use crate::session::ChangeSession;
 use crate::stored::{Stored, load};
 use assay_host::seal::seal;
-use assay_host::{HostError, lockfile, ours};
+use assay_host::{HostError, lockfile, directory_owner};
 use rustix::fs::{FallocateFlags, FlockOperation, flock};
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -65,7 +65,7 @@ impl Journal {
     /// It cannot be made, or somebody else may write in it: what recovery finds there it carries
     /// out, the user's own commands among it.
     pub fn open(dir: &Path) -> Result<Self, ChangeError> {
-        ours::check(dir).map_err(|error| not_ours(dir, &error))?;
+        directory_owner::check(dir).map_err(|error| not_ours(dir, &error))?;
         let new = !dir.join("sessions").exists();
         make_dir(&dir.join("sessions"))?;
         let dir = dir.canonicalize().map_err(ChangeError::journal(dir))?;
@@ -78,7 +78,7 @@ impl Journal {
         }
         // Once more, now that it is there; nobody else could make it or change it since.
         let sessions = dir.join("sessions");
-        ours::check(&sessions).map_err(|error| not_ours(&sessions, &error))?;
+        directory_owner::check(&sessions).map_err(|error| not_ours(&sessions, &error))?;
         Ok(Self { dir })
     }
 
@@ -87,7 +87,7 @@ impl Journal {
     /// # Errors
     /// Somebody else may write in it.
     pub fn look_at(dir: &Path) -> Result<Self, ChangeError> {
-        ours::check(dir).map_err(|error| not_ours(dir, &error))?;
+        directory_owner::check(dir).map_err(|error| not_ours(dir, &error))?;
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         Ok(Self { dir })
     }
@@ -102,7 +102,7 @@ impl Journal {
     /// # Errors
     /// [`ChangeError::Busy`] when another assay works on that target, [`ChangeError::Pending`]
     /// when one that was killed left something there, or the journal cannot be written.
-    pub fn begin(&self, label: &str, target: &str) -> Result<Session, ChangeError> {
+    pub fn begin(&self, label: &str, target: &str) -> Result<ChangeSession, ChangeError> {
         let _mutex = self.mutex()?;
         self.free(target, None, |header, _| header.target == target)?;
         let uid = random_name().map_err(ChangeError::journal(&self.dir))?;
@@ -121,8 +121,8 @@ impl Journal {
             label: label.to_owned(),
             target: target.to_owned(),
             pid: std::process::id(),
-            boot: boot()?,
-            begun: now(),
+            boot: read_boot_id()?,
+            begun: unix_time(),
         };
         let path = dir.join(LINES);
         let begun = (|| {
@@ -140,7 +140,7 @@ impl Journal {
         match begun {
             Ok(file) => {
                 let locks = vec![lock, itself];
-                Session::new(self.clone(), dir, header, file, locks)
+                ChangeSession::new(self.clone(), dir, header, file, locks)
                     .map_err(ChangeError::journal(&path))
             }
             Err(error) => {
@@ -234,7 +234,7 @@ impl Journal {
                 continue;
             }
             return Err(match stored.locks {
-                None => busy(what, &found.header),
+                None => busy_error(what, &found.header),
                 Some(_) => ChangeError::Pending {
                     what: what.to_owned(),
                     label: found.header.label.clone(),
@@ -315,7 +315,7 @@ fn not_ours(dir: &Path, error: &HostError) -> ChangeError {
     }
 }
 
-fn busy(what: &str, header: &Header) -> ChangeError {
+fn busy_error(what: &str, header: &Header) -> ChangeError {
     ChangeError::Busy {
         what: what.to_owned(),
         pid: header.pid,
@@ -327,6 +327,6 @@ fn busy(what: &str, header: &Header) -> ChangeError {
 pub(crate) fn tell(entry: &Entry) -> String {
     match entry {
         Entry::Made { thing, .. } => thing.to_string(),
-        Entry::Switched(switched) => crate::setting::name(&switched.setting),
+        Entry::Switched(switched) => crate::setting::setting_name(&switched.setting),
     }
 }

@@ -8,16 +8,16 @@
     reason = "this crate owns its journal, which has to be forced to disk"
 )]
 
-mod claims;
+mod machine_claims;
 mod directory;
 mod disk;
 mod error;
 pub mod fixes;
 mod journal;
-mod kept;
-mod lines;
-mod made;
-mod never;
+mod kept_changes;
+mod journal_format;
+mod temporary_objects;
+mod never_kept;
 mod read;
 mod recover;
 mod session;
@@ -26,14 +26,14 @@ pub mod side_by_side;
 mod stored;
 mod switch;
 
-pub use claims::Elsewhere;
+pub use machine_claims::Elsewhere;
 pub use directory::OwnDirectory;
 pub use error::{ChangeError, Orphan};
 pub use journal::{Journal, Pending, Recovering};
-pub use kept::{Kept, Standing, Waiting};
-pub use made::{Made, is_lvm_name};
-pub use never::{never_kept, survives_reboot};
-pub use recover::{Foreign, Outcome, Recovered};
-pub use session::{MadeId, Session};
-pub use setting::{AsFound, Origin, Original};
+pub use kept_changes::{KeptSession, SessionState, Waiting};
+pub use temporary_objects::{Made, is_lvm_name};
+pub use never_kept::{never_kept, survives_reboot};
+pub use recover::{Foreign, RecoveryOutcome, Recovered};
+pub use session::{MadeId, ChangeSession};
+pub use setting::{AsFound, ValueOrigin, Original};
 pub use switch::Switch;

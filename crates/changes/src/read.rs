@@ -1,7 +1,7 @@
 //! How the bytes of a journal become lines, whatever a crash or a bad disk made of them.
 
-use crate::lines::{FIRST_FORMAT, FORMAT, Header, Line, State};
-use assay_host::seal::{has_seal, torn, unseal};
+use crate::journal_format::{FIRST_FORMAT, FORMAT, Header, Line, State};
+use assay_host::seal::{has_seal, is_torn_line, unseal};
 
 /// What a journal's bytes say.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,26 +52,26 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Read, String> {
     let header = match unseal(line) {
         Some((0, body)) => Some(match serde_json::from_slice::<Header>(&body) {
             Ok(header) if header.format == FORMAT => header,
-            other => return Err(foreign(&body, other.err())),
+            other => return Err(describe_foreign_line(&body, other.err())),
         }),
         Some(_) => None,
         // The header is forced to disk before anything is done.
-        None if first.len() == text.len() && torn(line, 0) => return Ok(Read::Unborn),
+        None if first.len() == text.len() && is_torn_line(line, 0) => return Ok(Read::Unborn),
         None if has_seal(line) => None,
         None if format_of(line).is_some_and(|format| format != u64::from(FORMAT)) => {
-            return Err(foreign(line, None));
+            return Err(describe_foreign_line(line, None));
         }
         None if first.len() == text.len() && !first.ends_with(b"\n") => return Ok(Read::Unborn),
         None if !has_seal(text) && format_of(line).is_none() => {
             let error = serde_json::from_slice::<Header>(line).err();
-            return Err(foreign(line, error));
+            return Err(describe_foreign_line(line, error));
         }
         None => None,
     };
-    Ok(Read::Journal(Box::new(sealed(text, header))))
+    Ok(Read::Journal(Box::new(read_sealed_lines(text, header))))
 }
 
-fn foreign(line: &[u8], error: Option<serde_json::Error>) -> String {
+fn describe_foreign_line(line: &[u8], error: Option<serde_json::Error>) -> String {
     match (format_of(line), error) {
         (Some(format), _) if format != u64::from(FORMAT) && format != u64::from(FIRST_FORMAT) => {
             format!(
@@ -89,7 +89,7 @@ fn format_of(line: &[u8]) -> Option<u64> {
 }
 
 /// Lines with numbers and checksums.
-fn sealed(text: &[u8], header: Option<Header>) -> Lines {
+fn read_sealed_lines(text: &[u8], header: Option<Header>) -> Lines {
     let mut found = Lines {
         damaged: match header {
             Some(_) => None,
@@ -110,7 +110,7 @@ fn sealed(text: &[u8], header: Option<Header>) -> Lines {
             continue;
         }
         let Some((own, body)) = unseal(line) else {
-            let cut_off = line.len() == whole.len() && torn(line, found.next);
+            let cut_off = line.len() == whole.len() && is_torn_line(line, found.next);
             if !cut_off {
                 found.damage(number, "it does not match its checksum");
                 found.next += 1;

@@ -1,13 +1,13 @@
 //! Taking back what a session left: newest first, each thing read back, repeatable after having
 //! been cut off anywhere.
 
-use crate::claims;
-use crate::disk::{boot, forget};
+use crate::machine_claims;
+use crate::disk::{read_boot_id, forget};
 use crate::error::ChangeError;
 use crate::journal::{Journal, tell};
-use crate::lines::{Entry, Line};
-use crate::never::survives_reboot;
-use crate::session::Session;
+use crate::journal_format::{Entry, Line};
+use crate::never_kept::survives_reboot;
+use crate::session::ChangeSession;
 use crate::stored::{Stored, load};
 use crate::switch::{Back, Trust, put_back};
 use assay_host::HostMut;
@@ -27,7 +27,7 @@ pub enum Foreign {
 
 /// What became of one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RecoveryOutcome {
     /// The setting is as it was found; what it reads.
     Restored(String),
     /// The thing that assay made is gone.
@@ -63,7 +63,7 @@ pub struct Recovered {
     /// The thing or setting, in words.
     pub what: String,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: RecoveryOutcome,
 }
 
 impl Journal {
@@ -88,7 +88,7 @@ impl Journal {
                         label: String::new(),
                         target: String::new(),
                         what: "journal".into(),
-                        outcome: Outcome::Failed(error.to_string()),
+                        outcome: RecoveryOutcome::Failed(error.to_string()),
                     }),
                     Err(error) => return Err(error),
                 }
@@ -122,9 +122,9 @@ impl Journal {
             (Some(found), Some(locks)) => (found, locks),
         };
         let damage = found.damage.clone();
-        let mut session = Session::resume(self.clone(), dir, found, locks)?;
+        let mut session = ChangeSession::resume(self.clone(), dir, found, locks)?;
         let mut recovered = take_back(&session, host, foreign, false)?;
-        let doubtful = damage.iter().map(|what| doubtful(&session, what));
+        let doubtful = damage.iter().map(|what| doubtful_session(&session, what));
         recovered.extend(doubtful);
         // Nobody knows what a damaged line said: it is not thrown away unasked.
         session.stays = !damage.is_empty() && foreign != Foreign::Accept;
@@ -132,7 +132,7 @@ impl Journal {
     }
 }
 
-fn doubtful(session: &Session, damage: &str) -> Recovered {
+fn doubtful_session(session: &ChangeSession, damage: &str) -> Recovered {
     let what = format!(
         "{damage}; what could be read was taken back. What else was done is not known: look at what the session worked on; files ending in .saved in {} are configuration files as they were found",
         session.dir().display()
@@ -141,11 +141,11 @@ fn doubtful(session: &Session, damage: &str) -> Recovered {
         label: session.header().label.clone(),
         target: session.header().target.clone(),
         what: "journal".into(),
-        outcome: Outcome::Doubtful(what),
+        outcome: RecoveryOutcome::Doubtful(what),
     }
 }
 
-impl Session {
+impl ChangeSession {
     /// Takes back everything that is still open, newest first, as recovery would. To be called at
     /// the end and after an interruption, when all else that uses the session is gone.
     ///
@@ -163,19 +163,19 @@ impl Session {
 ///
 /// `own`: this process began it, so that nothing of its journal is missing.
 pub(crate) fn take_back(
-    session: &Session,
+    session: &ChangeSession,
     host: &dyn HostMut,
     foreign: Foreign,
     own: bool,
 ) -> Result<Vec<Recovered>, ChangeError> {
-    let rebooted = session.header().boot != boot()?;
+    let rebooted = session.header().boot != read_boot_id()?;
     let state = session.state();
     let mut recovered = Vec::new();
     // Killed before it could tell the machine.
     let closed = state.entries.iter().filter(|(_, entry)| !entry.is_open());
     for (id, entry) in closed.filter(|_| !own) {
         if let Entry::Switched(switched) = entry
-            && claims::retake(session, host, *id, &switched.setting, &switched.identity).is_ok()
+            && machine_claims::retake(session, host, *id, &switched.setting, &switched.identity).is_ok()
             && let Some(lock) = session.claims().remove(id)
         {
             lock.release()?;
@@ -189,25 +189,25 @@ pub(crate) fn take_back(
     for (id, entry) in state.open().rev() {
         let done = match entry {
             Entry::Made { thing, .. } if rebooted && !thing.survives_reboot() => {
-                Ok(Outcome::Rebooted)
+                Ok(RecoveryOutcome::Rebooted)
             }
             Entry::Made { thing, .. } => {
                 let gone = thing.unmake(host, &session.tag());
-                gone.map(|()| Outcome::Removed)
+                gone.map(|()| RecoveryOutcome::Removed)
             }
             Entry::Switched(switched) => {
                 let (setting, identity) = (&switched.setting, &switched.identity);
                 let lasts = survives_reboot(setting);
-                match claims::retake(session, host, id, setting, identity) {
+                match machine_claims::retake(session, host, id, setting, identity) {
                     Err(error) => Err(error),
-                    Ok(()) if rebooted && !lasts => Ok(Outcome::Rebooted),
+                    Ok(()) if rebooted && !lasts => Ok(RecoveryOutcome::Rebooted),
                     Ok(()) => match put_back(session, host, id, switched, trust) {
-                        Err(ChangeError::Gone { .. }) if !lasts => Ok(Outcome::Gone),
+                        Err(ChangeError::Gone { .. }) if !lasts => Ok(RecoveryOutcome::Gone),
                         Ok(Back::Already(shown) | Back::Restored(shown)) => {
-                            Ok(Outcome::Restored(shown))
+                            Ok(RecoveryOutcome::Restored(shown))
                         }
-                        Ok(Back::Apart(what)) => Ok(Outcome::Doubtful(what)),
-                        Ok(Back::LeftAlone(found)) => Ok(Outcome::LeftAlone {
+                        Ok(Back::Apart(what)) => Ok(RecoveryOutcome::Doubtful(what)),
+                        Ok(Back::LeftAlone(found)) => Ok(RecoveryOutcome::LeftAlone {
                             found,
                             original: switched.original.shown.clone(),
                             accepted: foreign == Foreign::Accept,
@@ -217,10 +217,10 @@ pub(crate) fn take_back(
                 }
             }
         };
-        let outcome = done.unwrap_or_else(|error| Outcome::Failed(error.to_string()));
+        let outcome = done.unwrap_or_else(|error| RecoveryOutcome::Failed(error.to_string()));
         let open = matches!(
             outcome,
-            Outcome::Failed(_) | Outcome::LeftAlone { .. } | Outcome::Doubtful(_)
+            RecoveryOutcome::Failed(_) | RecoveryOutcome::LeftAlone { .. } | RecoveryOutcome::Doubtful(_)
         );
         if !open || foreign == Foreign::Accept {
             match entry {

@@ -1,14 +1,14 @@
 //! A session: what one process does to one target, written down before it is done.
 
-use crate::claims::Claim;
+use crate::machine_claims::Claim;
 use crate::disk::{LINES, forget, new_file, sync_dir};
 use crate::error::ChangeError;
 use crate::journal::Journal;
-use crate::lines::{FIRST_FORMAT, Header, Line, State};
-use crate::made::Made;
-use crate::stored::{Found, entry, saved};
+use crate::journal_format::{FIRST_FORMAT, Header, Line, State};
+use crate::temporary_objects::Made;
+use crate::stored::{Found, entry_note, saved_file_path};
 use assay_host::seal::seal;
-use assay_host::{HostMut, Known};
+use assay_host::{HostMut, KnownFile};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -24,7 +24,7 @@ pub struct MadeId(pub(crate) u64);
 /// A live session. When it is dropped and nothing is left to take back, its directory goes; else
 /// it waits for [`Journal::recover`].
 #[derive(Debug)]
-pub struct Session {
+pub struct ChangeSession {
     journal: Journal,
     dir: PathBuf,
     header: Header,
@@ -49,7 +49,7 @@ pub(crate) struct Writer {
     torn: bool,
 }
 
-impl Session {
+impl ChangeSession {
     pub(crate) fn new(
         journal: Journal,
         dir: PathBuf,
@@ -195,10 +195,10 @@ impl Session {
     /// # Errors
     /// It cannot be looked at, or the journal cannot be written.
     pub fn identify(&self, id: MadeId, fd: impl AsFd) -> Result<(), ChangeError> {
-        let known = Known::of(fd)?;
+        let known = KnownFile::of(fd)?;
         let mut writer = self.writer();
         let thing = match writer.state.entries.get(&id.0) {
-            Some(crate::lines::Entry::Made { thing, gone: false }) => thing.clone(),
+            Some(crate::journal_format::Entry::Made { thing, gone: false }) => thing.clone(),
             _ => return Ok(()),
         };
         let thing = match thing {
@@ -223,7 +223,7 @@ impl Session {
     /// It does not go, or the journal cannot be written.
     pub fn unmake(&self, host: &dyn HostMut, id: MadeId) -> Result<(), ChangeError> {
         let thing = match self.writer().state.entries.get(&id.0) {
-            Some(crate::lines::Entry::Made { thing, gone: false }) => thing.clone(),
+            Some(crate::journal_format::Entry::Made { thing, gone: false }) => thing.clone(),
             _ => return Ok(()),
         };
         thing.unmake(host, &self.tag())?;
@@ -332,7 +332,7 @@ impl Session {
 
     /// Notes beside the journal that something is about to be opened or made: whole or not at all.
     pub(crate) fn enter(&self, id: u64, line: &Line) -> Result<(), ChangeError> {
-        let (path, bytes) = entry(&self.dir, &self.header, id, line)
+        let (path, bytes) = entry_note(&self.dir, &self.header, id, line)
             .map_err(|error| ChangeError::journal(&self.dir)(error.into()))?;
         let aside = path.with_extension("new");
         let enter = || -> io::Result<()> {
@@ -359,7 +359,7 @@ impl Session {
     }
 
     pub(crate) fn saved(&self, id: u64) -> PathBuf {
-        saved(&self.dir, id)
+        saved_file_path(&self.dir, id)
     }
 }
 
@@ -372,7 +372,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-impl Drop for Session {
+impl Drop for ChangeSession {
     fn drop(&mut self) {
         if !self.is_ours() {
             return;

@@ -5,15 +5,15 @@ mod config;
 mod kernel;
 mod knob;
 mod mount;
-pub(crate) mod several;
+pub(crate) mod joined_settings;
 mod table;
-mod work;
+mod setting_workspace;
 mod zfs;
 
-pub use knob::{AsFound, Origin, Original};
+pub use knob::{AsFound, ValueOrigin, Original};
 pub(crate) use knob::{Knob, Reading, command_line};
-pub(crate) use table::mounts;
-pub(crate) use work::Work;
+pub(crate) use table::parse_mounts;
+pub(crate) use setting_workspace::Work;
 
 use crate::error::ChangeError;
 use assay_host::HostMut;
@@ -24,9 +24,9 @@ use std::path::{Path, PathBuf};
 pub(crate) fn place(host: &dyn HostMut, setting: &Setting) -> Result<PathBuf, ChangeError> {
     match setting {
         Setting::ModuleParameter { module, name } => kernel::module_parameter(module, name),
-        Setting::Sysctl { key } => kernel::sysctl(key),
-        Setting::Queue { device, attribute } => kernel::queue(host, device, attribute),
-        Setting::Sysfs { attribute } => kernel::sysfs(host, attribute),
+        Setting::Sysctl { key } => kernel::sysctl_path(key),
+        Setting::Queue { device, attribute } => kernel::queue_attribute_path(host, device, attribute),
+        Setting::Sysfs { attribute } => kernel::sysfs_path(host, attribute),
         Setting::MountOption { mountpoint, .. } => mount::place(host, mountpoint),
         Setting::Config { file, .. } | Setting::ConfigKeys { file, .. } => {
             config::place(host, file)
@@ -37,8 +37,8 @@ pub(crate) fn place(host: &dyn HostMut, setting: &Setting) -> Result<PathBuf, Ch
 }
 
 /// The setting of that kind at a place.
-pub(crate) fn knob(setting: &Setting, place: &Path) -> Box<dyn Knob> {
-    let (name, place) = (name(setting), place.to_owned());
+pub(crate) fn open_knob(setting: &Setting, place: &Path) -> Box<dyn Knob> {
+    let (name, place) = (setting_name(setting), place.to_owned());
     match setting {
         Setting::Command { read, apply, undo } => Box::new(command::Commands {
             name,
@@ -98,7 +98,7 @@ pub(crate) fn knob(setting: &Setting, place: &Path) -> Box<dyn Knob> {
 }
 
 /// A setting in the words of its own world.
-pub(crate) fn name(setting: &Setting) -> String {
+pub(crate) fn setting_name(setting: &Setting) -> String {
     match setting {
         Setting::ZfsProperty { dataset, property } => format!("{property} of {dataset}"),
         Setting::ModuleParameter { module, name } => format!("parameter {name} of {module}"),

@@ -14,25 +14,25 @@ mod filesystem;
 mod image;
 mod lvm;
 mod nbd;
-mod place;
+mod endpoint;
 mod sshd;
-mod things;
+mod teardown;
 mod tool;
 mod volatile;
 mod zfs;
 
 pub use error::ArmError;
 pub use lvm::{LogicalVolume, logical_volume};
-pub use place::{Endpoint, Place};
+pub use endpoint::{Endpoint, ArmSite};
 
-use crate::Session;
+use crate::ChangeSession;
 use assay_host::HostMut;
 use assay_loads::Cancel;
 use assay_model::Bytes;
 use assay_model::change::Arm;
 use assay_model::trial::{DurabilityProof, Side};
 use std::path::PathBuf;
-use things::Things;
+use teardown::Things;
 
 /// A finished arm. Dropping it takes everything away that was made for it.
 pub struct Built<'a> {
@@ -58,19 +58,19 @@ enum Kind<'a> {
 /// was made before is gone again.
 pub fn build<'a>(
     host: &'a dyn HostMut,
-    session: &'a Session,
+    session: &'a ChangeSession,
     arm: &Arm,
-    place: &Place,
+    place: &ArmSite,
     cancel: &Cancel,
 ) -> Result<Built<'a>, ArmError> {
     let mut things = Things::new(host, session, place)?;
-    match kind(&mut things, arm, place.size, cancel) {
+    match build_kind(&mut things, arm, place.size, cancel) {
         Ok(kind) => Ok(Built { kind, things }),
         Err(error) => Err(things.named(error)),
     }
 }
 
-fn kind<'a>(
+fn build_kind<'a>(
     things: &mut Things<'a>,
     arm: &Arm,
     size: Bytes,
@@ -116,9 +116,9 @@ pub struct Mounted<'a> {
 /// As [`build`].
 pub fn mount<'a>(
     host: &'a dyn HostMut,
-    session: &'a Session,
+    session: &'a ChangeSession,
     fstype: &str,
-    place: &Place,
+    place: &ArmSite,
     cancel: &Cancel,
 ) -> Result<Mounted<'a>, ArmError> {
     let mut things = Things::new(host, session, place)?;
@@ -127,7 +127,7 @@ pub fn mount<'a>(
         mkfs: &[],
         mount: &[],
     };
-    match filesystem::empty(&mut things, wanted, place.size, cancel) {
+    match filesystem::make_empty_filesystem(&mut things, wanted, place.size, cancel) {
         Ok(_) => Ok(Mounted { things }),
         Err(error) => Err(things.named(error)),
     }

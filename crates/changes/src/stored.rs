@@ -3,9 +3,9 @@
 //! Whatever is opened or made is noted twice: as a line of the journal, and before that in a file of
 //! its own, `N.entry`. A journal that was cut short, or is gone, therefore hides nothing.
 
-use crate::disk::{LINES, LOCK, PREFIX, boot};
+use crate::disk::{LINES, LOCK, PREFIX, read_boot_id};
 use crate::error::ChangeError;
-use crate::lines::{FORMAT, Header, Line, State};
+use crate::journal_format::{FORMAT, Header, Line, State};
 use crate::read::{Lines, Read, read};
 use assay_host::seal::{seal, unseal};
 use rustix::fs::{FlockOperation, flock};
@@ -61,7 +61,7 @@ pub(crate) fn load(dir: PathBuf) -> Result<Option<Stored>, ChangeError> {
 }
 
 fn load_there(dir: PathBuf) -> Result<Option<Stored>, ChangeError> {
-    let Some(locks) = locks(&dir)? else {
+    let Some(locks) = take_session_locks(&dir)? else {
         return Ok(None);
     };
     let path = dir.join(LINES);
@@ -75,12 +75,12 @@ fn load_there(dir: PathBuf) -> Result<Option<Stored>, ChangeError> {
             path: path.clone(),
             reason,
         })?;
-    let beside = beside(&dir)?;
+    let beside = read_entry_notes(&dir)?;
     let found = match read {
         // Killed before it had begun, or when all but this was removed.
         Read::Unborn if beside.is_empty() => None,
-        Read::Unborn => Some(bereft(&dir, bytes.is_some(), beside)?),
-        Read::Journal(lines) => Some(whole(&dir, *lines, beside)?),
+        Read::Unborn => Some(session_without_journal(&dir, bytes.is_some(), beside)?),
+        Read::Journal(lines) => Some(session_with_journal(&dir, *lines, beside)?),
     };
     Ok(Some(Stored { dir, found, locks }))
 }
@@ -88,7 +88,7 @@ fn load_there(dir: PathBuf) -> Result<Option<Stored>, ChangeError> {
 /// The locks of a session whose process is gone; an empty answer inside while it lives, none when the
 /// session is gone.
 #[allow(clippy::option_option, reason = "gone, alive, or dead with its locks")]
-fn locks(dir: &Path) -> Result<Option<Option<Vec<File>>>, ChangeError> {
+fn take_session_locks(dir: &Path) -> Result<Option<Option<Vec<File>>>, ChangeError> {
     let mut locks = Vec::new();
     // The directory is locked as well: somebody may have removed the file.
     for path in [dir.join(LOCK), dir.to_owned()] {
@@ -136,12 +136,12 @@ const ENTRY: &str = "entry";
 const SAVED: &str = "saved";
 
 /// Where the contents of a file are kept as they were found.
-pub(crate) fn saved(dir: &Path, id: u64) -> PathBuf {
+pub(crate) fn saved_file_path(dir: &Path, id: u64) -> PathBuf {
     dir.join(format!("{id}.{SAVED}"))
 }
 
 /// Where it is noted for a second time that something was opened or made, and the bytes for it.
-pub(crate) fn entry(
+pub(crate) fn entry_note(
     dir: &Path,
     header: &Header,
     id: u64,
@@ -152,7 +152,7 @@ pub(crate) fn entry(
     Ok((dir.join(format!("{id}.{ENTRY}")), bytes))
 }
 
-fn beside(dir: &Path) -> Result<Beside, ChangeError> {
+fn read_entry_notes(dir: &Path) -> Result<Beside, ChangeError> {
     let mut beside = Beside::default();
     for one in fs::read_dir(dir).map_err(ChangeError::journal(dir))? {
         let path = one.map_err(ChangeError::journal(dir))?.path();
@@ -193,7 +193,7 @@ fn of_entry(bytes: &[u8], id: u64) -> Option<(Header, Line)> {
 }
 
 /// A session of which the journal says nothing, or is not there.
-fn bereft(dir: &Path, there: bool, beside: Beside) -> Result<Found, ChangeError> {
+fn session_without_journal(dir: &Path, there: bool, beside: Beside) -> Result<Found, ChangeError> {
     let path = dir.join(LINES);
     let damage = match there {
         true => format!("{}: it is empty, or its first line is", path.display()),
@@ -206,14 +206,14 @@ fn bereft(dir: &Path, there: bool, beside: Beside) -> Result<Found, ChangeError>
         next: 0,
         keep: 0,
     };
-    let mut found = whole(dir, lines, beside)?;
+    let mut found = session_with_journal(dir, lines, beside)?;
     found.keep = None;
     found.damage.insert(0, damage.clone());
     found.unmarked.insert(0, damage);
     Ok(found)
 }
 
-fn whole(dir: &Path, lines: Lines, beside: Beside) -> Result<Found, ChangeError> {
+fn session_with_journal(dir: &Path, lines: Lines, beside: Beside) -> Result<Found, ChangeError> {
     let Lines {
         header,
         mut state,
@@ -264,7 +264,7 @@ fn whole(dir: &Path, lines: Lines, beside: Beside) -> Result<Found, ChangeError>
     damage.extend(unmarked.iter().cloned());
     let header = match header.or(of_entries) {
         Some(header) => header,
-        None => unknown(dir)?,
+        None => unknown_header(dir)?,
     };
     Ok(Found {
         header,
@@ -278,7 +278,7 @@ fn whole(dir: &Path, lines: Lines, beside: Beside) -> Result<Found, ChangeError>
 }
 
 /// Stands for a header that is lost.
-fn unknown(dir: &Path) -> Result<Header, ChangeError> {
+fn unknown_header(dir: &Path) -> Result<Header, ChangeError> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     Ok(Header {
         format: FORMAT,
@@ -286,7 +286,7 @@ fn unknown(dir: &Path) -> Result<Header, ChangeError> {
         label: "a session that is not known".to_owned(),
         target: "a target that is not known".to_owned(),
         pid: 0,
-        boot: boot()?,
+        boot: read_boot_id()?,
         begun: 0,
     })
 }

@@ -1,17 +1,17 @@
 //! A setting in a session's hands: set, read back, put back.
 
-use crate::claims;
+use crate::machine_claims;
 use crate::error::ChangeError;
-use crate::lines::{Line, Switched};
-use crate::never::never_kept;
-use crate::session::Session;
-use crate::setting::{Knob, Original, Reading, Work, knob, name, place};
+use crate::journal_format::{Line, Switched};
+use crate::never_kept::never_kept;
+use crate::session::ChangeSession;
+use crate::setting::{Knob, Original, Reading, Work, open_knob, setting_name, place};
 use assay_host::HostMut;
 use assay_model::change::Setting;
 
 /// A setting that is put back as it was found when this is dropped, unless it was kept.
 pub struct Switch<'a> {
-    session: &'a Session,
+    session: &'a ChangeSession,
     host: &'a dyn HostMut,
     id: u64,
     knob: Box<dyn Knob>,
@@ -53,13 +53,13 @@ impl<'a> Switch<'a> {
     /// It cannot be changed, another assay works on it or left it changed, or the journal cannot
     /// be written.
     pub fn open(
-        session: &'a Session,
+        session: &'a ChangeSession,
         host: &'a dyn HostMut,
         setting: &Setting,
     ) -> Result<Self, ChangeError> {
-        let name = name(setting);
+        let name = setting_name(setting);
         let place = place(host, setting)?;
-        let knob = knob(setting, &place);
+        let knob = open_knob(setting, &place);
         let identity = knob.identity();
         // Nobody else enters the same setting between looking and entering.
         let mutex = session.journal().mutex()?;
@@ -78,7 +78,7 @@ impl<'a> Switch<'a> {
             let reason = "it is being changed already";
             return Err(ChangeError::refused(name, reason));
         }
-        let lock = claims::take(session, host, setting, &name, &*knob)?;
+        let lock = machine_claims::take(session, host, setting, &name, &*knob)?;
         let found = match knob.find(host) {
             Ok(found) => found,
             Err(error) => {
@@ -101,7 +101,7 @@ impl<'a> Switch<'a> {
                 session.save(id, contents)?;
             }
             if let Some(lock) = &lock {
-                claims::note(session, lock, &name, &identity, &found.original)?;
+                machine_claims::note(session, lock, &name, &identity, &found.original)?;
             }
             Ok(())
         };
@@ -164,7 +164,7 @@ impl<'a> Switch<'a> {
         if touched && self.knob.same(self.original.value.as_deref(), value) {
             return self.restore();
         }
-        let work = work(self.session, self.id, false);
+        let work = session_work(self.session, self.id, false);
         self.knob.prepare(self.host, value, &work)?;
         self.session.write(Line::Set {
             id: self.id,
@@ -322,7 +322,7 @@ fn is_known(knob: &dyn Knob, switched: &Switched, now: &Reading) -> bool {
 
 /// Puts a setting back and makes sure of it. Can be repeated after having been cut off anywhere.
 pub(crate) fn put_back(
-    session: &Session,
+    session: &ChangeSession,
     host: &dyn HostMut,
     id: u64,
     switched: &Switched,
@@ -331,8 +331,8 @@ pub(crate) fn put_back(
     let Switched {
         setting, original, ..
     } = switched;
-    let knob = knob(setting, &original.place);
-    let work = work(session, id, trust == Trust::Force);
+    let knob = open_knob(setting, &original.place);
+    let work = session_work(session, id, trust == Trust::Force);
     knob.tidy(host, &work)?;
     if !switched.touched() && trust == Trust::Own {
         return Ok(Back::Already(original.shown.clone()));
@@ -353,7 +353,7 @@ pub(crate) fn put_back(
     let after = knob.read(host)?;
     if !knob.same(after.value.as_deref(), original.value.as_deref()) {
         return Err(ChangeError::ReadBack {
-            what: name(setting),
+            what: setting_name(setting),
             wanted: original.shown.clone(),
             found: after.shown,
         });
@@ -372,7 +372,7 @@ pub(crate) fn put_back(
     })
 }
 
-fn work(session: &Session, id: u64, force: bool) -> Work {
+fn session_work(session: &ChangeSession, id: u64, force: bool) -> Work {
     Work {
         saved: session.saved(id),
         aside: session.name(id.to_string()),

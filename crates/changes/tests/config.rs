@@ -6,8 +6,8 @@
 
 mod common;
 
-use assay_changes::{ChangeError, Foreign, Journal, Outcome, Session, Switch};
-use assay_host::{Host as _, Live};
+use assay_changes::{ChangeError, Foreign, Journal, RecoveryOutcome, ChangeSession, Switch};
+use assay_host::{Host as _, LiveHost};
 use assay_model::change::{ConfigLanguage, Setting};
 use common::{Deadly, SmallDisk, inside, sh};
 use std::ffi::OsStr;
@@ -42,12 +42,12 @@ impl Place {
         self.dir.path().join("etc").join(name)
     }
 
-    fn begin(&self) -> Session {
+    fn begin(&self) -> ChangeSession {
         self.journal.begin("trial", "service").unwrap()
     }
 
     fn names(&self) -> Vec<String> {
-        let names = Live.list(&self.dir.path().join("etc")).unwrap();
+        let names = LiveHost.list(&self.dir.path().join("etc")).unwrap();
         names
             .iter()
             .map(|name| name.to_string_lossy().into_owned())
@@ -88,7 +88,7 @@ fn with(setting: Setting, check: &[&str], load: &[&str]) -> Setting {
 }
 
 fn installed(program: &str) -> bool {
-    let found = Live.which(OsStr::new(program)).is_some();
+    let found = LiveHost.which(OsStr::new(program)).is_some();
     if !found {
         assay_testing::skipped(program, "not installed");
     }
@@ -123,7 +123,7 @@ fn sshd_looks_at_the_candidate_before_it_replaces_the_file() {
     let setting = setting(&file, ConfigLanguage::Ssh, "UseDNS");
     let setting = with(setting, &["sshd", "-t", "-f", "{file}"], &[]);
     let session = place.begin();
-    let told = Switch::open(&session, &Live, &setting).err().unwrap();
+    let told = Switch::open(&session, &LiveHost, &setting).err().unwrap();
     assert!(
         matches!(&told, ChangeError::Command { command, .. } if command.starts_with("sshd -t -f ")),
         "{told:?}"
@@ -134,7 +134,7 @@ fn sshd_looks_at_the_candidate_before_it_replaces_the_file() {
         "Match User bob\n  X11Forwarding no\n",
     );
     fs::write(&file, &before).unwrap();
-    let switch = Switch::open(&session, &Live, &setting).unwrap();
+    let switch = Switch::open(&session, &LiveHost, &setting).unwrap();
     assert_eq!(switch.original().value.as_deref(), Some("no"));
     assert_eq!(switch.set(Some("yes")).unwrap(), "yes");
     assert_eq!(
@@ -152,7 +152,7 @@ fn sshd_looks_at_the_candidate_before_it_replaces_the_file() {
     drop(switch);
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
     assert_eq!(place.names(), ["key", "key.pub", "sshd_config"]);
-    assert_eq!(session.close(&Live).unwrap(), []);
+    assert_eq!(session.close(&LiveHost).unwrap(), []);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_running_nginx_reads_what_is_set_and_what_is_put_back() {
     let session = place.begin();
     let mut seen = Vec::new();
     {
-        let switch = Switch::open(&session, &Live, &setting).unwrap();
+        let switch = Switch::open(&session, &LiveHost, &setting).unwrap();
         switch.set(Some("3")).unwrap();
         seen.push(workers(3));
         let told = switch.set(Some("many")).unwrap_err().to_string();
@@ -213,7 +213,7 @@ fn lines_that_somebody_else_edits_meanwhile_survive() {
     let session = place.begin();
     let switch = Switch::open(
         &session,
-        &Live,
+        &LiveHost,
         &setting(&file, ConfigLanguage::KeyValue, "workers"),
     )
     .unwrap();
@@ -230,8 +230,8 @@ fn lines_that_somebody_else_edits_meanwhile_survive() {
     assert!(matches!(told, ChangeError::Meanwhile { .. }), "{told}");
     drop(switch);
     drop(session);
-    let told = place.journal.recover(&Live, Foreign::Restore).unwrap();
-    assert_eq!(told[0].outcome, Outcome::Restored("2".into()));
+    let told = place.journal.recover(&LiveHost, Foreign::Restore).unwrap();
+    assert_eq!(told[0].outcome, RecoveryOutcome::Restored("2".into()));
     assert_eq!(fs::read_to_string(&file).unwrap(), "workers = 2\n");
     let mode = fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(
@@ -251,20 +251,20 @@ fn links_lead_to_the_file_and_stay_links() {
         ConfigLanguage::KeyValue,
         "workers",
     );
-    let switch = Switch::open(&session, &Live, &link).unwrap();
+    let switch = Switch::open(&session, &LiveHost, &link).unwrap();
     switch.set(Some("8")).unwrap();
     assert_eq!(fs::read(place.path("real.conf")).unwrap(), b"workers = 8\n");
     assert!(place.path("link.conf").is_symlink());
     // The same file by its own name is the same setting.
     let real = setting(&place.path("real.conf"), ConfigLanguage::KeyValue, "other");
-    assert!(Switch::open(&session, &Live, &real).is_err());
+    assert!(Switch::open(&session, &LiveHost, &real).is_err());
     drop(switch);
     assert_eq!(fs::read(place.path("real.conf")).unwrap(), b"workers = 2\n");
 
     fs::hard_link(place.path("real.conf"), place.path("hard.conf")).unwrap();
-    let switch = Switch::open(&session, &Live, &real).unwrap();
+    let switch = Switch::open(&session, &LiveHost, &real).unwrap();
     let told = switch.set(Some("x")).unwrap_err();
-    insta::assert_snapshot!(assay_testing::normal(told, &[(place.path(""), "DIR/")]), @"DIR/real.conf: it has 2 names (hard links), and replacing it would change only one of them");
+    insta::assert_snapshot!(assay_testing::normalize_output(told, &[(place.path(""), "DIR/")]), @"DIR/real.conf: it has 2 names (hard links), and replacing it would change only one of them");
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn a_service_that_cannot_reload_gets_its_old_file_and_the_failure_is_told_first(
     drop(switch);
     let left = session.close(&host).unwrap();
     assert!(
-        matches!(&left[0].outcome, Outcome::Failed(why) if why.contains("no: reload")),
+        matches!(&left[0].outcome, RecoveryOutcome::Failed(why) if why.contains("no: reload")),
         "{left:?}"
     );
     assert_eq!(
@@ -309,7 +309,7 @@ fn a_service_that_cannot_reload_gets_its_old_file_and_the_failure_is_told_first(
         &["sh", "-c", "cat \"$1\" >>\"$2\"", "sh", &path, &log],
     );
     let session = place.begin();
-    let switch = Switch::open(&session, &Live, &setting).unwrap();
+    let switch = Switch::open(&session, &LiveHost, &setting).unwrap();
     assert!(switch.set(Some("bad")).is_err());
     drop(switch);
     assert_eq!(fs::read_to_string(&path).unwrap(), "workers = 2\n");
@@ -332,7 +332,7 @@ fn a_full_disk_under_the_file_touches_nothing() {
     fs::write(&file, &text).unwrap();
     let setting = setting(&file, ConfigLanguage::KeyValue, "workers");
     let session = place.begin();
-    let switch = Switch::open(&session, &Live, &setting).unwrap();
+    let switch = Switch::open(&session, &LiveHost, &setting).unwrap();
     fs::write(place.path("filler"), vec![1; 1 << 20]).unwrap_err();
     let told = switch.set(Some("8")).unwrap_err().to_string();
     assert!(told.contains("No space left"), "{told}");
@@ -351,11 +351,11 @@ fn a_full_disk_under_the_file_touches_nothing() {
     );
     drop(switch);
     drop(session);
-    let left = place.journal.recover(&Live, Foreign::Leave).unwrap();
-    assert!(matches!(left[0].outcome, Outcome::Failed(_)));
+    let left = place.journal.recover(&LiveHost, Foreign::Leave).unwrap();
+    assert!(matches!(left[0].outcome, RecoveryOutcome::Failed(_)));
     fs::remove_file(place.path("filler")).unwrap();
-    let left = place.journal.recover(&Live, Foreign::Leave).unwrap();
-    assert_eq!(left[0].outcome, Outcome::Restored("2".into()));
+    let left = place.journal.recover(&LiveHost, Foreign::Leave).unwrap();
+    assert_eq!(left[0].outcome, RecoveryOutcome::Restored("2".into()));
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
     assert_eq!(place.names(), ["service.conf"]);
 }
@@ -386,7 +386,7 @@ fn a_damaged_copy_is_never_put_in_place_of_a_file() {
             let told = place.journal.recover(&host, Foreign::Leave).unwrap();
             let path = saved.display().to_string();
             assert!(
-                matches!(&told[0].outcome, Outcome::Failed(why) if why.contains(&path)),
+                matches!(&told[0].outcome, RecoveryOutcome::Failed(why) if why.contains(&path)),
                 "{told:?}"
             );
             assert_eq!(fs::read(&file).unwrap(), b"workers = 8\nother = y\n");
@@ -394,7 +394,7 @@ fn a_damaged_copy_is_never_put_in_place_of_a_file() {
         }
         fs::write(&file, exact).unwrap();
         let told = place.journal.recover(&host, Foreign::Leave).unwrap();
-        assert_eq!(told[0].outcome, Outcome::Restored("2".into()));
+        assert_eq!(told[0].outcome, RecoveryOutcome::Restored("2".into()));
         assert_eq!(fs::read(&file).unwrap(), b"workers = 2\nother = x\n");
         assert_eq!(place.journal.pending().unwrap().len(), 0);
     }
@@ -416,7 +416,7 @@ fn a_file_that_is_neither_the_original_nor_ours_is_told() {
     fs::write(&file, "workers = 8\nother = y\n").unwrap();
     for _ in 0..2 {
         let told = place.journal.recover(&host, Foreign::Leave).unwrap();
-        let doubtful = |outcome: &Outcome| matches!(outcome, Outcome::Doubtful(why) if why.contains("0.saved"));
+        let doubtful = |outcome: &RecoveryOutcome| matches!(outcome, RecoveryOutcome::Doubtful(why) if why.contains("0.saved"));
         assert!(doubtful(&told[0].outcome), "{told:?}");
         assert_eq!(fs::read(&file).unwrap(), b"workers = 2\nother = y\n");
     }
@@ -476,7 +476,7 @@ const WRITERS: [fn(&Path, &str); 3] = [
 /// An administrator edits another line while a setting is set and put back, at any moment.
 #[test]
 fn attack_edits_of_other_lines_while_a_setting_changes() {
-    let rounds = 40 * assay_testing::factor();
+    let rounds = 40 * assay_testing::attack_factor();
     let (mut tried, mut held) = (0, 0);
     for round in 0..rounds {
         for writer in WRITERS {
@@ -485,7 +485,7 @@ fn attack_edits_of_other_lines_while_a_setting_changes() {
             fs::write(&file, "workers = 2\nother = 0\n").unwrap();
             let session = place.begin();
             let setting = setting(&file, ConfigLanguage::KeyValue, "workers");
-            let switch = Switch::open(&session, &Live, &setting).unwrap();
+            let switch = Switch::open(&session, &LiveHost, &setting).unwrap();
             let edit = format!("other = {}", round + 1);
             std::thread::scope(|scope| {
                 let (file, edit) = (&file, &edit);

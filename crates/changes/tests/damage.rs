@@ -8,7 +8,7 @@
 
 mod common;
 
-use assay_changes::{Foreign, Journal, Made, Outcome, Switch};
+use assay_changes::{Foreign, Journal, Made, RecoveryOutcome, Switch};
 use assay_model::change::{ConfigLanguage, Setting};
 use common::Deadly;
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Not every byte in the short form.
 fn step() -> usize {
-    match assay_testing::factor() {
+    match assay_testing::attack_factor() {
         1 => 7,
         _ => 1,
     }
@@ -171,10 +171,10 @@ impl Scene {
         let Ok(told) = journal.recover(host, Foreign::Leave) else {
             return true;
         };
-        let remains = |outcome: &Outcome| {
+        let remains = |outcome: &RecoveryOutcome| {
             matches!(
                 outcome,
-                Outcome::LeftAlone { .. } | Outcome::Doubtful(_) | Outcome::Failed(_)
+                RecoveryOutcome::LeftAlone { .. } | RecoveryOutcome::Doubtful(_) | RecoveryOutcome::Failed(_)
             )
         };
         told.iter().any(|one| remains(&one.outcome))
@@ -182,7 +182,7 @@ impl Scene {
 
     fn every_byte(&mut self, name: &str) {
         let whole = self.bytes(name);
-        let bits = match assay_testing::factor() {
+        let bits = match assay_testing::attack_factor() {
             1 => 1,
             _ => 8,
         };

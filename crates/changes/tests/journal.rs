@@ -6,8 +6,8 @@
 
 mod common;
 
-use assay_changes::{ChangeError, Foreign, Journal, Outcome, Switch};
-use assay_host::{Live, Recorded, Root};
+use assay_changes::{ChangeError, Foreign, Journal, RecoveryOutcome, Switch};
+use assay_host::{LiveHost, Recorded, Root};
 use assay_model::change::{ConfigLanguage, Setting};
 use common::session::{journal, machine, meddle, sessions, sysctl, value};
 use common::{SmallDisk, inside};
@@ -63,7 +63,7 @@ fn a_live_switch_does_not_overrule_somebody_else_either() {
     assert_eq!(value(&host), "33");
     let told = session.close(&host).unwrap();
     assert!(
-        matches!(told[0].outcome, Outcome::LeftAlone { .. }),
+        matches!(told[0].outcome, RecoveryOutcome::LeftAlone { .. }),
         "{told:?}"
     );
     assert_eq!(journal.pending().unwrap().len(), 1);
@@ -114,7 +114,7 @@ fn a_journal_that_others_may_write_is_not_used() {
     let (dir, _journal) = journal();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o1777)).unwrap();
     let told = Journal::open(dir.path()).unwrap_err();
-    let told = assay_testing::normal(told, &[(dir.path(), "DIR")]);
+    let told = assay_testing::normalize_output(told, &[(dir.path(), "DIR")]);
     insta::assert_snapshot!(assay_testing::without_figures(told), @"DIR: everybody may write here; assay runs as user # what it finds in its journal: set ASSAY_STATE to a directory that is yours alone");
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     Journal::open(dir.path()).unwrap();
@@ -253,7 +253,7 @@ fn a_journal_that_cannot_be_written_stops_everything_before_it_begins() {
         validate: Vec::new(),
         reload: Vec::new(),
     };
-    let told = Switch::open(&session, &Live, &setting).err().unwrap();
+    let told = Switch::open(&session, &LiveHost, &setting).err().unwrap();
     assert!(no_room(&told), "{told}");
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1);
 
@@ -285,7 +285,7 @@ fn changer() {
     let journal = Journal::open(&Path::new(&dir).join("journal")).unwrap();
     let session = journal.begin("trial 1", "/mnt").unwrap();
     let forward = sysctl("net.ipv4.ip_forward");
-    let switch = Switch::open(&session, &Live, &forward).unwrap();
+    let switch = Switch::open(&session, &LiveHost, &forward).unwrap();
     switch.set(Some("1")).unwrap();
     println!("changed");
     std::thread::sleep(std::time::Duration::from_secs(60));
@@ -313,7 +313,7 @@ fn a_setting_of_the_machine_is_changed_once_whatever_the_state_directory() {
 
     let journal = Journal::open(&second.path().join("journal")).unwrap();
     let session = journal.begin("trial 2", "/mnt").unwrap();
-    let refused = || Switch::open(&session, &Live, &forward).err().unwrap();
+    let refused = || Switch::open(&session, &LiveHost, &forward).err().unwrap();
     match refused() {
         ChangeError::Busy { pid, label, .. } => {
             assert_eq!((pid, label.as_str()), (other.id(), "trial 1"));
@@ -321,7 +321,7 @@ fn a_setting_of_the_machine_is_changed_once_whatever_the_state_directory() {
         other => panic!("{other}"),
     }
     let elsewhere = || {
-        let mut all = journal.elsewhere(&Live).unwrap();
+        let mut all = journal.elsewhere(&LiveHost).unwrap();
         all.retain(|one| one.what == "net.ipv4.ip_forward" && one.state.starts_with(first.path()));
         all
     };
@@ -353,9 +353,9 @@ fn a_setting_of_the_machine_is_changed_once_whatever_the_state_directory() {
     assert!(elsewhere()[0].note.is_some());
     fs::rename(&away, first.path().join("journal")).unwrap();
     let theirs = Journal::open(&first.path().join("journal")).unwrap();
-    theirs.recover(&Live, Foreign::Leave).unwrap();
+    theirs.recover(&LiveHost, Foreign::Leave).unwrap();
     assert_eq!(read(), "0\n");
-    let switch = Switch::open(&session, &Live, &forward).unwrap();
+    let switch = Switch::open(&session, &LiveHost, &forward).unwrap();
     assert_eq!(switch.original().value.as_deref(), Some("0"));
     drop(switch);
     assert_eq!(elsewhere(), []);

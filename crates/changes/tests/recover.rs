@@ -6,9 +6,9 @@
 
 mod common;
 
-use assay_changes::{ChangeError, Foreign, Made, Outcome, Recovered, Standing, Switch};
+use assay_changes::{ChangeError, Foreign, Made, RecoveryOutcome, Recovered, SessionState, Switch};
 use assay_host::held::Directory;
-use assay_host::{Faulty, HostError, HostMut, Live, Recorded};
+use assay_host::{Faulty, HostError, HostMut, LiveHost, Recorded};
 use assay_model::change::{ConfigLanguage, Setting};
 use common::Deadly;
 use common::session::{
@@ -43,7 +43,7 @@ fn what_a_dead_session_left_is_told_blocks_and_is_taken_back() {
 
     let recovered = journal.recover(&host, Foreign::Leave).unwrap();
     let outcomes: Vec<_> = recovered.iter().map(|one| one.outcome.clone()).collect();
-    assert_eq!(outcomes, [Outcome::Restored("60".into()), Outcome::Removed]);
+    assert_eq!(outcomes, [RecoveryOutcome::Restored("60".into()), RecoveryOutcome::Removed]);
     assert_eq!(value(&host), "60");
     assert_eq!(sessions(dir.path()).len(), 0);
     journal.begin("trial 8", "/mnt").unwrap();
@@ -62,8 +62,8 @@ fn what_somebody_else_changed_is_left_alone_until_the_user_decides() {
         meddle(&host, "33");
         let recovered = journal.recover(&host, foreign).unwrap();
         let told = match foreign {
-            Foreign::Restore => Outcome::Restored("60".into()),
-            _ => Outcome::LeftAlone {
+            Foreign::Restore => RecoveryOutcome::Restored("60".into()),
+            _ => RecoveryOutcome::LeftAlone {
                 found: "33".into(),
                 original: "60".into(),
                 accepted: foreign == Foreign::Accept,
@@ -87,8 +87,8 @@ fn what_the_kernel_held_in_memory_went_with_the_boot() {
     fs::write(&file, reseal(&text, boot.trim(), "another")).unwrap();
     // The machine came up with the value that assay had tried: that is no longer assay's.
     let recovered = journal.recover(&host, Foreign::Leave).unwrap();
-    assert_eq!(recovered[0].outcome, Outcome::Rebooted);
-    assert_eq!(recovered[1].outcome, Outcome::Removed);
+    assert_eq!(recovered[0].outcome, RecoveryOutcome::Rebooted);
+    assert_eq!(recovered[1].outcome, RecoveryOutcome::Removed);
     assert_eq!(value(&host), "10");
 }
 
@@ -117,14 +117,14 @@ fn what_is_no_longer_there_needs_no_undo_and_what_cannot_be_undone_can_be_forgot
     let bare = Recorded::new().file("/proc/sys/vm/laptop_mode", "0\n");
     let closed = session.close(&bare).unwrap();
     assert!(
-        matches!(closed[0].outcome, Outcome::Failed(_)),
+        matches!(closed[0].outcome, RecoveryOutcome::Failed(_)),
         "{closed:?}"
     );
-    assert_eq!(closed[1].outcome, Outcome::Gone);
+    assert_eq!(closed[1].outcome, RecoveryOutcome::Gone);
     // The file may come back with its disk.
     assert_eq!(journal.pending().unwrap()[0].left.len(), 1);
     let told = journal.recover(&bare, Foreign::Accept).unwrap();
-    assert!(matches!(told[0].outcome, Outcome::Failed(_)), "{told:?}");
+    assert!(matches!(told[0].outcome, RecoveryOutcome::Failed(_)), "{told:?}");
     assert_eq!(sessions(dir.path()).len(), 0);
 }
 
@@ -141,7 +141,7 @@ fn a_journal_of_a_later_assay_is_left_alone_and_blocks() {
         "{told}"
     );
     let recovered = journal.recover(&machine(), Foreign::Accept).unwrap();
-    assert!(matches!(&recovered[0].outcome, Outcome::Failed(why) if why.contains("format 9")));
+    assert!(matches!(&recovered[0].outcome, RecoveryOutcome::Failed(why) if why.contains("format 9")));
     assert!(later.join("journal").exists());
     // Somebody's own files in there are nobody's sessions.
     fs::remove_dir_all(&later).unwrap();
@@ -162,12 +162,12 @@ fn a_damaged_journal_is_used_as_far_as_it_goes_and_not_thrown_away() {
         .collect();
     fs::write(&file, broken.join("\n") + "\n").unwrap();
     let recovered = journal.recover(&host, Foreign::Leave).unwrap();
-    assert_eq!(recovered[0].outcome, Outcome::Restored("60".into()));
+    assert_eq!(recovered[0].outcome, RecoveryOutcome::Restored("60".into()));
     // What that line said is known from beside the journal.
-    assert_eq!(recovered[1].outcome, Outcome::Removed);
+    assert_eq!(recovered[1].outcome, RecoveryOutcome::Removed);
     let doubtful = |one: &Recovered| {
         let place = format!("{}:2: ", file.display());
-        matches!(&one.outcome, Outcome::Doubtful(why) if why.contains(&place))
+        matches!(&one.outcome, RecoveryOutcome::Doubtful(why) if why.contains(&place))
     };
     assert!(doubtful(&recovered[2]), "{recovered:?}");
     // It is told until the user has seen to it, and keeps others from the target.
@@ -219,7 +219,7 @@ fn a_saved_file_without_its_journal_is_told_and_kept() {
             assert_eq!(journal.pending().unwrap().len(), 1);
             let told = journal.recover(&machine(), Foreign::Leave).unwrap();
             let saved = session.join("0.saved").display().to_string();
-            let telling = |one: &Recovered| matches!(&one.outcome, Outcome::Doubtful(why) if why.contains(&saved));
+            let telling = |one: &Recovered| matches!(&one.outcome, RecoveryOutcome::Doubtful(why) if why.contains(&saved));
             assert!(told.iter().any(telling), "{told:?}");
             assert!(session.join("0.saved").exists());
         }
@@ -259,11 +259,11 @@ fn a_journal_of_the_first_format_is_taken_back() {
     let blocked = journal.begin("trial", "/mnt/data").unwrap_err();
     assert!(matches!(blocked, ChangeError::Pending { .. }), "{blocked}");
     // Recovery is cut off once: what it wrote is of that format, too.
-    let faulty = Faulty::once(&Live as &dyn HostMut, 8);
+    let faulty = Faulty::once(&LiveHost as &dyn HostMut, 8);
     journal.recover(&faulty, Foreign::Leave).unwrap();
-    for one in journal.recover(&Live, Foreign::Leave).unwrap() {
+    for one in journal.recover(&LiveHost, Foreign::Leave).unwrap() {
         assert!(
-            matches!(one.outcome, Outcome::Restored(_) | Outcome::Removed),
+            matches!(one.outcome, RecoveryOutcome::Restored(_) | RecoveryOutcome::Removed),
             "{one:?}"
         );
     }
@@ -300,8 +300,8 @@ fn a_forged_journal_removes_nothing_of_anybody_else() {
         .map(|(index, line)| sealed(first + index, line))
         .collect();
     fs::write(session.join("journal"), text + &forged).unwrap();
-    let recovered = journal.recover(&Live, Foreign::Leave).unwrap();
-    let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_));
+    let recovered = journal.recover(&LiveHost, Foreign::Leave).unwrap();
+    let failed = |outcome: &RecoveryOutcome| matches!(outcome, RecoveryOutcome::Failed(_));
     assert!(
         recovered[..3].iter().all(|one| failed(&one.outcome)),
         "{recovered:?}"
@@ -331,7 +331,7 @@ fn attack_directories_renamed_at_the_moment_of_a_kill() {
             let name = session.name("now");
             let shown = theirs.join(&name);
             if entered {
-                let own = session.own_directory(&Live, &theirs, "now").unwrap();
+                let own = session.own_directory(&LiveHost, &theirs, "now").unwrap();
                 fs::write(own.through().join("image"), "x").unwrap();
                 std::mem::forget(own);
             } else {
@@ -355,8 +355,8 @@ fn attack_directories_renamed_at_the_moment_of_a_kill() {
                 lchown(&shown, Some(65534), Some(65534)).unwrap();
             }
             bury(session);
-            let recovered = journal.recover(&Live, Foreign::Leave).unwrap();
-            let removed = recovered.iter().all(|one| one.outcome == Outcome::Removed);
+            let recovered = journal.recover(&LiveHost, Foreign::Leave).unwrap();
+            let removed = recovered.iter().all(|one| one.outcome == RecoveryOutcome::Removed);
             let left = fs::read_dir(&theirs).unwrap().count();
             let ours_is_gone = removed && left == usize::from(decoy != "nothing");
             tried += 1;
@@ -382,7 +382,7 @@ fn what_was_never_confirmed_is_pending() {
     let uid = session.uid().to_owned();
     let live = journal.standing(&uid).unwrap();
     assert!(
-        matches!(live, Standing::Live { holder: Some(_) }),
+        matches!(live, SessionState::Live { holder: Some(_) }),
         "{live:?}"
     );
     assert_eq!(journal.pending().unwrap().len(), 0, "it is alive");
@@ -391,9 +391,9 @@ fn what_was_never_confirmed_is_pending() {
     let pending = journal.pending().unwrap();
     assert_eq!(pending.len(), 1);
     assert_eq!(pending[0].label, "check --fix ssh-usedns");
-    assert_eq!(journal.standing(&uid).unwrap(), Standing::Left);
+    assert_eq!(journal.standing(&uid).unwrap(), SessionState::Left);
     journal.recover(&host, Foreign::Leave).unwrap();
-    assert_eq!(journal.standing(&uid).unwrap(), Standing::Gone);
+    assert_eq!(journal.standing(&uid).unwrap(), SessionState::Gone);
     assert_eq!(journal.pending().unwrap(), []);
 }
 
@@ -402,7 +402,7 @@ fn what_was_never_confirmed_is_pending() {
 fn attack_looks_at_sessions_that_end() {
     let (dir, journal) = journal();
     let host = machine();
-    let rounds = 60 * assay_testing::factor();
+    let rounds = 60 * assay_testing::attack_factor();
     let stop = std::sync::atomic::AtomicBool::new(false);
     let looks = std::thread::scope(|scope| {
         let looker = scope.spawn(|| {

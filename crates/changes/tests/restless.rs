@@ -4,7 +4,7 @@
 use assay_advice::Catalogue;
 use assay_advice::page::parse;
 use assay_changes::fixes::{FixError, plan};
-use assay_facts::{Options, collect};
+use assay_facts::{CollectOptions, collect};
 use assay_host::{CommandOutput, Host, HostError, HostMut as _, Limits, Recorded, Stat, StatFs};
 use assay_model::advice::Advice;
 use std::ffi::{OsStr, OsString};
@@ -88,10 +88,10 @@ impl Host for Restless {
 /// How often one check reads the guest.
 fn looks_of_a_check() -> usize {
     let host = Restless::new(0, 0);
-    let options = Options {
+    let options = CollectOptions {
         services: true,
         accounts: true,
-        ..Options::default()
+        ..CollectOptions::default()
     };
     let _ = collect(&host, &options);
     host.looks.into_inner()

@@ -3,7 +3,7 @@
 
 mod common;
 
-use assay_changes::{ChangeError, Foreign, Journal, Origin, Switch};
+use assay_changes::{ChangeError, Foreign, Journal, ValueOrigin, Switch};
 use assay_host::CommandOutput;
 use assay_model::change::Setting;
 use common::{Twist, Twisted};
@@ -206,7 +206,7 @@ fn a_refused_value_and_one_without_effect_are_told_apart() {
     let host = Zfs::new();
     let session = journal.begin("trial", "tank").unwrap();
     let compression = Switch::open(&session, &host, &property("tank/a", "compression")).unwrap();
-    assert_eq!(compression.original().origin, Origin::Absent);
+    assert_eq!(compression.original().origin, ValueOrigin::Absent);
     assert_eq!(compression.original().shown, "lz4 (inherited from tank)");
     let told = compression.set(Some("bogus")).unwrap_err().to_string();
     insta::assert_snapshot!(told, @"compression of tank/a: zfs set compression=bogus tank/a: exit status 1: cannot set property for 'tank/a': 'compression' must be one of 'on | off | lz4'");

@@ -10,15 +10,15 @@ mod strict;
 mod write;
 
 pub use read::{Batch, Column as Values, Reader};
-pub use source::Source;
-pub use write::{Cell, Writer};
+pub use source::TableSource;
+pub use write::{CellValue, Writer};
 
 /// Most bytes of a text, and so of a machine's name.
 pub const LONGEST_TEXT: usize = 64 * 1024;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// Text, UTF-8; written with a dictionary.
     Text,
     /// So many bytes.
@@ -41,7 +41,7 @@ pub struct Column {
     /// Its name: lower-case letters, digits and underscores.
     pub name: &'static str,
     /// What it holds.
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// Whether a row may have nothing there.
     pub optional: bool,
 }
@@ -49,7 +49,7 @@ pub struct Column {
 impl Column {
     /// A column in which every row has something.
     #[must_use]
-    pub const fn new(name: &'static str, kind: Kind) -> Self {
+    pub const fn new(name: &'static str, kind: ColumnKind) -> Self {
         Self {
             name,
             kind,
@@ -59,7 +59,7 @@ impl Column {
 
     /// A column in which a row may have nothing.
     #[must_use]
-    pub const fn optional(name: &'static str, kind: Kind) -> Self {
+    pub const fn optional(name: &'static str, kind: ColumnKind) -> Self {
         Self {
             name,
             kind,

@@ -1,6 +1,6 @@
 //! Reading back what [`crate::Writer`] wrote, a batch of rows at a time.
 
-use crate::{Column as Described, Error, Kind, Source, strict};
+use crate::{Column as Described, Error, ColumnKind, TableSource, strict};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{
     ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType,
@@ -28,14 +28,14 @@ pub enum Column {
 }
 
 impl Column {
-    fn of(kind: Kind) -> Self {
+    fn of(kind: ColumnKind) -> Self {
         match kind {
-            Kind::Text => Self::Text(Vec::new()),
-            Kind::Fixed(_) => Self::Fixed(Vec::new()),
-            Kind::Int | Kind::Count | Kind::Time => Self::Int(Vec::new()),
-            Kind::Float => Self::Float(Vec::new()),
+            ColumnKind::Text => Self::Text(Vec::new()),
+            ColumnKind::Fixed(_) => Self::Fixed(Vec::new()),
+            ColumnKind::Int | ColumnKind::Count | ColumnKind::Time => Self::Int(Vec::new()),
+            ColumnKind::Float => Self::Float(Vec::new()),
             // Refused when a table is opened.
-            Kind::Flag => Self::Int(Vec::new()),
+            ColumnKind::Flag => Self::Int(Vec::new()),
         }
     }
 
@@ -78,9 +78,9 @@ enum Reading {
 
 /// Reads a table.
 pub struct Reader {
-    source: Arc<Source>,
+    source: Arc<TableSource>,
     metadata: ParquetMetaData,
-    kinds: Vec<Kind>,
+    kinds: Vec<ColumnKind>,
     /// The group after the one that is being read.
     next: usize,
     group: Vec<Reading>,
@@ -93,10 +93,10 @@ impl Reader {
     ///
     /// # Errors
     /// When it is another file, or cannot be read.
-    pub fn open(source: Source, columns: &[Described]) -> Result<Self, Error> {
-        strict::tail(&source)?;
+    pub fn open(source: TableSource, columns: &[Described]) -> Result<Self, Error> {
+        strict::check_tail(&source)?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&source)?;
-        strict::metadata(&metadata, columns, source.len())?;
+        strict::check_metadata(&metadata, columns, source.len())?;
         Ok(Self {
             source: Arc::new(source),
             metadata,
@@ -165,13 +165,13 @@ impl Reader {
             let pages = Box::new(strict::Pages::new(inner, chunk.num_values(), kind));
             let description = chunk.column_descr_ptr();
             Ok(match kind {
-                Kind::Text => Reading::Text(ColumnReaderImpl::new(description, pages)),
-                Kind::Fixed(_) => Reading::Fixed(ColumnReaderImpl::new(description, pages)),
-                Kind::Int | Kind::Count | Kind::Time => {
+                ColumnKind::Text => Reading::Text(ColumnReaderImpl::new(description, pages)),
+                ColumnKind::Fixed(_) => Reading::Fixed(ColumnReaderImpl::new(description, pages)),
+                ColumnKind::Int | ColumnKind::Count | ColumnKind::Time => {
                     Reading::Int(ColumnReaderImpl::new(description, pages))
                 }
-                Kind::Float => Reading::Float(ColumnReaderImpl::new(description, pages)),
-                Kind::Flag => return Err(Error::Shape),
+                ColumnKind::Float => Reading::Float(ColumnReaderImpl::new(description, pages)),
+                ColumnKind::Flag => return Err(Error::Shape),
             })
         };
         self.group = (0..self.kinds.len())

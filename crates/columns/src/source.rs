@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 /// A file, or what was received.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum TableSource {
     /// A regular file, open; it is read by position, so that its offset does not matter.
     File(Arc<File>, u64),
     /// Bytes in memory.
     Memory(Bytes),
 }
 
-impl Source {
+impl TableSource {
     /// An open file.
     ///
     /// # Errors
@@ -34,7 +34,7 @@ impl Source {
     }
 }
 
-impl Length for Source {
+impl Length for TableSource {
     fn len(&self) -> u64 {
         match self {
             Self::File(_, length) => *length,
@@ -46,7 +46,7 @@ impl Length for Source {
 /// Read ahead of the header of a page; what lies behind it is fetched whole afterwards.
 const HEADER: usize = 256;
 
-impl ChunkReader for Source {
+impl ChunkReader for TableSource {
     type T = Box<dyn Read>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {

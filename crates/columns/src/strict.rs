@@ -1,7 +1,7 @@
 //! What is looked at before the library that reads Parquet may believe it: it trusts counts and
 //! offsets of a file enough to panic, or to ask for more memory than there is.
 
-use crate::{Column, Error, Kind, LONGEST_TEXT, Source};
+use crate::{Column, Error, ColumnKind, LONGEST_TEXT, TableSource};
 use parquet::basic::{Compression, Encoding, Repetition, Type};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
@@ -16,7 +16,7 @@ const PAGE: usize = 16 << 20;
 const GROUP: i64 = 1 << 24;
 
 /// Looks at the end of a file: whether it is Parquet, and how long the description is.
-pub fn tail(source: &Source) -> std::result::Result<(), Error> {
+pub fn check_tail(source: &TableSource) -> std::result::Result<(), Error> {
     let length = source.len();
     let none = || Error::foreign("this is no Parquet file, or its end is missing");
     if length < 12 {
@@ -57,11 +57,11 @@ fn difference(metadata: &ParquetMetaData, expected: &[Column]) -> Option<String>
     }
     columns.iter().zip(expected).find_map(|(found, wanted)| {
         let (physical, width) = match wanted.kind {
-            Kind::Text => (Type::BYTE_ARRAY, None),
-            Kind::Fixed(width) => (Type::FIXED_LEN_BYTE_ARRAY, Some(width)),
-            Kind::Int | Kind::Count | Kind::Time => (Type::INT64, None),
-            Kind::Float => (Type::DOUBLE, None),
-            Kind::Flag => (Type::BOOLEAN, None),
+            ColumnKind::Text => (Type::BYTE_ARRAY, None),
+            ColumnKind::Fixed(width) => (Type::FIXED_LEN_BYTE_ARRAY, Some(width)),
+            ColumnKind::Int | ColumnKind::Count | ColumnKind::Time => (Type::INT64, None),
+            ColumnKind::Float => (Type::DOUBLE, None),
+            ColumnKind::Flag => (Type::BOOLEAN, None),
         };
         let typed = |kind: Type, width: Option<usize>| match width {
             Some(width) => format!("{kind}({width})"),
@@ -101,7 +101,7 @@ fn shorten(text: &str) -> String {
 }
 
 /// Checks that a file has the columns that are expected and lies within itself.
-pub fn metadata(
+pub fn check_metadata(
     metadata: &ParquetMetaData,
     expected: &[Column],
     length: u64,
@@ -119,7 +119,7 @@ pub fn metadata(
         }
         rows = rows.saturating_add(count);
         for column in group.columns() {
-            chunk(column, count, length)?;
+            check_chunk(column, count, length)?;
         }
     }
     match rows == metadata.file_metadata().num_rows() {
@@ -128,7 +128,7 @@ pub fn metadata(
     }
 }
 
-fn chunk(column: &ColumnChunkMetaData, rows: i64, length: u64) -> std::result::Result<(), Error> {
+fn check_chunk(column: &ColumnChunkMetaData, rows: i64, length: u64) -> std::result::Result<(), Error> {
     let start = column
         .dictionary_page_offset()
         .unwrap_or_else(|| column.data_page_offset());
@@ -156,12 +156,12 @@ pub struct Pages<P> {
     begun: bool,
     /// Values that may still come.
     left: i64,
-    kind: Kind,
+    kind: ColumnKind,
 }
 
 impl<P: PageReader> Pages<P> {
     /// Of a column that is said to have so many values.
-    pub fn new(inner: P, values: i64, kind: Kind) -> Self {
+    pub fn new(inner: P, values: i64, kind: ColumnKind) -> Self {
         Self {
             inner,
             dictionary: false,
@@ -176,9 +176,9 @@ impl<P: PageReader> Pages<P> {
         let values = page.num_values() as usize;
         // Least bytes of a value, written out.
         let least = match self.kind {
-            Kind::Text => 4,
-            Kind::Fixed(width) => width.max(1),
-            Kind::Int | Kind::Count | Kind::Time | Kind::Float | Kind::Flag => 8,
+            ColumnKind::Text => 4,
+            ColumnKind::Fixed(width) => width.max(1),
+            ColumnKind::Int | ColumnKind::Count | ColumnKind::Time | ColumnKind::Float | ColumnKind::Flag => 8,
         };
         let fits = |bytes: usize| {
             values
@@ -191,11 +191,11 @@ impl<P: PageReader> Pages<P> {
         match page {
             Page::DictionaryPage { buf, encoding, .. } => {
                 let plain = matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY);
-                let has_one = matches!(self.kind, Kind::Text | Kind::Count);
+                let has_one = matches!(self.kind, ColumnKind::Text | ColumnKind::Count);
                 if self.begun || !has_one || !plain || !fits(buf.len()) {
                     return wrong("a dictionary is damaged");
                 }
-                if self.kind == Kind::Text {
+                if self.kind == ColumnKind::Text {
                     texts(buf, values)?;
                 }
                 self.dictionary = true;
@@ -203,7 +203,7 @@ impl<P: PageReader> Pages<P> {
             Page::DataPage { buf, encoding, .. } => {
                 let known = match encoding {
                     Encoding::PLAIN => {
-                        if fits(buf.len()) && self.kind == Kind::Text {
+                        if fits(buf.len()) && self.kind == ColumnKind::Text {
                             texts(buf, values)?;
                         }
                         fits(buf.len())

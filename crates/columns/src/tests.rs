@@ -1,22 +1,22 @@
-use crate::{Batch, Cell, Column, Error, Kind, Reader, Source, Writer};
+use crate::{Batch, CellValue, Column, Error, ColumnKind, Reader, TableSource, Writer};
 use proptest::prelude::*;
 
 const COLUMNS: [Column; 4] = [
-    Column::new("machine", Kind::Text),
-    Column::new("hash", Kind::Fixed(16)),
-    Column::new("size", Kind::Count),
-    Column::new("share", Kind::Float),
+    Column::new("machine", ColumnKind::Text),
+    Column::new("hash", ColumnKind::Fixed(16)),
+    Column::new("size", ColumnKind::Count),
+    Column::new("share", ColumnKind::Float),
 ];
 
 fn written(rows: &[(String, [u8; 16], i64)]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &COLUMNS, &[("assay", "it".into())]).unwrap();
     for (machine, hash, size) in rows {
-        let share = Cell::Float(*size as f64 / 2.0);
+        let share = CellValue::Float(*size as f64 / 2.0);
         writer
             .row(&[
-                Cell::Text(machine),
-                Cell::Fixed(hash),
-                Cell::Int(*size),
+                CellValue::Text(machine),
+                CellValue::Fixed(hash),
+                CellValue::Int(*size),
                 share,
             ])
             .unwrap();
@@ -27,7 +27,7 @@ fn written(rows: &[(String, [u8; 16], i64)]) -> Vec<u8> {
 type Row = (String, [u8; 16], i64);
 
 fn read(bytes: Vec<u8>) -> Result<Vec<Row>, Error> {
-    let mut reader = Reader::open(Source::memory(bytes), &COLUMNS)?;
+    let mut reader = Reader::open(TableSource::memory(bytes), &COLUMNS)?;
     assert_eq!(reader.note("assay"), Some("it"));
     let (mut rows, mut batch) = (Vec::new(), Batch::default());
     loop {
@@ -65,7 +65,7 @@ fn several_groups_and_texts_that_fill_a_dictionary() {
 fn what_is_another_file_is_refused() {
     let good = written(&[("a".into(), [1; 16], 2)]);
     let shorter = &COLUMNS[..3];
-    let error = Reader::open(Source::memory(good.clone()), shorter)
+    let error = Reader::open(TableSource::memory(good.clone()), shorter)
         .err()
         .unwrap();
     assert!(error.to_string().contains("other columns"), "{error}");
@@ -79,10 +79,10 @@ fn what_is_another_file_is_refused() {
 fn a_row_that_does_not_fit_is_refused() {
     let mut writer = Writer::new(Vec::new(), &COLUMNS[..2], &[]).unwrap();
     for row in [
-        &[Cell::Text("a")][..],
-        &[Cell::Text("a"), Cell::Fixed(&[0; 15])],
-        &[Cell::None, Cell::Fixed(&[0; 16])],
-        &[Cell::Int(1), Cell::Fixed(&[0; 16])],
+        &[CellValue::Text("a")][..],
+        &[CellValue::Text("a"), CellValue::Fixed(&[0; 15])],
+        &[CellValue::None, CellValue::Fixed(&[0; 16])],
+        &[CellValue::Int(1), CellValue::Fixed(&[0; 16])],
     ] {
         assert!(matches!(writer.row(row), Err(Error::Shape)));
     }

@@ -1,6 +1,6 @@
 //! Writing: rows are gathered by column and written in groups.
 
-use crate::{Column, Error, Kind};
+use crate::{Column, Error, ColumnKind};
 use parquet::basic::{
     Compression, ConvertedType, Encoding, LogicalType, Repetition, TimeUnit, Type,
 };
@@ -22,7 +22,7 @@ const PAGE: usize = 32 * 1024;
 
 /// What stands in a row in one column.
 #[derive(Clone, Copy, Debug)]
-pub enum Cell<'a> {
+pub enum CellValue<'a> {
     /// Nothing.
     None,
     /// For [`Kind::Text`].
@@ -81,25 +81,25 @@ impl<W: Write + Send> Writer<W> {
             .set_key_value_metadata(Some(notes.collect()));
         for column in columns
             .iter()
-            .filter(|one| matches!(one.kind, Kind::Text | Kind::Count))
+            .filter(|one| matches!(one.kind, ColumnKind::Text | ColumnKind::Count))
         {
             properties =
                 properties.set_column_dictionary_enabled(ColumnPath::from(column.name), true);
         }
         let parts = columns.iter().map(|column| Part {
             values: match column.kind {
-                Kind::Text => Gathered::Text(Vec::new()),
-                Kind::Fixed(length) => Gathered::Fixed(Vec::new(), length),
-                Kind::Int | Kind::Count | Kind::Time => Gathered::Int(Vec::new()),
-                Kind::Float => Gathered::Float(Vec::new()),
-                Kind::Flag => Gathered::Flag(Vec::new()),
+                ColumnKind::Text => Gathered::Text(Vec::new()),
+                ColumnKind::Fixed(length) => Gathered::Fixed(Vec::new(), length),
+                ColumnKind::Int | ColumnKind::Count | ColumnKind::Time => Gathered::Int(Vec::new()),
+                ColumnKind::Float => Gathered::Float(Vec::new()),
+                ColumnKind::Flag => Gathered::Flag(Vec::new()),
             },
             present: column.optional.then(Vec::new),
         });
         Ok(Self {
             parts: parts.collect(),
             rows: 0,
-            file: SerializedFileWriter::new(out, schema(columns)?, Arc::new(properties.build()))?,
+            file: SerializedFileWriter::new(out, build_schema(columns)?, Arc::new(properties.build()))?,
         })
     }
 
@@ -107,26 +107,26 @@ impl<W: Write + Send> Writer<W> {
     ///
     /// # Errors
     /// When it does not fit the columns, or cannot be written.
-    pub fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), Error> {
+    pub fn row(&mut self, cells: &[CellValue<'_>]) -> Result<(), Error> {
         if cells.len() != self.parts.len() {
             return Err(Error::Shape);
         }
         for (part, cell) in self.parts.iter_mut().zip(cells) {
-            let there = !matches!(cell, Cell::None);
+            let there = !matches!(cell, CellValue::None);
             match &mut part.present {
                 Some(present) => present.push(i16::from(there)),
                 None if !there => return Err(Error::Shape),
                 None => {}
             }
             match (&mut part.values, cell) {
-                (_, Cell::None) => {}
-                (Gathered::Text(values), Cell::Text(text)) => values.push(ByteArray::from(*text)),
-                (Gathered::Fixed(values, length), Cell::Fixed(bytes)) if bytes.len() == *length => {
+                (_, CellValue::None) => {}
+                (Gathered::Text(values), CellValue::Text(text)) => values.push(ByteArray::from(*text)),
+                (Gathered::Fixed(values, length), CellValue::Fixed(bytes)) if bytes.len() == *length => {
                     values.push(ByteArray::from(bytes.to_vec()).into());
                 }
-                (Gathered::Int(values), Cell::Int(value)) => values.push(*value),
-                (Gathered::Float(values), Cell::Float(value)) => values.push(*value),
-                (Gathered::Flag(values), Cell::Flag(value)) => values.push(*value),
+                (Gathered::Int(values), CellValue::Int(value)) => values.push(*value),
+                (Gathered::Float(values), CellValue::Float(value)) => values.push(*value),
+                (Gathered::Flag(values), CellValue::Flag(value)) => values.push(*value),
                 _ => return Err(Error::Shape),
             }
         }
@@ -185,15 +185,15 @@ fn put<T: DataType, W: Write + Send>(
 }
 
 /// The columns as Parquet describes them.
-pub(crate) fn schema(columns: &[Column]) -> Result<TypePtr, Error> {
+pub(crate) fn build_schema(columns: &[Column]) -> Result<TypePtr, Error> {
     let one =
         |column: &Column| -> Result<TypePtr, Error> {
             let physical = match column.kind {
-                Kind::Text => Type::BYTE_ARRAY,
-                Kind::Fixed(_) => Type::FIXED_LEN_BYTE_ARRAY,
-                Kind::Int | Kind::Count | Kind::Time => Type::INT64,
-                Kind::Float => Type::DOUBLE,
-                Kind::Flag => Type::BOOLEAN,
+                ColumnKind::Text => Type::BYTE_ARRAY,
+                ColumnKind::Fixed(_) => Type::FIXED_LEN_BYTE_ARRAY,
+                ColumnKind::Int | ColumnKind::Count | ColumnKind::Time => Type::INT64,
+                ColumnKind::Float => Type::DOUBLE,
+                ColumnKind::Flag => Type::BOOLEAN,
             };
             let mut built = SchemaType::primitive_type_builder(column.name, physical)
                 .with_repetition(match column.optional {
@@ -201,12 +201,12 @@ pub(crate) fn schema(columns: &[Column]) -> Result<TypePtr, Error> {
                     false => Repetition::REQUIRED,
                 });
             built = match column.kind {
-                Kind::Text => built.with_converted_type(ConvertedType::UTF8),
-                Kind::Fixed(length) => built.with_length(i32::try_from(length).unwrap_or(i32::MAX)),
-                Kind::Time => {
+                ColumnKind::Text => built.with_converted_type(ConvertedType::UTF8),
+                ColumnKind::Fixed(length) => built.with_length(i32::try_from(length).unwrap_or(i32::MAX)),
+                ColumnKind::Time => {
                     built.with_logical_type(Some(LogicalType::timestamp(true, TimeUnit::MICROS)))
                 }
-                Kind::Int | Kind::Count | Kind::Float | Kind::Flag => built,
+                ColumnKind::Int | ColumnKind::Count | ColumnKind::Float | ColumnKind::Flag => built,
             };
             Ok(Arc::new(built.build()?))
         };

@@ -1,9 +1,9 @@
 //! What assay reads of a configuration, as JSON, for `bench/check/corpora`: each statement with its line,
 //! its scope, its key and its words. `tell nginx FILE one` follows no includes.
 
-use assay_config::effective::files::{Fault, Files, OfHost};
-use assay_config::effective::{Effective, Program, ScopeId, effective};
-use assay_host::Live;
+use assay_config::effective::files::{FileFault, Files, OfHost};
+use assay_config::effective::{Effective, Program, ScopeId, read_effective};
+use assay_host::LiveHost;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 struct One(PathBuf);
 
 impl Files for One {
-    fn read(&self, path: &Path) -> Result<Vec<u8>, Fault> {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, FileFault> {
         match path == self.0 {
-            true => OfHost(&Live).read(path),
-            false => Err(Fault::Absent),
+            true => OfHost(&LiveHost).read(path),
+            false => Err(FileFault::Absent),
         }
     }
 
-    fn list(&self, _: &Path) -> Result<Vec<OsString>, Fault> {
+    fn list(&self, _: &Path) -> Result<Vec<OsString>, FileFault> {
         Ok(Vec::new())
     }
 
-    fn exists(&self, path: &Path) -> Result<bool, Fault> {
+    fn exists(&self, path: &Path) -> Result<bool, FileFault> {
         Ok(path == self.0)
     }
 }
@@ -43,8 +43,8 @@ fn main() -> Result<(), String> {
     };
     let main = std::path::absolute(file).map_err(|error| error.to_string())?;
     let read = match more.is_empty() {
-        true => effective(program, &main, &OfHost(&Live)),
-        false => effective(program, &main, &One(main.clone())),
+        true => read_effective(program, &main, &OfHost(&LiveHost)),
+        false => read_effective(program, &main, &One(main.clone())),
     };
     println!("{}", told(&read.map_err(|fault| fault.to_string())?));
     Ok(())

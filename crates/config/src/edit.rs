@@ -1,12 +1,12 @@
 //! Reading and editing a setting in whatever language.
 
 use crate::error::ConfError;
-use crate::lang::{nginx, parse, same_key, statement, write_value};
-use crate::select::{head, select};
+use crate::languages::{nginx, parse, same_key, format_statement, write_value};
+use crate::select::{block_head, select};
 use crate::switch;
-use crate::text::{alone, blank, indent, line_end, line_number, line_start, newline, splice};
+use crate::text::{stands_alone, is_blank, line_indent, line_end, line_number, line_start, line_ending, splice_text};
 use crate::tree::{Block, Directive, Item};
-use crate::{Found, Include};
+use crate::{FoundSetting, Include};
 use assay_model::change::ConfigLanguage as Language;
 use std::ops::Range;
 
@@ -20,13 +20,13 @@ pub fn get(
     text: &[u8],
     section: &[String],
     key: &str,
-) -> Result<Option<Found>, ConfError> {
+) -> Result<Option<FoundSetting>, ConfError> {
     let root = parse(language, text)?;
     let blocks = select(language, text, &root, section)?;
-    if let Some(switch) = switch::of(language, key) {
+    if let Some(switch) = switch::parse_switch(language, key) {
         return switch.get(text, &blocks);
     }
-    let Some(directive) = winner(language, text, &blocks, key)? else {
+    let Some(directive) = find_winner(language, text, &blocks, key)? else {
         return Ok(None);
     };
     let line = line_number(text, directive.span.start);
@@ -34,10 +34,10 @@ pub fn get(
         key: key.to_owned(),
         line,
     })?;
-    Ok(Some(Found {
+    Ok(Some(FoundSetting {
         value,
         line,
-        rivals: rivals(language, text, &blocks, section, directive.span.start),
+        rivals: find_rivals(language, text, &blocks, section, directive.span.start),
     }))
 }
 
@@ -55,7 +55,7 @@ pub fn set(
 ) -> Result<Vec<u8>, ConfError> {
     let root = parse(language, text)?;
     let blocks = select(language, text, &root, section)?;
-    if let Some(switch) = switch::of(language, key) {
+    if let Some(switch) = switch::parse_switch(language, key) {
         return switch.set(text, &blocks, value);
     }
     let refused = |why| ConfError::Value {
@@ -63,12 +63,12 @@ pub fn set(
         value: value.to_owned(),
         why,
     };
-    let directive = winner(language, text, &blocks, key)?;
+    let directive = find_winner(language, text, &blocks, key)?;
     let quote = directive.as_ref().and_then(|directive| directive.quote);
     let written = write_value(language, key, value, quote).map_err(refused)?;
     let new = match (&directive, blocks.last()) {
         (Some(directive), _) => replace(text, directive, &written),
-        (None, Some(block)) => insert(language, text, block, &statement(language, key, &written)),
+        (None, Some(block)) => insert(language, text, block, &format_statement(language, key, &written)),
         (None, None) => return Ok(text.to_vec()),
     };
     // What was written must be what is read.
@@ -95,15 +95,15 @@ pub fn remove(
 ) -> Result<Vec<u8>, ConfError> {
     let root = parse(language, text)?;
     let blocks = select(language, text, &root, section)?;
-    if switch::of(language, key).is_some() {
+    if switch::parse_switch(language, key).is_some() {
         return Err(ConfError::Key {
             key: key.to_owned(),
             why: "a block or an include is set to `off`, not removed",
         });
     }
-    winner(language, text, &blocks, key)?;
+    find_winner(language, text, &blocks, key)?;
     let mut new = text.to_vec();
-    for directive in occurrences(language, text, &blocks, key).iter().rev() {
+    for directive in find_occurrences(language, text, &blocks, key).iter().rev() {
         new = take_out(&new, directive);
     }
     Ok(new)
@@ -113,7 +113,7 @@ pub fn remove(
 ///
 /// # Errors
 /// The text is not of this language.
-pub fn includes(language: Language, text: &[u8]) -> Result<Vec<Include>, ConfError> {
+pub fn find_includes(language: Language, text: &[u8]) -> Result<Vec<Include>, ConfError> {
     fn walk(text: &[u8], block: &Block, section: &[String], out: &mut Vec<Include>) {
         for item in &block.items {
             match item {
@@ -124,7 +124,7 @@ pub fn includes(language: Language, text: &[u8]) -> Result<Vec<Include>, ConfErr
                     section: section.to_vec(),
                 }),
                 Item::Block(inner) => {
-                    let section = [section, &[head(inner)]].concat();
+                    let section = [section, &[block_head(inner)]].concat();
                     walk(text, inner, &section, out);
                 }
             }
@@ -136,7 +136,7 @@ pub fn includes(language: Language, text: &[u8]) -> Result<Vec<Include>, ConfErr
 }
 
 /// All lines for the key, in the order of the file.
-pub(crate) fn occurrences(
+pub(crate) fn find_occurrences(
     language: Language,
     text: &[u8],
     blocks: &[&Block],
@@ -155,13 +155,13 @@ pub(crate) fn occurrences(
 }
 
 /// The line that counts.
-fn winner(
+fn find_winner(
     language: Language,
     text: &[u8],
     blocks: &[&Block],
     key: &str,
 ) -> Result<Option<Directive>, ConfError> {
-    let all = occurrences(language, text, blocks, key);
+    let all = find_occurrences(language, text, blocks, key);
     match language {
         Language::Ssh => Ok(all.into_iter().next()),
         Language::Nginx | Language::Apache if all.len() > 1 => Err(ConfError::Ambiguous {
@@ -181,7 +181,7 @@ fn winner(
     }
 }
 
-fn rivals(
+fn find_rivals(
     language: Language,
     text: &[u8],
     blocks: &[&Block],
@@ -207,35 +207,35 @@ fn rivals(
 fn inner_lines(text: &[u8], directive: &Directive, from: usize) -> Vec<u8> {
     let inner = directive.inner.iter().filter(|line| line.start >= from);
     let lines: Vec<&[u8]> = inner.map(|line| &text[line.clone()]).collect();
-    lines.join(newline(text))
+    lines.join(line_ending(text))
 }
 
 fn replace(text: &[u8], directive: &Directive, value: &str) -> Vec<u8> {
     let place = directive.value_span.clone();
     let before = text[..place.start].last().copied().unwrap_or(b' ');
     let mut new = Vec::new();
-    if !value.is_empty() && !blank(before) && !matches!(before, b'=' | b':' | b'\n') {
+    if !value.is_empty() && !is_blank(before) && !matches!(before, b'=' | b':' | b'\n') {
         new.push(b' ');
     }
     new.extend(value.as_bytes());
     // Those before the value stay where they are.
     if directive.inner.iter().any(|line| line.start >= place.start) {
-        new.extend(newline(text));
+        new.extend(line_ending(text));
         new.extend(inner_lines(text, directive, place.start));
     }
-    splice(text, place, &new)
+    splice_text(text, place, &new)
 }
 
 fn take_out(text: &[u8], directive: &Directive) -> Vec<u8> {
     let span = directive.span.clone();
     let inner = inner_lines(text, directive, 0);
-    if !alone(text, &span) || !inner.is_empty() {
+    if !stands_alone(text, &span) || !inner.is_empty() {
         // In the middle of a line the blank before it goes too.
         let before = &text[line_start(text, span.start)..span.start];
-        let joined = before.last() == Some(&b' ') && before.iter().any(|&byte| !blank(byte));
-        return splice(text, span.start - usize::from(joined)..span.end, &inner);
+        let joined = before.last() == Some(&b' ') && before.iter().any(|&byte| !is_blank(byte));
+        return splice_text(text, span.start - usize::from(joined)..span.end, &inner);
     }
-    splice(text, whole_lines(text, &span), b"")
+    splice_text(text, whole_lines(text, &span), b"")
 }
 
 /// The lines of a range with their line ends; at the end of a text without a last line end, the
@@ -244,7 +244,7 @@ fn whole_lines(text: &[u8], span: &Range<usize>) -> Range<usize> {
     let (mut start, end) = (line_start(text, span.start), line_end(text, span.end));
     if end == text.len() && text.last() != Some(&b'\n') {
         // Without the last line end itself: a `\r` before it may have been the text's own.
-        let newline = newline(&text[..start.saturating_sub(1)]);
+        let newline = line_ending(&text[..start.saturating_sub(1)]);
         start -= match text[..start].ends_with(newline) {
             true => newline.len(),
             false => usize::from(start > 0),
@@ -256,26 +256,26 @@ fn whole_lines(text: &[u8], span: &Range<usize>) -> Range<usize> {
 fn insert(language: Language, text: &[u8], block: &Block, statement: &str) -> Vec<u8> {
     if let Some(close) = block.close {
         let line = line_start(text, close);
-        if text[line..close].iter().all(|&byte| blank(byte)) {
+        if text[line..close].iter().all(|&byte| is_blank(byte)) {
             let step: &[u8] = match language {
                 Language::Nginx => b"    ",
                 _ => b"  ",
             };
             let sibling = block.items.last().map(|item| item.span().start);
             let indentation = match sibling {
-                Some(at) => indent(text, at).to_vec(),
-                None => [indent(text, block.span.start), step].concat(),
+                Some(at) => line_indent(text, at).to_vec(),
+                None => [line_indent(text, block.span.start), step].concat(),
             };
             return insert_line(text, line, &[&indentation, statement.as_bytes()].concat());
         }
         let last = block.items.last().map(|item| item.span().end);
         let at = last.unwrap_or(block.open);
-        return splice(text, at..at, format!(" {statement}").as_bytes());
+        return splice_text(text, at..at, format!(" {statement}").as_bytes());
     }
     let inclusion = block.inclusions().next();
     if let (Language::Ssh, Some(inclusion)) = (language, inclusion) {
         let start = inclusion.span.start;
-        let line = [indent(text, start), statement.as_bytes()].concat();
+        let line = [line_indent(text, start), statement.as_bytes()].concat();
         return insert_line(text, line_start(text, start), &line);
     }
     let (at, indentation) = match language {
@@ -289,12 +289,12 @@ fn insert(language: Language, text: &[u8], block: &Block, statement: &str) -> Ve
 fn end_of_section(text: &[u8], block: &Block) -> (usize, Vec<u8>) {
     if let Some(last) = block.directives().next_back() {
         let at = last.span.start;
-        return (line_end(text, last.span.end), indent(text, at).to_vec());
+        return (line_end(text, last.span.end), line_indent(text, at).to_vec());
     }
     if !block.head.is_empty() {
         return (
             line_end(text, block.open),
-            indent(text, block.span.start).to_vec(),
+            line_indent(text, block.span.start).to_vec(),
         );
     }
     let first = block.blocks().next();
@@ -303,11 +303,11 @@ fn end_of_section(text: &[u8], block: &Block) -> (usize, Vec<u8>) {
 }
 
 fn insert_line(text: &[u8], at: usize, line: &[u8]) -> Vec<u8> {
-    let newline = newline(text);
+    let newline = line_ending(text);
     let unfinished = at == text.len() && text.last().is_some_and(|&byte| byte != b'\n');
     let new = match unfinished {
         true => [newline, line].concat(),
         false => [line, newline].concat(),
     };
-    splice(text, at..at, &new)
+    splice_text(text, at..at, &new)
 }

@@ -34,22 +34,22 @@ mod samba;
 mod ssh;
 pub mod ssh_match;
 pub mod ssh_sample;
-mod told;
+mod effective_settings;
 mod walk;
 
 pub use postfix_macros::{expand_macros, macro_names};
 pub use ssh::{GLOBAL as SSHD_GLOBAL, first_counts};
-pub use told::{Effective, Place, Problem, Program, Scope, ScopeId, Setting, Trouble};
+pub use effective_settings::{Effective, SettingPlace, ConfigProblem, Program, Scope, ScopeId, Setting, Trouble};
 
 use builder::Builder;
-use files::{Fault, Files};
+use files::{FileFault, Files};
 use std::path::{Path, PathBuf};
 
 /// Reads a program's configuration from its main file.
 ///
 /// # Errors
 /// The main file is not there or cannot be read; whatever else fails is a [`Problem`].
-pub fn effective(program: Program, main: &Path, files: &dyn Files) -> Result<Effective, Fault> {
+pub fn read_effective(program: Program, main: &Path, files: &dyn Files) -> Result<Effective, FileFault> {
     let mut builder = Builder::new(program, main, files);
     match program {
         Program::Sshd | Program::Ssh => walk::walk(&mut builder, &ssh::Ssh, main)?,
@@ -69,17 +69,17 @@ pub fn effective(program: Program, main: &Path, files: &dyn Files) -> Result<Eff
 ///
 /// # Errors
 /// A directory cannot be listed; the pattern is not understood.
-pub fn included(
+pub fn included_files(
     program: Program,
     main: &Path,
     including: &Path,
     pattern: &str,
     files: &dyn Files,
-) -> Result<Vec<PathBuf>, Fault> {
+) -> Result<Vec<PathBuf>, FileFault> {
     match program {
-        Program::Sshd | Program::Ssh => ssh::included(program, main, pattern, files),
-        Program::Nginx => nginx::included(main, pattern, files),
-        Program::Dovecot => dovecot::included(including, pattern, files),
+        Program::Sshd | Program::Ssh => ssh::included_files(program, main, pattern, files),
+        Program::Nginx => nginx::included_files(main, pattern, files),
+        Program::Dovecot => dovecot::included_files(including, pattern, files),
         Program::Postfix | Program::Sysctl | Program::Systemd | Program::Nsswitch => Ok(Vec::new()),
         Program::Samba => Ok(vec![PathBuf::from(pattern)]),
     }

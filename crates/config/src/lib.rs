@@ -37,23 +37,23 @@
 mod edit;
 pub mod effective;
 mod error;
-mod lang;
+mod languages;
 mod outline;
 mod select;
-mod standing;
+mod setting_at_line;
 mod switch;
 mod text;
 mod tree;
 
-pub use edit::{get, includes, remove, set};
+pub use edit::{get, find_includes, remove, set};
 pub use error::ConfError;
-pub use lang::ssh::statement as ssh_statement;
-pub use outline::outline;
-pub use standing::{Standing, standing};
+pub use languages::ssh::parse_statement as ssh_statement;
+pub use outline::outline_text;
+pub use setting_at_line::{SettingAtLine, setting_at_line};
 
 /// A setting in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundSetting {
     /// Its value.
     pub value: String,
     /// Line it begins in, from 1.

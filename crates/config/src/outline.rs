@@ -1,7 +1,7 @@
 //! What may be kept of a file that somebody shares.
 
-use crate::lang::{parse, statement};
-use crate::text::lossy;
+use crate::languages::{parse, format_statement};
+use crate::text::to_lossy_text;
 use crate::tree::{Block, Item};
 use assay_model::change::ConfigLanguage as Language;
 use std::ops::Range;
@@ -18,7 +18,7 @@ struct Piece {
 /// with everything in it. Comments go, and so does a text that is not of this language: nobody can tell
 /// what it says.
 #[must_use]
-pub fn outline(
+pub fn outline_text(
     language: Language,
     text: &[u8],
     keep: &dyn Fn(&str, &str) -> Option<String>,
@@ -31,23 +31,23 @@ pub fn outline(
     let mut at = 0;
     for piece in &pieces {
         let between = &text[at..piece.place.start];
-        out.extend(newlines(between));
+        out.extend(only_newlines(between));
         let blank_between = out
             .last()
             .is_some_and(|&byte| !matches!(byte, b' ' | b'\n'));
         out.extend(blank_between.then_some(b' '));
         if matches!(out.last(), None | Some(b'\n')) {
-            out.extend(indentation(between));
+            out.extend(trailing_indentation(between));
         }
         out.extend(&piece.new);
         at = piece.place.end;
     }
-    out.extend(newlines(&text[at..]));
+    out.extend(only_newlines(&text[at..]));
     out
 }
 
 /// Blanks before what comes next, where nothing else stands before it in its line: it keeps its column.
-fn indentation(between: &[u8]) -> &[u8] {
+fn trailing_indentation(between: &[u8]) -> &[u8] {
     let line = between
         .rsplit(|&byte| byte == b'\n')
         .next()
@@ -58,7 +58,7 @@ fn indentation(between: &[u8]) -> &[u8] {
     }
 }
 
-fn newlines(text: &[u8]) -> impl Iterator<Item = u8> + '_ {
+fn only_newlines(text: &[u8]) -> impl Iterator<Item = u8> + '_ {
     text.iter().copied().filter(|&byte| byte == b'\n')
 }
 
@@ -76,7 +76,7 @@ fn walk(
             new: new
                 .into_bytes()
                 .into_iter()
-                .chain(newlines(&text[place.clone()]))
+                .chain(only_newlines(&text[place.clone()]))
                 .collect(),
             place,
         }
@@ -84,8 +84,8 @@ fn walk(
     for item in &block.items {
         match item {
             Item::Directive(said) => {
-                if let Some(value) = keep(&said.key, &lossy(&said.value)) {
-                    let new = statement(language, &said.key, &value);
+                if let Some(value) = keep(&said.key, &to_lossy_text(&said.value)) {
+                    let new = format_statement(language, &said.key, &value);
                     pieces.push(written(new, said.span.clone()));
                 }
             }
@@ -128,7 +128,7 @@ mod tests {
         let text =
             b"# secret\na 'x # y' # secret\n z;\nhttp # secret\n{ b secret; server { a 1; }\n\
             location /secret { a 2; } include c*;\n}\nserver secret {}\n";
-        let new = outline(Language::Nginx, text, &keep);
+        let new = outline_text(Language::Nginx, text, &keep);
         let new = String::from_utf8(new).unwrap();
         assert_eq!(
             new,
@@ -138,13 +138,13 @@ mod tests {
             new.lines().count(),
             text.split(|&byte| byte == b'\n').count() - 1
         );
-        assert_eq!(outline(Language::Nginx, b"a secret; }", &keep), b"");
+        assert_eq!(outline_text(Language::Nginx, b"a secret; }", &keep), b"");
         let keep = |key: &str, value: &str| match key {
             "Match" => Some("-".to_owned()),
             "a" => Some(value.to_owned()),
             _ => None,
         };
-        let new = outline(
+        let new = outline_text(
             Language::Ssh,
             b"Match User secret\n  a b # secret\nc d",
             &keep,

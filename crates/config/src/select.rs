@@ -1,7 +1,7 @@
 //! Which block a section means.
 
 use crate::error::ConfError;
-use crate::lang::{merges, same_key};
+use crate::languages::{merges_blocks, same_key};
 use crate::text::line_number;
 use crate::tree::Block;
 use assay_model::change::ConfigLanguage as Language;
@@ -19,15 +19,15 @@ pub fn select<'a>(
     let mut chosen = vec![root];
     for selector in section {
         let there: Vec<&Block> = chosen.iter().flat_map(|block| block.blocks()).collect();
-        chosen = matching(language, &there, selector);
+        chosen = matching_blocks(language, &there, selector);
         let Some(first) = chosen.first() else {
             return Err(ConfError::NoSection {
                 section: selector.clone(),
-                there: heads(&there),
+                there: format_heads(&there),
             });
         };
         let one =
-            merges(language, &first.head) && chosen.iter().all(|block| block.head == first.head);
+            merges_blocks(language, &first.head) && chosen.iter().all(|block| block.head == first.head);
         if chosen.len() > 1 && !one {
             return Err(ConfError::Ambiguous {
                 what: selector.clone(),
@@ -42,8 +42,8 @@ pub fn select<'a>(
     Ok(chosen)
 }
 
-fn heads(blocks: &[&Block]) -> String {
-    let mut heads: Vec<String> = blocks.iter().map(|block| head(block)).collect();
+fn format_heads(blocks: &[&Block]) -> String {
+    let mut heads: Vec<String> = blocks.iter().map(|block| block_head(block)).collect();
     heads.dedup();
     match heads.len() {
         0 => "none there".to_owned(),
@@ -52,22 +52,22 @@ fn heads(blocks: &[&Block]) -> String {
 }
 
 /// The head in one line.
-pub fn head(block: &Block) -> String {
+pub fn block_head(block: &Block) -> String {
     block.head.join(" ")
 }
 
 /// `name[condition]`.
-pub fn condition(selector: &str) -> Option<(&str, &str)> {
+pub fn parse_condition(selector: &str) -> Option<(&str, &str)> {
     selector.strip_suffix(']')?.split_once('[')
 }
 
 /// The blocks that fit a selector: by the whole head, else by the first word, else by a condition.
-pub fn matching<'a>(language: Language, blocks: &[&'a Block], selector: &str) -> Vec<&'a Block> {
+pub fn matching_blocks<'a>(language: Language, blocks: &[&'a Block], selector: &str) -> Vec<&'a Block> {
     let named = by_name(language, blocks, selector);
     if !named.is_empty() {
         return named;
     }
-    let Some((name, condition)) = condition(selector) else {
+    let Some((name, condition)) = parse_condition(selector) else {
         return named;
     };
     let named = by_name(language, blocks, name);
@@ -89,7 +89,7 @@ fn by_name<'a>(language: Language, blocks: &[&'a Block], name: &str) -> Vec<&'a 
     let words = |text: &str| text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
     let wanted = words(name);
     let fits = |text: &str| same_key(language, &words(text), &wanted);
-    let whole = |block: &&&Block| fits(&head(block));
+    let whole = |block: &&&Block| fits(&block_head(block));
     let first = |block: &&&Block| block.head.first().is_some_and(|word| fits(word));
     let by_head: Vec<&Block> = blocks.iter().filter(whole).copied().collect();
     match by_head.is_empty() {

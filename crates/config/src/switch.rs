@@ -3,11 +3,11 @@
 //! A `#` in the first column takes a line away and taking it off brings the line back, so both
 //! ways are exact to the byte.
 
-use crate::Found;
+use crate::FoundSetting;
 use crate::error::ConfError;
-use crate::lang::parse;
-use crate::select::{condition, head, matching};
-use crate::text::{line_end, line_number, line_start, lines, splice};
+use crate::languages::parse;
+use crate::select::{parse_condition, block_head, matching_blocks};
+use crate::text::{line_end, line_number, line_start, line_ranges, splice_text};
 use crate::tree::{Block, Item};
 use assay_model::change::ConfigLanguage as Language;
 use std::ops::Range;
@@ -26,14 +26,14 @@ pub enum Switch<'a> {
 }
 
 /// What such a key means; `None` for an ordinary one.
-pub fn of(language: Language, key: &str) -> Option<Switch<'_>> {
+pub fn parse_switch(language: Language, key: &str) -> Option<Switch<'_>> {
     if language != Language::Dovecot {
         return None;
     }
     if key.starts_with("!include") {
         return Some(Switch::OnOff(key));
     }
-    let (name, by) = condition(key)?;
+    let (name, by) = parse_condition(key)?;
     Some(match by.contains('=') {
         true => Switch::OnOff(key),
         false => Switch::Order { key, name, by },
@@ -41,8 +41,8 @@ pub fn of(language: Language, key: &str) -> Option<Switch<'_>> {
 }
 
 impl Switch<'_> {
-    pub fn get(&self, text: &[u8], blocks: &[&Block]) -> Result<Option<Found>, ConfError> {
-        let found = |value: String, at: usize| Found {
+    pub fn get(&self, text: &[u8], blocks: &[&Block]) -> Result<Option<FoundSetting>, ConfError> {
+        let found = |value: String, at: usize| FoundSetting {
             value,
             line: line_number(text, at),
             rivals: Vec::new(),
@@ -51,7 +51,7 @@ impl Switch<'_> {
             Self::OnOff(key) => Ok(find(text, blocks, key)?
                 .map(|(on, lines)| found(if on { "on" } else { "off" }.to_owned(), lines.start))),
             Self::Order { key, name, by } => {
-                let slots = slots(text, blocks, key, name, by)?;
+                let slots = find_slots(text, blocks, key, name, by)?;
                 let first = slots.first().map_or(0, |(_, span)| span.start);
                 let values: Vec<&str> = slots.iter().map(|(value, _)| &value[..]).collect();
                 Ok((!slots.is_empty()).then(|| found(values.join(" "), first)))
@@ -84,12 +84,12 @@ impl Switch<'_> {
                     true => lines.flat_map(|line| &line[1..]).copied().collect(),
                     false => lines.flat_map(|line| [b"#", line].concat()).collect(),
                 };
-                let new = splice(text, range, &new);
+                let new = splice_text(text, range, &new);
                 parse(Language::Dovecot, &new)?;
                 Ok(new)
             }
             Self::Order { key, name, by } => {
-                let slots = slots(text, blocks, key, name, by)?;
+                let slots = find_slots(text, blocks, key, name, by)?;
                 if slots.is_empty() {
                     return Err(refused(key, "there is no such block"));
                 }
@@ -104,7 +104,7 @@ impl Switch<'_> {
                 }
                 for ((_, slot), wanted) in slots.iter().zip(wanted).rev() {
                     if let Some((_, span)) = slots.iter().find(|(value, _)| value == wanted) {
-                        new = splice(&new, slot.clone(), &text[span.clone()]);
+                        new = splice_text(&new, slot.clone(), &text[span.clone()]);
                     }
                 }
                 Ok(new)
@@ -114,7 +114,7 @@ impl Switch<'_> {
 }
 
 /// The blocks to be put in order: what tells them apart, and where they are.
-fn slots(
+fn find_slots(
     text: &[u8],
     blocks: &[&Block],
     key: &str,
@@ -124,8 +124,8 @@ fn slots(
     let mut slots = Vec::new();
     for block in blocks.iter().flat_map(|block| block.blocks()) {
         let told = block.directives().rfind(|directive| directive.key == by);
-        if let (true, Some(told)) = (head(block) == name, told) {
-            slots.push((crate::text::lossy(&told.value), block.span.clone()));
+        if let (true, Some(told)) = (block_head(block) == name, told) {
+            slots.push((crate::text::to_lossy_text(&told.value), block.span.clone()));
         }
     }
     let twice = |value: &str| slots.iter().filter(|(other, _)| other == value).count() > 1;
@@ -151,13 +151,13 @@ type State = (bool, Range<usize>);
 fn find(text: &[u8], blocks: &[&Block], key: &str) -> Result<Option<State>, ConfError> {
     let mut found: Vec<State> = Vec::new();
     for block in blocks {
-        let spans = fitting(block, key);
+        let spans = fitting_ranges(block, key);
         let whole = |span: &Range<usize>| line_start(text, span.start)..line_end(text, span.end);
         found.extend(spans.iter().map(|span| (true, whole(span))));
     }
     if found.is_empty() {
         for block in blocks {
-            found.extend(commented(text, block, key).map(|lines| (false, lines)));
+            found.extend(commented_ranges(text, block, key).map(|lines| (false, lines)));
         }
     }
     match found.len() {
@@ -174,7 +174,7 @@ fn find(text: &[u8], blocks: &[&Block], key: &str) -> Result<Option<State>, Conf
 }
 
 /// Where what the key names stands directly in this block.
-fn fitting(block: &Block, key: &str) -> Vec<Range<usize>> {
+fn fitting_ranges(block: &Block, key: &str) -> Vec<Range<usize>> {
     let words: Vec<&str> = key.split_ascii_whitespace().collect();
     if key.starts_with("!include") {
         return block
@@ -184,17 +184,17 @@ fn fitting(block: &Block, key: &str) -> Vec<Range<usize>> {
             .collect();
     }
     let inner: Vec<&Block> = block.blocks().collect();
-    let fits = matching(Language::Dovecot, &inner, key);
+    let fits = matching_blocks(Language::Dovecot, &inner, key);
     fits.iter().map(|block| block.span.clone()).collect()
 }
 
 /// The commented-out copies of it directly in this block.
-fn commented<'a>(
+fn commented_ranges<'a>(
     text: &'a [u8],
     block: &'a Block,
     key: &'a str,
 ) -> impl Iterator<Item = Range<usize>> + 'a {
-    let all: Vec<Range<usize>> = lines(text).collect();
+    let all: Vec<Range<usize>> = line_ranges(text).collect();
     let inside = |line: &Range<usize>| {
         let body = block.open..block.close.unwrap_or(text.len());
         let nested = |item: &Item| item.span().contains(&line.start);
@@ -219,7 +219,7 @@ fn commented<'a>(
                 return None;
             }
             if ends && let Ok(tree) = parse(Language::Dovecot, &plain) {
-                let fits = tree.items.len() == 1 && fitting(&tree, key).len() == 1;
+                let fits = tree.items.len() == 1 && fitting_ranges(&tree, key).len() == 1;
                 return fits.then(|| all[first].start..line_end(text, line.end));
             }
             if !wants_block {

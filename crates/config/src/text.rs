@@ -3,33 +3,33 @@
 use std::ops::Range;
 
 /// The lines of a text without their line ends (`\n` or `\r\n`).
-pub fn lines(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
+pub fn line_ranges(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut at = 0;
     text.split_inclusive(|&byte| byte == b'\n')
         .map(move |line| {
             let start = at;
             at += line.len();
-            start..start + chomp(line).len()
+            start..start + strip_line_end(line).len()
         })
 }
 
-fn chomp(line: &[u8]) -> &[u8] {
+fn strip_line_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 /// Blank within a line.
-pub fn blank(byte: u8) -> bool {
+pub fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
 }
 
 /// The range without blanks at both ends.
 pub fn trim(text: &[u8], range: Range<usize>) -> Range<usize> {
     let (mut start, mut end) = (range.start, range.end);
-    while start < end && blank(text[start]) {
+    while start < end && is_blank(text[start]) {
         start += 1;
     }
-    while end > start && blank(text[end - 1]) {
+    while end > start && is_blank(text[end - 1]) {
         end -= 1;
     }
     start..end
@@ -52,7 +52,7 @@ pub fn line_end(text: &[u8], at: usize) -> usize {
 }
 
 /// The blanks at the beginning of the line.
-pub fn indent(text: &[u8], at: usize) -> &[u8] {
+pub fn line_indent(text: &[u8], at: usize) -> &[u8] {
     let start = line_start(text, at);
     let line = &text[start..line_end(text, start)];
     let end = line.iter().position(|&byte| byte != b' ' && byte != b'\t');
@@ -60,7 +60,7 @@ pub fn indent(text: &[u8], at: usize) -> &[u8] {
 }
 
 /// The line end this text uses.
-pub fn newline(text: &[u8]) -> &'static [u8] {
+pub fn line_ending(text: &[u8]) -> &'static [u8] {
     match text.iter().position(|&byte| byte == b'\n') {
         Some(at) if at > 0 && text[at - 1] == b'\r' => b"\r\n",
         _ => b"\n",
@@ -68,18 +68,18 @@ pub fn newline(text: &[u8]) -> &'static [u8] {
 }
 
 /// Whether nothing but blanks stands beside the range on its first and last line.
-pub fn alone(text: &[u8], range: &Range<usize>) -> bool {
+pub fn stands_alone(text: &[u8], range: &Range<usize>) -> bool {
     let before = &text[line_start(text, range.start)..range.start];
-    let after = chomp(&text[range.end..line_end(text, range.end)]);
-    before.iter().chain(after).all(|&byte| blank(byte))
+    let after = strip_line_end(&text[range.end..line_end(text, range.end)]);
+    before.iter().chain(after).all(|&byte| is_blank(byte))
 }
 
 /// The text with one range replaced.
-pub fn splice(text: &[u8], range: Range<usize>, new: &[u8]) -> Vec<u8> {
+pub fn splice_text(text: &[u8], range: Range<usize>, new: &[u8]) -> Vec<u8> {
     [&text[..range.start], new, &text[range.end..]].concat()
 }
 
-pub fn lossy(bytes: &[u8]) -> String {
+pub fn to_lossy_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 

@@ -1,6 +1,6 @@
 //! The files that Debian 12 ships.
 
-use assay_config::{ConfError, get, includes, remove, set};
+use assay_config::{ConfError, get, find_includes, remove, set};
 use assay_model::change::ConfigLanguage::{
     self, Dovecot, Ini, KeyValue, Nginx, Nsswitch, Postfix, Ssh,
 };
@@ -99,7 +99,7 @@ fn nginx() {
     assert_eq!(added(NGINX, &new), ["\tkeepalive_requests 7;"]);
     there_and_back(Nginx, NGINX, &["events"], "accept_mutex", "on");
     there_and_back(Nginx, NGINX, &[], "worker_priority", "-5");
-    assert_eq!(includes(Nginx, NGINX).unwrap().len(), 4);
+    assert_eq!(find_includes(Nginx, NGINX).unwrap().len(), 4);
     assert_eq!(
         value(Nginx, SITE, &["server", "location /"], "try_files").as_deref(),
         Some("$uri $uri/ =404")

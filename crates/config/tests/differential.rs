@@ -3,7 +3,7 @@
 //! in silence; what they call a syntax error is one.
 #![allow(clippy::disallowed_methods, reason = "a test asks real programs")]
 
-use assay_config::{ConfError, Found, get};
+use assay_config::{ConfError, FoundSetting, get};
 use assay_model::change::ConfigLanguage::{Dovecot, Nginx, Ssh};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -35,7 +35,7 @@ fn texts(parts: &'static [&'static str]) -> impl Strategy<Value = String> {
 
 /// The value, unless we are stricter than the program for one of these reasons.
 fn value<'a>(
-    ours: &'a Result<Option<Found>, ConfError>,
+    ours: &'a Result<Option<FoundSetting>, ConfError>,
     stricter: &[&str],
 ) -> Result<Option<&'a str>, TestCaseError> {
     match ours {

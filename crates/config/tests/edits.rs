@@ -1,6 +1,6 @@
 //! What must hold for any text: set, then get; everything else stays; taken away, nothing is left.
 
-use assay_config::{ConfError, get, includes, remove, set};
+use assay_config::{ConfError, get, find_includes, remove, set};
 use assay_model::change::ConfigLanguage::{
     self, Dovecot, Ini, KeyValue, Nginx, Nsswitch, Postfix, Ssh,
 };
@@ -125,7 +125,7 @@ proptest! {
         value in "[ -~]{0,8}",
     ) {
         let language = ALL[which];
-        let _ = includes(language, &text);
+        let _ = find_includes(language, &text);
         for section in [&[][..], &["a".to_owned()], &["a[b=a]".to_owned()]] {
             let before = get(language, &text, section, &key);
             if let Ok(new) = set(language, &text, section, &key, &value) {

@@ -3,14 +3,14 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test makes files")]
 
-use assay_config::effective::files::{Fault, Files};
-use assay_config::effective::{Effective, Program, ScopeId, Trouble, effective};
+use assay_config::effective::files::{FileFault, Files};
+use assay_config::effective::{Effective, Program, ScopeId, Trouble, read_effective};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 #[derive(Default)]
-struct Memory(BTreeMap<PathBuf, Result<Vec<u8>, Fault>>);
+struct Memory(BTreeMap<PathBuf, Result<Vec<u8>, FileFault>>);
 
 impl Memory {
     fn of(files: &[(&str, &[u8])]) -> Self {
@@ -19,18 +19,18 @@ impl Memory {
     }
 
     fn denied(mut self, path: &str) -> Self {
-        let fault = Fault::Unreadable("not for you".to_owned());
+        let fault = FileFault::Unreadable("not for you".to_owned());
         self.0.insert(path.into(), Err(fault));
         self
     }
 }
 
 impl Files for Memory {
-    fn read(&self, path: &Path) -> Result<Vec<u8>, Fault> {
-        self.0.get(path).cloned().unwrap_or(Err(Fault::Absent))
+    fn read(&self, path: &Path) -> Result<Vec<u8>, FileFault> {
+        self.0.get(path).cloned().unwrap_or(Err(FileFault::Absent))
     }
 
-    fn list(&self, dir: &Path) -> Result<Vec<OsString>, Fault> {
+    fn list(&self, dir: &Path) -> Result<Vec<OsString>, FileFault> {
         let inside = self.0.keys().filter_map(|path| path.strip_prefix(dir).ok());
         let mut names: Vec<OsString> = inside
             .filter_map(|path| path.components().next())
@@ -38,13 +38,13 @@ impl Files for Memory {
             .collect();
         names.dedup();
         if names.is_empty() {
-            Err(Fault::Absent)
+            Err(FileFault::Absent)
         } else {
             Ok(names)
         }
     }
 
-    fn exists(&self, path: &Path) -> Result<bool, Fault> {
+    fn exists(&self, path: &Path) -> Result<bool, FileFault> {
         Ok(self.0.keys().any(|known| known.starts_with(path)))
     }
 }
@@ -61,7 +61,7 @@ fn read(program: Program, files: &dyn Files) -> Effective {
         Program::Nsswitch => "/etc/nsswitch.conf",
         Program::Samba => "/etc/samba/smb.conf",
     };
-    effective(program, Path::new(main), files).unwrap()
+    read_effective(program, Path::new(main), files).unwrap()
 }
 
 /// Value, file and line of what counts.
@@ -150,10 +150,10 @@ fn what_cannot_be_read_makes_unknown_what_it_may_say() {
     assert!(all.certain(server, "gzip").is_err() && all.certain(server, "sendfile").is_err());
     let all = read(Program::Sysctl, &files);
     assert!(all.certain(root, "a").is_err() && all.certain(root, "b").is_ok());
-    let missing = effective(Program::Dovecot, Path::new("/none"), &files);
-    assert_eq!(missing, Err(Fault::Absent));
-    let unread = effective(Program::Dovecot, Path::new("/etc/ssh/y"), &files);
-    assert!(matches!(unread, Err(Fault::Unreadable(_))));
+    let missing = read_effective(Program::Dovecot, Path::new("/none"), &files);
+    assert_eq!(missing, Err(FileFault::Absent));
+    let unread = read_effective(Program::Dovecot, Path::new("/etc/ssh/y"), &files);
+    assert!(matches!(unread, Err(FileFault::Unreadable(_))));
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn attack_hostile_files() {
         usize::try_from(state >> 33).unwrap() % limit
     };
     let (mut tried, mut held) = (0, 0);
-    for _ in 0..1000 * assay_testing::factor() {
+    for _ in 0..1000 * assay_testing::attack_factor() {
         let (program, main) = programs[below(programs.len())];
         let dir = Path::new(main).parent().unwrap();
         let mut files = Memory::default();
@@ -333,8 +333,8 @@ fn a_live_machine() {
     std::os::unix::fs::symlink("nowhere", drop_ins.join("2.conf")).unwrap();
     let main = dir.path().join("etc/sysctl.conf");
     std::fs::write(&main, "a = 1\n").unwrap();
-    let files = assay_config::effective::files::OfHost(&assay_host::Live);
-    let all = effective(Program::Sysctl, &main, &files).unwrap();
+    let files = assay_config::effective::files::OfHost(&assay_host::LiveHost);
+    let all = read_effective(Program::Sysctl, &main, &files).unwrap();
     assert!(all.certain(ScopeId::ROOT, "a").is_ok());
     let unread: Vec<&Path> = all
         .problems
@@ -345,12 +345,12 @@ fn a_live_machine() {
     // glob(3) finds the link; nginx cannot open it.
     let main = dir.path().join("nginx.conf");
     std::fs::write(&main, "include etc/sysctl.d/[2]*;").unwrap();
-    let all = effective(Program::Nginx, &main, &files).unwrap();
+    let all = read_effective(Program::Nginx, &main, &files).unwrap();
     assert!(matches!(
         &all.problems[..],
-        [assay_config::effective::Problem {
+        [assay_config::effective::ConfigProblem {
             trouble: Trouble::Unread {
-                fault: Fault::Absent,
+                fault: FileFault::Absent,
                 ..
             },
             ..
@@ -409,13 +409,13 @@ fn a_setting_is_found_by_its_own_key() {
 fn attack_includes_that_take_all_memory() {
     struct Long(Vec<u8>);
     impl Files for Long {
-        fn read(&self, _: &Path) -> Result<Vec<u8>, Fault> {
+        fn read(&self, _: &Path) -> Result<Vec<u8>, FileFault> {
             Ok(self.0.clone())
         }
-        fn list(&self, _: &Path) -> Result<Vec<std::ffi::OsString>, Fault> {
+        fn list(&self, _: &Path) -> Result<Vec<std::ffi::OsString>, FileFault> {
             Ok(vec!["a".into(), "b".into()])
         }
-        fn exists(&self, _: &Path) -> Result<bool, Fault> {
+        fn exists(&self, _: &Path) -> Result<bool, FileFault> {
             Ok(true)
         }
     }
@@ -442,13 +442,13 @@ fn attack_includes_that_take_all_memory() {
 fn attack_includes_that_go_deeper_each_time() {
     struct Deep(&'static str);
     impl Files for Deep {
-        fn read(&self, _: &Path) -> Result<Vec<u8>, Fault> {
+        fn read(&self, _: &Path) -> Result<Vec<u8>, FileFault> {
             Ok(self.0.into())
         }
-        fn list(&self, _: &Path) -> Result<Vec<std::ffi::OsString>, Fault> {
+        fn list(&self, _: &Path) -> Result<Vec<std::ffi::OsString>, FileFault> {
             Ok(vec!["a.conf".into(), "b.conf".into()])
         }
-        fn exists(&self, _: &Path) -> Result<bool, Fault> {
+        fn exists(&self, _: &Path) -> Result<bool, FileFault> {
             Ok(true)
         }
     }

@@ -6,29 +6,29 @@
 //! Memory does not grow with the number of files anywhere here: what has to be sorted lies in runs in
 //! files without a name ([`sort`]), and what is read is read a page at a time.
 
-pub mod ask;
+pub mod export_queries;
 pub mod collide;
 pub mod export;
-mod feed;
+mod export_rows;
 mod machines;
 pub mod offer;
 mod publish;
 mod sort;
-pub mod wanted;
+pub mod requested_hashes;
 
-pub use feed::rows;
+pub use export_rows::count_rows;
 
-use assay_columns::{Column, Kind};
+use assay_columns::{Column, ColumnKind};
 
 /// The columns of an export, of hashes that have so many bytes. In order of hash and size; a row for each content
 /// that a machine has.
 #[must_use]
-pub const fn columns(hash: usize) -> [Column; 4] {
+pub const fn export_columns(hash: usize) -> [Column; 4] {
     [
-        Column::new("machine", Kind::Text),
-        Column::new("hash", Kind::Fixed(hash)),
-        Column::new("size", Kind::Int),
-        Column::new("count", Kind::Count),
+        Column::new("machine", ColumnKind::Text),
+        Column::new("hash", ColumnKind::Fixed(hash)),
+        Column::new("size", ColumnKind::Int),
+        Column::new("count", ColumnKind::Count),
     ]
 }
 

@@ -14,7 +14,7 @@ pub mod plan;
 mod recover;
 pub mod undo;
 
-pub use origin::{KnownName, Origin};
+pub use origin::{KnownName, OriginalFile};
 
 use crate::Identity;
 use crate::roots::Anchor;
@@ -93,11 +93,11 @@ impl Subject {
 
     /// Of what was found under a path below a root.
     pub(crate) fn from_stat(path: Vec<u8>, root: &Arc<Anchor>, stat: &rustix::fs::Statx) -> Self {
-        let id = crate::sys::identity(stat);
+        let id = crate::sys::statx_identity(stat);
         let told = StatxFlags::from_bits_retain(stat.stx_mask);
         Self {
             path,
-            device: crate::sys::device(stat),
+            device: crate::sys::statx_device(stat),
             ino: id.ino,
             size: id.size,
             mtime: id.mtime,
@@ -117,7 +117,7 @@ impl Subject {
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct ActStep {
     /// What.
     pub action: Action,
     /// The copy that stays.
@@ -128,7 +128,7 @@ pub struct Step {
     pub gain: u64,
     /// What else is known of the file that is acted on; stands on the first step of each file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Box<Origin>>,
+    pub origin: Option<Box<OriginalFile>>,
 }
 
 /// Something that will not or did not happen, and why.

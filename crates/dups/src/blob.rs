@@ -26,7 +26,7 @@ pub const MEAN: usize = 74;
 
 /// A file as it was when it was last examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub struct BlobEntry<'a> {
     /// Its name.
     pub name: &'a [u8],
     /// Inode, size, times.
@@ -46,7 +46,7 @@ pub struct Entry<'a> {
 }
 
 /// Writes a folder's block.
-pub fn encode(fsid: i64, entries: &[Entry<'_>]) -> Vec<u8> {
+pub fn encode(fsid: i64, entries: &[BlobEntry<'_>]) -> Vec<u8> {
     let mut out = Vec::with_capacity(8 + entries.len() * 96);
     out.extend_from_slice(&fsid.to_le_bytes());
     for entry in entries {
@@ -93,11 +93,11 @@ pub fn encode(fsid: i64, entries: &[Entry<'_>]) -> Vec<u8> {
 /// The block of a folder of the table.
 pub fn encode_dir(files: &Files, dir: u32) -> Vec<u8> {
     let fsid = files.filesystems[usize::from(files.dirs[dir as usize].fs)].fsid;
-    let entries: Vec<Entry<'_>> = files
+    let entries: Vec<BlobEntry<'_>> = files
         .dir_files(dir)
         .map(|id| {
             let file = files.file(id);
-            Entry {
+            BlobEntry {
                 name: files.name(id),
                 id: file.id,
                 fsid: files.filesystems[usize::from(file.fs)].fsid,
@@ -113,7 +113,7 @@ pub fn encode_dir(files: &Files, dir: u32) -> Vec<u8> {
 }
 
 /// Reads a block. A block that ends too early ends the iteration with an `Err`.
-pub struct Decoder<'a> {
+pub struct BlobDecoder<'a> {
     fsid: i64,
     rest: &'a [u8],
 }
@@ -122,7 +122,7 @@ pub struct Decoder<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Damaged;
 
-impl<'a> Decoder<'a> {
+impl<'a> BlobDecoder<'a> {
     /// Begins to read a block.
     pub fn new(block: &'a [u8]) -> Result<Self, Damaged> {
         let mut rest = block;
@@ -135,7 +135,7 @@ impl<'a> Decoder<'a> {
         self.fsid
     }
 
-    fn entry(&mut self) -> Result<Entry<'a>, Damaged> {
+    fn entry(&mut self) -> Result<BlobEntry<'a>, Damaged> {
         let rest = &mut self.rest;
         let [length] = take(rest)?;
         let (name, after) = rest.split_at_checked(usize::from(length)).ok_or(Damaged)?;
@@ -169,7 +169,7 @@ impl<'a> Decoder<'a> {
             0 => None,
             _ => Some(u64::from_le_bytes(take(rest)?)),
         };
-        Ok(Entry {
+        Ok(BlobEntry {
             name,
             id,
             fsid,
@@ -188,8 +188,8 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Damaged> {
     Ok(*head)
 }
 
-impl<'a> Iterator for Decoder<'a> {
-    type Item = Result<Entry<'a>, Damaged>;
+impl<'a> Iterator for BlobDecoder<'a> {
+    type Item = Result<BlobEntry<'a>, Damaged>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
@@ -214,7 +214,7 @@ mod tests {
             names in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..40), 0..8),
             number: u64, time: i64, hashed: bool, flags: [bool; 3],
         ) {
-            let entries: Vec<_> = names.iter().enumerate().map(|(i, name)| Entry {
+            let entries: Vec<_> = names.iter().enumerate().map(|(i, name)| BlobEntry {
                 name,
                 id: Identity { ino: number, size: number / 3, mtime: time, ctime: time / 2 },
                 fsid: if flags[2] && i % 2 == 0 { 8 } else { 7 },
@@ -223,18 +223,18 @@ mod tests {
                 fresh: flags[1],
                 hash: hashed.then(|| match i % 2 {
                     0 => [9; 32],
-                    _ => crate::hash::Kind::Xxh3.of(name),
+                    _ => crate::hash::HashKind::Xxh3.of(name),
                 }),
                 share: flags[0].then_some(number),
             }).collect();
             let block = encode(7, &entries);
-            let read: Result<Vec<_>, _> = Decoder::new(&block).unwrap().collect();
+            let read: Result<Vec<_>, _> = BlobDecoder::new(&block).unwrap().collect();
             prop_assert_eq!(read.unwrap(), entries);
         }
 
         #[test]
         fn noise_is_damaged_not_fatal(noise in proptest::collection::vec(any::<u8>(), 0..300)) {
-            if let Ok(decoder) = Decoder::new(&noise) {
+            if let Ok(decoder) = BlobDecoder::new(&noise) {
                 let _ = decoder.count();
             }
         }

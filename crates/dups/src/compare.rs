@@ -6,7 +6,7 @@
 //! computed along the way, once per content. Groups too large to be read side by side, and those
 //! with members whose hash the index knows, are decided by the hash of the whole content.
 
-use crate::doors::Doors;
+use crate::open_folders::Doors;
 use crate::group::{Groups, SizeGroup};
 use crate::read::{CHUNK, Cost, SMALL};
 use crate::skip::{self, Skipped};
@@ -122,7 +122,7 @@ pub(crate) fn run(job: Job<'_>) -> Learnt {
         Unit::Hash(part) => worker.hash_all(&order[part.clone()]),
         Unit::Probe(part) => worker.probe_all(&order[part.clone()]),
     };
-    let mut learnt = spread(files, job.doors, control, units.len(), work);
+    let mut learnt = run_parallel(files, job.doors, control, units.len(), work);
     if control.stopped() {
         return learnt;
     }
@@ -150,7 +150,7 @@ fn second_round(job: Job<'_>, mut probes: Vec<(FileId, [u8; 16])>) -> Learnt {
             units.extend(same.iter().map(|one| vec![one.0]));
         }
     }
-    spread(
+    run_parallel(
         files,
         job.doors,
         job.control,
@@ -182,7 +182,7 @@ pub(crate) fn verify(
     }
     let differing = Mutex::new(Vec::new());
     let doors = Doors::default();
-    let learnt = spread(files, &doors, control, units.len(), |worker, at| {
+    let learnt = run_parallel(files, &doors, control, units.len(), |worker, at| {
         let before = worker.learnt.hashes.len();
         let open = worker.open_all(&units[at]);
         let count = open.len();
@@ -210,7 +210,7 @@ pub(crate) fn verify(
 }
 
 /// Runs `work` for each number below `count`, on several threads.
-fn spread(
+fn run_parallel(
     files: &Files,
     doors: &Doors,
     control: &Control<'_>,
@@ -219,7 +219,7 @@ fn spread(
 ) -> Learnt {
     let next = AtomicUsize::new(0);
     let started = AtomicUsize::new(0);
-    let processors = pool::processors();
+    let processors = pool::count_processors();
     let all = Mutex::new(Learnt::default());
     if count == 0 {
         return Learnt::default();
@@ -250,7 +250,7 @@ fn spread(
 }
 
 /// Bytes that will be read at most, for the estimate of time left.
-pub(crate) fn planned(groups: &[SizeGroup]) -> u64 {
+pub(crate) fn planned_read_bytes(groups: &[SizeGroup]) -> u64 {
     groups
         .iter()
         .map(|group| group.size.saturating_mul(group.files().len() as u64))

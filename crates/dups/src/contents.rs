@@ -1,6 +1,6 @@
 //! Hashes of contents, each once and with a number.
 
-use crate::store::Store;
+use crate::store::SpillArray;
 use crate::table::{Files, Hash, NO_HASH, index};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -12,10 +12,10 @@ const FREE: u64 = u64::MAX;
 #[derive(Default, Debug)]
 pub(crate) struct Contents {
     /// By number.
-    hashes: Store<Hash>,
+    hashes: SpillArray<Hash>,
     /// Where to find a hash in `hashes`: open addressing, a power of two long; the hash's first 32
     /// bits above its number, or [`FREE`].
-    slots: Store<u64>,
+    slots: SpillArray<u64>,
 }
 
 impl Contents {
@@ -34,7 +34,7 @@ impl Contents {
         if self.hashes.len() * 4 >= self.slots.len() * 3 {
             self.lengthen((self.slots.len() * 2).max(1024));
         }
-        let tag = tag(&hash);
+        let tag = hash_tag(&hash);
         let mask = self.slots.len() - 1;
         let mut at = tag as usize & mask;
         loop {
@@ -60,7 +60,7 @@ impl Contents {
             let mut found = [None; AT_ONCE];
             let mask = self.slots.len().wrapping_sub(1);
             for (hash, found) in some.iter().zip(&mut found) {
-                let slot = self.slots.get(tag(hash) as usize & mask);
+                let slot = self.slots.get(hash_tag(hash) as usize & mask);
                 *found = slot.copied().filter(|slot| *slot != FREE);
             }
             for (hash, found) in some.iter().zip(&mut found) {
@@ -97,7 +97,7 @@ impl Contents {
 const AT_ONCE: usize = 16;
 
 /// The first bytes of a hash, which are as good as random.
-fn tag(hash: &Hash) -> u32 {
+fn hash_tag(hash: &Hash) -> u32 {
     hash.first_chunk()
         .map_or(0, |head| u32::from_le_bytes(*head))
 }
@@ -111,7 +111,7 @@ const WAITING: usize = 8;
 pub(crate) struct Numbering<'scope> {
     batch: Vec<Hash>,
     hand_over: SyncSender<Vec<Hash>>,
-    thread: ScopedJoinHandle<'scope, (Contents, Store<u32>)>,
+    thread: ScopedJoinHandle<'scope, (Contents, SpillArray<u32>)>,
 }
 
 impl<'scope> Numbering<'scope> {
@@ -121,7 +121,7 @@ impl<'scope> Numbering<'scope> {
         let thread = scope.spawn(move || {
             let mut contents = Contents::default();
             contents.expect(expected);
-            let mut numbers = Store::default();
+            let mut numbers = SpillArray::default();
             for batch in batches {
                 contents.add_all(&batch, |number| numbers.push(number));
             }

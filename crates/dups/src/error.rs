@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A root named by the user, or a file that assay itself keeps, could not be used.
-    #[error("{}: {doing}: {source}{}", show(path), lacking(source))]
+    #[error("{}: {doing}: {source}{}", show(path), describe_unsupported(source))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub enum Error {
 }
 
 /// What to say of an answer that means that the kernel, or a sandbox, does not know a call.
-fn lacking(source: &std::io::Error) -> &'static str {
+fn describe_unsupported(source: &std::io::Error) -> &'static str {
     match source.raw_os_error() == Some(rustix::io::Errno::NOSYS.raw_os_error()) {
         true => {
             "; duplicates are told from names of one file by statx(2), which Linux has had since 4.11: this sandbox leaves it out"
@@ -100,11 +100,11 @@ fn way_out(cause: &rusqlite::Error) -> &'static str {
 /// A path with control characters escaped, for messages.
 fn show(path: &std::path::Path) -> String {
     use std::os::unix::ffi::OsStrExt as _;
-    crate::name::readable(path.as_os_str().as_bytes())
+    crate::name::format_readable(path.as_os_str().as_bytes())
 }
 
 /// Attaches a path and what was tried to an I/O error.
-pub(crate) fn io(
+pub(crate) fn io_error(
     path: impl Into<PathBuf>,
     doing: &'static str,
 ) -> impl FnOnce(std::io::Error) -> Error {

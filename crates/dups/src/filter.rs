@@ -78,7 +78,7 @@ impl Filter {
 
 /// Whether globs leave a path out.
 pub(crate) fn glob_excludes(globs: Option<&Override>, path: &[u8], is_dir: bool) -> bool {
-    globs.is_some_and(|globs| globs.matched(sys::path(path), is_dir).is_ignore())
+    globs.is_some_and(|globs| globs.matched(sys::path_from_bytes(path), is_dir).is_ignore())
 }
 
 /// The ignore files of a folder and of those above it, innermost first.
@@ -95,7 +95,7 @@ impl IgnoreChain {
         folder: &[u8],
         fd: impl AsFd,
     ) -> Option<Arc<Self>> {
-        let mut builder = GitignoreBuilder::new(sys::path(folder));
+        let mut builder = GitignoreBuilder::new(sys::path_from_bytes(folder));
         let mut any = false;
         for name in [".gitignore", ".ignore"] {
             let Some(text) = ignore_file(&fd, name) else {
@@ -120,7 +120,7 @@ impl IgnoreChain {
     pub(crate) fn excludes(chain: Option<&Arc<Self>>, path: &[u8], is_dir: bool) -> bool {
         let mut link = chain;
         while let Some(one) = link {
-            match one.rules.matched(sys::path(path), is_dir) {
+            match one.rules.matched(sys::path_from_bytes(path), is_dir) {
                 Match::Ignore(_) => return true,
                 Match::Whitelist(_) => return false,
                 Match::None => link = one.above.as_ref(),

@@ -1,8 +1,8 @@
 //! How folders relate: which are copies of each other, wholly or in part.
 
-use crate::group::{bucket, doubtful_places, repeats};
+use crate::group::{bucket_by_content, doubtful_places, has_repeated_inodes};
 use crate::name::split;
-use crate::store::Store;
+use crate::store::SpillArray;
 use crate::table::{FileId, Files, Hash, NO_HASH};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -63,7 +63,7 @@ const COMMON: usize = 8;
 const NONE: u32 = u32::MAX;
 
 /// Path of a folder, with the name of its machine and a colon in front unless it is this one.
-pub fn label(files: &Files, dir: u32) -> Cow<'_, [u8]> {
+pub fn folder_label(files: &Files, dir: u32) -> Cow<'_, [u8]> {
     let machine = &files.filesystems[usize::from(files.dirs[dir as usize].fs)].machine;
     match machine.is_empty() {
         true => files.dir_path(dir).into(),
@@ -74,20 +74,20 @@ pub fn label(files: &Files, dir: u32) -> Cow<'_, [u8]> {
 }
 
 /// Compares folders.
-pub fn folders(files: &Files) -> Folders {
+pub fn compare_folders(files: &Files) -> Folders {
     let labels: Vec<Cow<'_, [u8]>> = (0..files.dirs.len() as u32)
-        .map(|dir| label(files, dir))
+        .map(|dir| folder_label(files, dir))
         .collect();
-    let mut members = Store::default();
+    let mut members = SpillArray::default();
     let (ends, mut tree) = std::thread::scope(|scope| {
         let tree = scope.spawn(|| Tree::new(files, &labels));
-        let ends = bucket(files, &mut members);
+        let ends = bucket_by_content(files, &mut members);
         let tree = crate::pool::join(tree);
         (ends, tree)
     });
     tree.digest(files, &ends);
     let same = tree.same(files);
-    let mut overlapping = overlaps(files, &tree, &members, &ends);
+    let mut overlapping = find_overlaps(files, &tree, &members, &ends);
     overlapping.sort_unstable_by(|x, y| {
         let names = |one: &Overlap| (&labels[one.a as usize], &labels[one.b as usize]);
         y.bytes.cmp(&x.bytes).then_with(|| names(x).cmp(&names(y)))
@@ -295,7 +295,7 @@ fn place(label: &[u8]) -> Option<&[u8]> {
     label.starts_with(b"/").then_some(label)
 }
 
-fn overlaps(files: &Files, tree: &Tree<'_>, members: &[FileId], ends: &[u32]) -> Vec<Overlap> {
+fn find_overlaps(files: &Files, tree: &Tree<'_>, members: &[FileId], ends: &[u32]) -> Vec<Overlap> {
     // Pair of folders and size, for each content that both have.
     let mut pairs: Vec<((u32, u32), u64)> = Vec::new();
     let mut begin = 0;
@@ -315,7 +315,7 @@ fn overlaps(files: &Files, tree: &Tree<'_>, members: &[FileId], ends: &[u32]) ->
             continue;
         }
         // Folders that only have names of one and the same inode have no copy of each other.
-        let linked = repeats(files, ids);
+        let linked = has_repeated_inodes(files, ids);
         if linked {
             found.clear();
             found.extend(ids.iter().map(|id| (files.file(*id).dir, files.inode(*id))));

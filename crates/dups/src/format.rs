@@ -2,8 +2,8 @@
 
 mod fclones;
 
-use crate::group::{Group, Groups};
-use crate::name::{for_json, hex, lossless, push_hex};
+use crate::group::{DuplicateGroup, Groups};
+use crate::name::{for_json, encode_hex, encode_lossless, push_hex};
 use crate::read::Cost;
 use crate::skip::Skipped;
 use crate::table::{FileId, Files};
@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 /// A format of the list of groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Format {
+pub enum GroupFormat {
     /// A list of groups, as in [`document`].
     Json,
     /// One object; see [`document`].
@@ -31,33 +31,33 @@ pub enum Format {
 ///
 /// # Errors
 /// When the output cannot be written.
-pub fn plain(
+pub fn write_groups(
     out: &mut dyn Write,
-    format: Format,
+    format: GroupFormat,
     files: &Files,
     groups: &Groups,
 ) -> io::Result<()> {
     match format {
-        Format::Json => {
-            json(out, files, groups)?;
+        GroupFormat::Json => {
+            write_json_groups(out, files, groups)?;
             out.write_all(b"\n")
         }
-        Format::Document => document(out, files, groups, None),
-        Format::Csv => fclones::csv(out, files, groups),
-        Format::Fdupes => in_pieces(out, groups, &|_, group, text| {
+        GroupFormat::Document => write_document(out, files, groups, None),
+        GroupFormat::Csv => fclones::write_csv(out, files, groups),
+        GroupFormat::Fdupes => in_pieces(out, groups, &|_, group, text| {
             paths(files, group, b'\n', text);
             Ok(())
         }),
-        Format::Nul => in_pieces(out, groups, &|_, group, text| {
+        GroupFormat::Nul => in_pieces(out, groups, &|_, group, text| {
             paths(files, group, b'\0', text);
             Ok(())
         }),
-        Format::Fclones => fclones::report(out, files, groups),
+        GroupFormat::Fclones => fclones::report(out, files, groups),
     }
 }
 
 /// Each path and then the group ended by a byte.
-fn paths(files: &Files, group: Group<'_>, end: u8, text: &mut Vec<u8>) {
+fn paths(files: &Files, group: DuplicateGroup<'_>, end: u8, text: &mut Vec<u8>) {
     for file in group.files {
         files.push_path(*file, text);
         text.push(end);
@@ -73,7 +73,7 @@ const PIECE: usize = 1024;
 fn in_pieces(
     out: &mut dyn Write,
     groups: &Groups,
-    say: &(impl Fn(usize, Group<'_>, &mut Vec<u8>) -> io::Result<()> + Sync),
+    say: &(impl Fn(usize, DuplicateGroup<'_>, &mut Vec<u8>) -> io::Result<()> + Sync),
 ) -> io::Result<()> {
     let piece = |begin: usize, text: &mut Vec<u8>| -> io::Result<()> {
         text.clear();
@@ -81,7 +81,7 @@ fn in_pieces(
         (begin..end).try_for_each(|number| say(number, groups.at(number), text))
     };
     let pieces = groups.len().div_ceil(PIECE);
-    let threads = crate::pool::processors().min(pieces);
+    let threads = crate::pool::count_processors().min(pieces);
     if threads < 2 {
         let mut text = Vec::new();
         for begin in (0..groups.len()).step_by(PIECE) {
@@ -121,10 +121,10 @@ fn in_pieces(
     })
 }
 
-fn hash(files: &Files, group: Group<'_>) -> String {
+fn hash(files: &Files, group: DuplicateGroup<'_>) -> String {
     files
         .hash(group.files[0])
-        .map_or_else(String::new, |hash| hex(&hash[..files.kind.length()]))
+        .map_or_else(String::new, |hash| encode_hex(&hash[..files.kind.length()]))
 }
 
 /// What a scan can say beside its groups.
@@ -140,7 +140,7 @@ pub struct Around<'a> {
 /// The form of what [`document`] writes, piece by piece: the list may be longer than memory.
 #[derive(schemars::JsonSchema)]
 #[allow(dead_code, reason = "it stands for what is written without it")]
-pub struct Document {
+pub struct GroupDocument {
     schema: u32,
     /// Which hash: `blake3` or another.
     hash: String,
@@ -219,7 +219,7 @@ struct Problem {
 ///
 /// # Errors
 /// When the output cannot be written.
-pub fn document(
+pub fn write_document(
     out: &mut dyn Write,
     files: &Files,
     groups: &Groups,
@@ -230,7 +230,7 @@ pub fn document(
         "{{\n\"schema\": 1,\n\"hash\": \"{}\",\n\"groups\": ",
         files.kind.name()
     )?;
-    json(out, files, groups)?;
+    write_json_groups(out, files, groups)?;
     let gain: u64 = groups.iter().map(|group| group.gain()).sum();
     let copies: u64 = groups.iter().map(|group| group.redundant()).sum();
     let doubtful: u64 = groups.iter().map(|group| group.doubtful).sum();
@@ -253,7 +253,7 @@ pub fn document(
         let counts: serde_json::Map<String, serde_json::Value> = around
             .skipped
             .counts()
-            .map(|(reason, count)| (slug(reason), count.into()))
+            .map(|(reason, count)| (reason_slug(reason), count.into()))
             .collect();
         out.write_all(b",\n\"skipped\": ")?;
         serde_json::to_writer(&mut *out, &counts)?;
@@ -267,7 +267,7 @@ pub fn document(
                     "reason": skip.reason,
                     "detail": skip.detail,
                 });
-                if let Some(bytes) = lossless(&skip.path) {
+                if let Some(bytes) = encode_lossless(&skip.path) {
                     problem["bytes"] = bytes.into();
                 }
                 problem
@@ -283,7 +283,7 @@ pub fn document(
 }
 
 /// The list of groups.
-fn json(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
+fn write_json_groups(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
     out.write_all(b"[")?;
     let machines = files.filesystems.iter().any(|fs| !fs.machine.is_empty());
     in_pieces(out, groups, &|number, group, text| {
@@ -297,7 +297,7 @@ fn json(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
 fn json_group(
     text: &mut Vec<u8>,
     files: &Files,
-    group: Group<'_>,
+    group: DuplicateGroup<'_>,
     machines: bool,
 ) -> io::Result<()> {
     write!(text, "{{\"size\": {}, \"hash\": \"", group.size)?;
@@ -316,7 +316,7 @@ fn json_group(
         }
         text.truncate(begin - 1);
         let path = files.path(*file);
-        if let Some(bytes) = lossless(&path) {
+        if let Some(bytes) = encode_lossless(&path) {
             exact.insert(position.to_string(), bytes.into());
         }
         serde_json::to_writer(&mut *text, for_json(&path).as_ref())?;
@@ -328,7 +328,7 @@ fn json_group(
     }
     if !group.links.is_empty() {
         text.extend_from_slice(b", \"links\": ");
-        serde_json::to_writer(&mut *text, &links(files, group.links))?;
+        serde_json::to_writer(&mut *text, &links_to_json(files, group.links))?;
     }
     if group.doubtful > 0 {
         write!(text, ", \"doubtful\": {}", group.doubtful)?;
@@ -353,14 +353,14 @@ fn is_plain(text: &[u8]) -> bool {
     !text.iter().fold(false, |any, byte| any | strange(*byte))
 }
 
-fn slug(reason: crate::Reason) -> String {
+fn reason_slug(reason: crate::Reason) -> String {
     match serde_json::to_value(reason) {
         Ok(serde_json::Value::String(text)) => text,
         _ => String::new(),
     }
 }
 
-fn links(files: &Files, links: &[(FileId, FileId)]) -> serde_json::Map<String, serde_json::Value> {
+fn links_to_json(files: &Files, links: &[(FileId, FileId)]) -> serde_json::Map<String, serde_json::Value> {
     let mut map = serde_json::Map::new();
     for (name, first) in links {
         let key = for_json(&files.path(*first)).into_owned();

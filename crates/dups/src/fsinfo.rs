@@ -66,7 +66,7 @@ const EXACT_BLUR: i64 = 50_000_000;
 const VAGUE_BLUR: i64 = 3_000_000_000;
 
 /// Asks about the file system of an open file or folder whose device number is `device`.
-pub fn of(fd: impl AsFd, device: u64) -> FsInfo {
+pub fn read_fs_info(fd: impl AsFd, device: u64) -> FsInfo {
     let fallback = FsInfo {
         fsid: device.cast_signed(),
         pseudo: false,

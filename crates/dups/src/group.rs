@@ -1,8 +1,8 @@
 //! Stage 2: files of equal size, hard links counted once, and what of that is settled already; and
 //! at the end the groups of equal content.
 
-use crate::ground::tangled;
-use crate::store::Store;
+use crate::mount_identity::find_possible_aliases;
+use crate::store::SpillArray;
 use crate::table::{FileId, Files, NO_HASH};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, HashSet};
@@ -36,17 +36,17 @@ impl SizeGroup {
 #[derive(Debug, Default)]
 pub struct Sizes {
     /// One name of each inode, largest files first.
-    pub order: Store<FileId>,
+    pub order: SpillArray<FileId>,
     /// Groups within `order` that need work: not all compared with each other before.
-    pub open: Store<SizeGroup>,
+    pub open: SpillArray<SizeGroup>,
     /// Further names of inodes, each with the name that stands for its inode in `order`.
-    pub links: Store<(FileId, FileId)>,
+    pub links: SpillArray<(FileId, FileId)>,
 }
 
 /// Sorts and groups. With `all`, files of a size of their own are taken too (to hash everything).
 pub fn by_size(files: &Files, all: bool) -> Sizes {
     let open = Unsettled::of(files, all);
-    let mut keyed: Store<(u64, u64, FileId)> = (0..files.files.len() as u32)
+    let mut keyed: SpillArray<(u64, u64, FileId)> = (0..files.files.len() as u32)
         .filter(|id| !files.file(*id).is_aside() && open.may_have(files.file(*id).id.size))
         .map(|id| {
             let file = files.file(id);
@@ -65,7 +65,7 @@ pub fn by_size(files: &Files, all: bool) -> Sizes {
         if members.len() < least {
             sizes.order.truncate(begin);
             // Names of a lone inode are kept in `links`: harmless, they get no hash.
-        } else if !settled(files, members, all) {
+        } else if !is_settled(files, members, all) {
             sizes.open.push(SizeGroup {
                 size: u64::MAX - same_size[0].0,
                 first: begin as u32,
@@ -113,7 +113,7 @@ fn inodes(files: &Files, same_ino: &[(u64, u64, FileId)], sizes: &mut Sizes) {
 
 /// Whether all were compared with each other before and none changed since: all hashes known, or
 /// all compared in the same scan.
-fn settled(files: &Files, members: &[FileId], all: bool) -> bool {
+fn is_settled(files: &Files, members: &[FileId], all: bool) -> bool {
     let first = files.file(members[0]).generation;
     members.iter().all(|id| files.hash(*id).is_some())
         || !all && first != 0 && members.iter().all(|id| files.file(*id).generation == first)
@@ -121,7 +121,7 @@ fn settled(files: &Files, members: &[FileId], all: bool) -> bool {
 
 /// Files of one content, at least two inodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Group<'a> {
+pub struct DuplicateGroup<'a> {
     /// Size of each, bytes.
     pub size: u64,
     /// One name of each inode, sorted by path.
@@ -136,7 +136,7 @@ pub struct Group<'a> {
     gain: u64,
 }
 
-impl Group<'_> {
+impl DuplicateGroup<'_> {
     /// Bytes that would be free if one copy were left: what the others take on disk, without holes
     /// and what they share already, as far as that is known.
     pub fn gain(&self) -> u64 {
@@ -185,9 +185,9 @@ impl Group<'_> {
 /// Groups of files of equal content.
 #[derive(Debug, Default)]
 pub struct Groups {
-    heads: Store<Head>,
-    members: Store<FileId>,
-    links: Store<(FileId, FileId)>,
+    heads: SpillArray<Head>,
+    members: SpillArray<FileId>,
+    links: SpillArray<(FileId, FileId)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -219,9 +219,9 @@ impl Groups {
     ///
     /// # Panics
     /// When there are not so many.
-    pub fn at(&self, number: usize) -> Group<'_> {
+    pub fn at(&self, number: usize) -> DuplicateGroup<'_> {
         let head = &self.heads[number];
-        Group {
+        DuplicateGroup {
             size: head.size,
             files: &self.members[head.first as usize..][..head.count as usize],
             links: &self.links[head.first_link as usize..][..head.links as usize],
@@ -232,7 +232,7 @@ impl Groups {
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Group<'_>> + '_ {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = DuplicateGroup<'_>> + '_ {
         (0..self.heads.len()).map(|number| self.at(number))
     }
 
@@ -242,7 +242,7 @@ impl Groups {
     }
 
     /// Keeps those that are wanted.
-    pub fn retain(&mut self, mut wanted: impl FnMut(Group<'_>) -> bool) {
+    pub fn retain(&mut self, mut wanted: impl FnMut(DuplicateGroup<'_>) -> bool) {
         let mut kept = 0;
         for number in 0..self.heads.len() {
             if wanted(self.at(number)) {
@@ -275,7 +275,7 @@ impl Groups {
         // Reflinks of each other, as one.
         let mut shared: Vec<(u16, u64, u64)> = Vec::new();
         let (mut distinct, mut bytes, mut most) = (0, 0_u64, 0);
-        let doubtful = doubtful(files, group.files);
+        let doubtful = mark_doubtful(files, group.files);
         let in_doubt = |at: usize| doubtful.get(at).is_some_and(|one| *one);
         for (at, id) in group.files.iter().enumerate() {
             if in_doubt(at) {
@@ -315,7 +315,7 @@ impl Groups {
 }
 
 /// Which files may be one with another of them; nothing where none may.
-pub(crate) fn doubtful(files: &Files, ids: &[FileId]) -> Vec<bool> {
+pub(crate) fn mark_doubtful(files: &Files, ids: &[FileId]) -> Vec<bool> {
     let folder = |id: &FileId| match files.machine(*id) {
         "" => Some(files.dir_path(files.file(*id).dir)),
         _ => None,
@@ -334,13 +334,13 @@ pub(crate) fn doubtful_places<'a>(
         return Vec::new();
     }
     let grounds: Vec<Option<usize>> = folders.map(|one| land.ground(one?)).collect();
-    tangled(&grounds, |a, b| land.doubt(a, b))
+    find_possible_aliases(&grounds, |a, b| land.doubt(a, b))
 }
 
 /// The groups of equal hash, largest gain first. Names of files in a group are sorted.
 pub fn by_hash(files: &Files) -> Groups {
     let mut groups = Groups::default();
-    let ends = bucket(files, &mut groups.members);
+    let ends = bucket_by_content(files, &mut groups.members);
     let mut begin = 0;
     // Written over what was read already: a group is never longer than its bucket.
     let mut written = 0;
@@ -357,8 +357,8 @@ pub fn by_hash(files: &Files) -> Groups {
 }
 
 /// Puts files of one content next to each other; returns where each content ends, by its number.
-pub(crate) fn bucket(files: &Files, members: &mut Store<FileId>) -> Store<u32> {
-    let mut ends: Store<u32> = Store::default();
+pub(crate) fn bucket_by_content(files: &Files, members: &mut SpillArray<FileId>) -> SpillArray<u32> {
+    let mut ends: SpillArray<u32> = SpillArray::default();
     ends.resize(files.contents(), 0);
     let mut total = 0;
     for file in files.files.iter().filter(|file| file.hash != NO_HASH) {
@@ -390,7 +390,7 @@ fn one_group(
     ids.sort_unstable_by(|a, b| compare_paths(files, *a, *b));
     let first = *written;
     let first_link = groups.links.len();
-    let several = repeats(files, ids);
+    let several = has_repeated_inodes(files, ids);
     let mut seen = std::collections::HashMap::new();
     for at in bucket {
         let id = groups.members[at];
@@ -426,7 +426,7 @@ fn one_group(
 
 /// Whether several of the files are names of one inode: hard links, the same folder seen by two paths in
 /// two scans, or a name that is remembered although the file has another by now.
-pub(crate) fn repeats(files: &Files, ids: &[FileId]) -> bool {
+pub(crate) fn has_repeated_inodes(files: &Files, ids: &[FileId]) -> bool {
     if ids.len() > FEW {
         let mut seen = HashSet::with_capacity(ids.len());
         return !ids.iter().all(|id| seen.insert(files.inode(*id)));

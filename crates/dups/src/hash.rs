@@ -10,7 +10,7 @@ pub type Hash = [u8; 32];
 
 /// Which hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Kind {
+pub enum HashKind {
     /// 256 bits, cryptographic.
     Blake3,
     /// XXH3 of 128 bits, seed 0.
@@ -18,7 +18,7 @@ pub enum Kind {
     Xxh3,
 }
 
-impl Kind {
+impl HashKind {
     /// Its name in output and in the index.
     pub fn name(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Kind {
     pub fn of(self, content: &[u8]) -> Hash {
         match self {
             Self::Blake3 => *blake3::hash(content).as_bytes(),
-            Self::Xxh3 => widened(Xxh3::oneshot(content)),
+            Self::Xxh3 => widen_hash(Xxh3::oneshot(content)),
         }
     }
 
@@ -83,13 +83,13 @@ impl Hasher {
     pub fn finish(&self) -> Hash {
         match self {
             Self::Blake3(hasher) => *hasher.finalize().as_bytes(),
-            Self::Xxh3(hasher) => widened(hasher.finish_128()),
+            Self::Xxh3(hasher) => widen_hash(hasher.finish_128()),
         }
     }
 }
 
 /// In the canonical (big-endian) form of XXH128, as `xxhsum -H2` prints it.
-fn widened(hash: u128) -> Hash {
+fn widen_hash(hash: u128) -> Hash {
     let mut wide = [0; 32];
     wide[..16].copy_from_slice(&hash.to_be_bytes());
     wide
@@ -102,7 +102,7 @@ mod tests {
     /// `printf assay | b3sum` 1.5 and `printf assay | xxhsum -H2` 0.8.1.
     #[test]
     fn in_pieces_as_in_one() {
-        for kind in [Kind::Blake3, Kind::Xxh3] {
+        for kind in [HashKind::Blake3, HashKind::Xxh3] {
             let content: Vec<u8> = (0..300_000_u32).map(|n| (n * 7 % 251) as u8).collect();
             for cut in [0, 1, 64, 1000, 65_536, 300_000] {
                 let mut hasher = kind.hasher();
@@ -110,7 +110,7 @@ mod tests {
                 hasher.update(&content[cut..]);
                 assert_eq!(hasher.finish(), kind.of(&content));
             }
-            assert_eq!(Kind::named(kind.name()), Some(kind));
+            assert_eq!(HashKind::named(kind.name()), Some(kind));
         }
     }
 }

@@ -4,13 +4,13 @@
 //! that there is one truth. Everything a scan changed is written in one transaction, in the order
 //! of the table, so that a crash leaves either the old state or the new one.
 
-mod door;
+mod index_lock;
 mod load;
 mod write;
 
-use crate::blob::{self, Decoder, Entry};
-use crate::hash::Kind;
-use crate::manner::Manner;
+use crate::blob::{self, BlobDecoder, BlobEntry};
+use crate::hash::HashKind;
+use crate::scan_options::RootScanOptions;
 use crate::memory::Memory;
 use crate::{Error, sys};
 use rusqlite::{Connection, OpenFlags, params};
@@ -30,7 +30,7 @@ pub struct Index {
     db: Connection,
     generation: u32,
     /// Which hashes it holds; `None` while it holds none.
-    kind: Option<Kind>,
+    kind: Option<HashKind>,
     /// Held while the index may be written.
     _lock: Option<File>,
 }
@@ -47,7 +47,7 @@ pub struct Root {
     /// Whether that scan was not interrupted.
     pub complete: bool,
     /// How it was scanned.
-    pub manner: Manner,
+    pub manner: RootScanOptions,
 }
 
 impl Root {
@@ -64,16 +64,16 @@ impl Index {
     /// When another process updates it, when the file is not an index, or cannot be written.
     pub fn open(path: &Path) -> Result<Self, Error> {
         if let Some(parent) = path.parent().filter(|one| !one.as_os_str().is_empty()) {
-            std::fs::create_dir_all(parent).map_err(crate::error::io(
+            std::fs::create_dir_all(parent).map_err(crate::error::io_error(
                 parent,
                 "cannot create the folder of the index (--index names another file)",
             ))?;
         }
-        door::look(path)?;
-        door::own(path)?;
-        let lock = door::lock(path)?;
+        index_lock::look(path)?;
+        index_lock::own(path)?;
+        let lock = index_lock::lock(path)?;
         // Again under the lock: another process may just have made it.
-        let new = !door::look(path)?;
+        let new = !index_lock::look(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut index = Self::connect(path, flags)?;
         index._lock = Some(lock);
@@ -95,13 +95,13 @@ impl Index {
     /// # Errors
     /// When there is none, or the file is not an index.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        if !door::look(path)? {
+        if !index_lock::look(path)? {
             return Err(Error::Foreign {
                 path: path.into(),
                 what: "no index there yet; `assay dups scan PATH` makes one".into(),
             });
         }
-        if door::journal(path).exists() {
+        if index_lock::sqlite_journal_path(path).exists() {
             // Who may only read cannot take back what a crash left half written.
             Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?
                 .check()
@@ -116,9 +116,9 @@ impl Index {
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, Error> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        let db = Connection::open_with_flags(real(path)?, flags).map_err(failed(path))?;
+        let db = Connection::open_with_flags(resolve_folder_links(path)?, flags).map_err(index_error(path))?;
         db.busy_timeout(std::time::Duration::from_secs(10))
-            .map_err(failed(path))?;
+            .map_err(index_error(path))?;
         Ok(Self {
             path: path.into(),
             db,
@@ -141,7 +141,7 @@ impl Index {
         }
         self.generation = self.ask("SELECT generation FROM state")?;
         let hash: String = self.ask("SELECT hash FROM state")?;
-        self.kind = Kind::named(&hash);
+        self.kind = HashKind::named(&hash);
         Ok(())
     }
 
@@ -156,18 +156,18 @@ impl Index {
     }
 
     /// Which hashes it holds, if any.
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<HashKind> {
         self.kind
     }
 
     fn ask<T: rusqlite::types::FromSql>(&self, sql: &str) -> Result<T, Error> {
         self.db
             .query_row(sql, [], |row| row.get(0))
-            .map_err(failed(&self.path))
+            .map_err(index_error(&self.path))
     }
 
     fn run(&self, sql: &str) -> Result<(), Error> {
-        self.db.execute_batch(sql).map_err(failed(&self.path))
+        self.db.execute_batch(sql).map_err(index_error(&self.path))
     }
 
     /// The blocks of all folders below the roots.
@@ -192,7 +192,7 @@ impl Index {
         root: Option<&Path>,
         mut take: impl FnMut(&str, &[u8], &[u8]),
     ) -> Result<(), Error> {
-        let (exact, from, to) = range(root);
+        let (exact, from, to) = path_range(root);
         // Said so that SQLite finds the rows by the key, and reads nothing else.
         let sql = match machine {
             Some(_) => {
@@ -204,11 +204,11 @@ impl Index {
                  WHERE ?1 IS NULL AND (path = ?2 OR path >= ?3 AND path < ?4)"
             }
         };
-        let mut statement = self.db.prepare_cached(sql).map_err(failed(&self.path))?;
+        let mut statement = self.db.prepare_cached(sql).map_err(index_error(&self.path))?;
         let mut rows = statement
             .query(params![machine, exact, from, to])
-            .map_err(failed(&self.path))?;
-        while let Some(row) = rows.next().map_err(failed(&self.path))? {
+            .map_err(index_error(&self.path))?;
+        while let Some(row) = rows.next().map_err(index_error(&self.path))? {
             let fetch = || -> rusqlite::Result<_> {
                 Ok((
                     row.get_ref(0)?.as_str()?,
@@ -216,7 +216,7 @@ impl Index {
                     row.get_ref(2)?.as_blob()?,
                 ))
             };
-            let (machine, path, block) = fetch().map_err(failed(&self.path))?;
+            let (machine, path, block) = fetch().map_err(index_error(&self.path))?;
             take(machine, path, block);
         }
         Ok(())
@@ -225,12 +225,12 @@ impl Index {
     /// Calls `take` with machine, folder and each file of all folders: nothing is kept in memory.
     pub(crate) fn entries(
         &self,
-        mut take: impl FnMut(&str, &[u8], &Entry<'_>),
+        mut take: impl FnMut(&str, &[u8], &BlobEntry<'_>),
     ) -> Result<(), Error> {
         let mut damaged = None;
         self.each(None, None, |machine, path, block| {
             let mut whole = || -> Result<(), blob::Damaged> {
-                for entry in Decoder::new(block)? {
+                for entry in BlobDecoder::new(block)? {
                     take(machine, path, &entry?);
                 }
                 Ok(())
@@ -250,7 +250,7 @@ impl Index {
             path: self.path.clone(),
             what: format!(
                 "the entry of folder {} is damaged; scan again with --rehash",
-                crate::name::readable(path)
+                crate::name::format_readable(path)
             ),
         }
     }
@@ -265,18 +265,18 @@ impl Index {
                 "SELECT path, substr(block, 1, 8) FROM folders
                  WHERE machine = '' AND (path = ?1 OR path >= ?2 AND path < ?3)",
             )?;
-            let (exact, from, to) = range(Some(root));
+            let (exact, from, to) = path_range(Some(root));
             let rows = statement.query_map(params![exact, from, to], |row| {
-                let folder = sys::path(row.get_ref(0)?.as_blob()?);
+                let folder = sys::path_from_bytes(row.get_ref(0)?.as_blob()?);
                 if others.iter().any(|one| folder.starts_with(&one.path)) {
                     return Ok(None);
                 }
                 let head = row.get_ref(1)?.as_blob()?;
-                Ok(Decoder::new(head).map(|block| block.fsid()).ok())
+                Ok(BlobDecoder::new(head).map(|block| block.fsid()).ok())
             })?;
             rows.filter_map(Result::transpose).collect()
         };
-        get().map_err(failed(&self.path))
+        get().map_err(index_error(&self.path))
     }
 
     /// The roots that were scanned.
@@ -293,7 +293,7 @@ impl Index {
                 let text = rusqlite::types::Type::Text;
                 Ok(Root {
                     machine: row.get(0)?,
-                    path: sys::path(row.get_ref(1)?.as_blob()?).into(),
+                    path: sys::path_from_bytes(row.get_ref(1)?.as_blob()?).into(),
                     scanned: row.get(2)?,
                     complete: row.get(3)?,
                     manner: manner.map_err(|error| {
@@ -303,17 +303,17 @@ impl Index {
             })?;
             rows.collect()
         };
-        get().map_err(failed(&self.path))
+        get().map_err(index_error(&self.path))
     }
 }
 
 /// The path without links in its folders, which are the user's; SQLite follows none then.
-fn real(path: &Path) -> Result<PathBuf, Error> {
+fn resolve_folder_links(path: &Path) -> Result<PathBuf, Error> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let folder = std::fs::canonicalize(folder).map_err(crate::error::io(
+    let folder = std::fs::canonicalize(folder).map_err(crate::error::io_error(
         folder,
         "cannot open the folder of the index",
     ))?;
@@ -321,11 +321,11 @@ fn real(path: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Bounds of the paths at or below a root: the path itself, and a half-open range.
-fn range(root: Option<&Path>) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
+fn path_range(root: Option<&Path>) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let Some(root) = root else {
         return (Vec::new(), Vec::new(), vec![0xff; 2]);
     };
-    let exact = sys::bytes(root).to_vec();
+    let exact = sys::path_bytes(root).to_vec();
     let mut from = exact.clone();
     if !from.ends_with(b"/") {
         from.push(b'/');
@@ -352,7 +352,7 @@ fn half_written(error: Error) -> Error {
     }
 }
 
-fn failed(path: &Path) -> impl FnOnce(rusqlite::Error) -> Error + use<> {
+fn index_error(path: &Path) -> impl FnOnce(rusqlite::Error) -> Error + use<> {
     let path = path.to_path_buf();
     move |cause| Error::Index { path, cause }
 }

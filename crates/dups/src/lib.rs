@@ -15,27 +15,27 @@ pub mod act;
 mod blob;
 mod compare;
 mod contents;
-mod control;
-mod doors;
+mod cancel_and_progress;
+mod open_folders;
 mod error;
 pub mod filter;
 pub mod folders;
 pub mod format;
 mod fsinfo;
-mod ground;
+mod mount_identity;
 pub mod group;
 pub mod hash;
 mod identity;
 pub mod index;
-mod manner;
+mod scan_options;
 pub mod memory;
 pub mod name;
 mod name_json;
-mod own;
+mod protected_files;
 mod pool;
-pub mod presence;
+pub mod earlier_roots;
 pub mod read;
-mod recall;
+mod remembered_folder;
 pub mod report;
 pub mod roots;
 mod rotational;
@@ -49,19 +49,19 @@ pub mod tree;
 pub mod walk;
 mod worker;
 
-pub use control::{Control, Progress};
+pub use cancel_and_progress::{Control, ScanProgress};
 pub use error::Error;
 pub use filter::Filter;
-pub use group::{Group, Groups};
+pub use group::{DuplicateGroup, Groups};
 pub use index::Index;
-pub use manner::{Manner, WalkOptions};
+pub use scan_options::{RootScanOptions, WalkOptions};
 pub use scan::{Scan, ScanOptions, scan};
 pub use skip::{Reason, Skip, Skipped};
 pub use table::{FileId, Files, Identity};
 
 /// The wall clock in nanoseconds since 1970, for the ages in filters and reports.
-pub fn now() -> i64 {
-    sys::now()
+pub fn unix_nanos() -> i64 {
+    sys::coarse_unix_nanos()
 }
 
 /// An absolute path without `.`, `..` and a slash at its end, and without following links, which is how the index names
@@ -69,12 +69,12 @@ pub fn now() -> i64 {
 ///
 /// # Errors
 /// When the working folder is unknown or the path is empty.
-pub fn absolute(path: &std::path::Path) -> Result<std::path::PathBuf, Error> {
+pub fn make_absolute(path: &std::path::Path) -> Result<std::path::PathBuf, Error> {
     use std::path::Component;
-    let whole = std::path::absolute(path).map_err(error::io(path, "cannot make absolute"))?;
+    let whole = std::path::absolute(path).map_err(error::io_error(path, "cannot make absolute"))?;
     if whole.components().any(|part| part == Component::ParentDir) {
         // `..` after a link means the link's target's parent, so the links have to be resolved.
-        return std::fs::canonicalize(path).map_err(error::io(path, "cannot resolve"));
+        return std::fs::canonicalize(path).map_err(error::io_error(path, "cannot resolve"));
     }
     // Put together anew, because a slash at the end would make it another name.
     Ok(whole.components().collect())

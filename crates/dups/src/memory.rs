@@ -1,17 +1,17 @@
 //! What the index remembers, at hand while folders are walked: the block of each folder by its path.
 
-use crate::store::Store;
+use crate::store::SpillArray;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Blocks by the absolute paths of their folders.
 #[derive(Default, Debug)]
 pub struct Memory {
-    bytes: Store<u8>,
+    bytes: SpillArray<u8>,
     /// In the order of the paths, once [`Memory::settle`] was called.
-    rows: Store<Row>,
+    rows: SpillArray<Row>,
     /// Where to find a path in `rows`: open addressing, a power of two long, at most half full;
     /// [`FREE`] or the number of a row. A search by halves would wait for memory at every step.
-    slots: Store<u32>,
+    slots: SpillArray<u32>,
     /// A bit for each row: whether the walk found the folder and files of it.
     seen: Vec<AtomicU64>,
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 /// turn text around) and invalid bytes escaped as `\n`, `\t`, `\u{…}` and `\xNN`.
 ///
 /// Two different names can look alike here; programs use [`lossless`].
-pub fn readable(name: &[u8]) -> String {
+pub fn format_readable(name: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(name)
         && name.iter().all(|byte| (0x20..0x7f).contains(byte))
     {
@@ -34,7 +34,7 @@ pub fn readable(name: &[u8]) -> String {
 
 /// A name in STFU-8, as fclones writes and reads it: what is printable UTF-8 stands for itself, a
 /// backslash is doubled, other bytes stand as `\t`, `\n`, `\r` and `\xNN`. No two names look alike.
-pub(crate) fn stfu8(name: &[u8]) -> String {
+pub(crate) fn encode_stfu8(name: &[u8]) -> String {
     let mut out = String::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -67,12 +67,12 @@ fn is_format(c: char) -> bool {
 
 /// The bytes of a name as lower-case hexadecimal digits when it is not UTF-8, else nothing, because
 /// then a JSON string carries it exactly.
-pub fn lossless(name: &[u8]) -> Option<String> {
-    std::str::from_utf8(name).is_err().then(|| hex(name))
+pub fn encode_lossless(name: &[u8]) -> Option<String> {
+    std::str::from_utf8(name).is_err().then(|| encode_hex(name))
 }
 
 /// Bytes as lower-case hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
+pub fn encode_hex(bytes: &[u8]) -> String {
     let mut out = Vec::with_capacity(bytes.len() * 2);
     push_hex(&mut out, bytes);
     out.into_iter().map(char::from).collect()
@@ -94,7 +94,7 @@ pub(crate) fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
 pub fn for_json(name: &[u8]) -> std::borrow::Cow<'_, str> {
     match std::str::from_utf8(name) {
         Ok(text) => text.into(),
-        Err(_) => readable(name).into(),
+        Err(_) => format_readable(name).into(),
     }
 }
 
@@ -113,10 +113,10 @@ mod tests {
 
     #[test]
     fn hostile_names_are_visible_and_harmless() {
-        assert_eq!(readable(b"a\nb\x1b[31m\xff"), "a\\nb\\u{1b}[31m\\xff");
-        assert_eq!(readable("\u{202e}gpj".as_bytes()), "\\u{202e}gpj");
-        assert_eq!(stfu8(b"a\n\\b\x1b\xff \xc3\xbc"), "a\\n\\\\b\\x1B\\xFF ü");
-        assert_eq!(lossless("grün".as_bytes()), None);
-        assert_eq!(lossless(b"\xff\x00"), Some("ff00".into()));
+        assert_eq!(format_readable(b"a\nb\x1b[31m\xff"), "a\\nb\\u{1b}[31m\\xff");
+        assert_eq!(format_readable("\u{202e}gpj".as_bytes()), "\\u{202e}gpj");
+        assert_eq!(encode_stfu8(b"a\n\\b\x1b\xff \xc3\xbc"), "a\\n\\\\b\\x1B\\xFF ü");
+        assert_eq!(encode_lossless("grün".as_bytes()), None);
+        assert_eq!(encode_lossless(b"\xff\x00"), Some("ff00".into()));
     }
 }

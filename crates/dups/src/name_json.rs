@@ -14,7 +14,7 @@ pub(crate) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::
     match std::str::from_utf8(bytes) {
         Ok(text) => to.serialize_str(text),
         Err(_) => Name::Raw {
-            hex: crate::name::hex(bytes),
+            hex: crate::name::encode_hex(bytes),
         }
         .serialize(to),
     }

@@ -17,7 +17,7 @@ const BUSY: f64 = 0.75;
 const WAITS: i64 = 4;
 
 /// How many threads can compute at once.
-pub(crate) fn processors() -> usize {
+pub(crate) fn count_processors() -> usize {
     std::thread::available_parallelism().map_or(2, |n| n.get())
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn run(
     work: impl Fn() + Sync,
     tick: impl Fn(),
 ) {
-    let processors = processors();
+    let processors = count_processors();
     let most = most
         .or(control.threads)
         .unwrap_or(MOST.max(processors))
@@ -58,10 +58,10 @@ pub(crate) fn run(
             started
         };
         let mut running = start(processors.min(most));
-        let mut before = (Instant::now(), sys::cpu_time(), sys::waits());
+        let mut before = (Instant::now(), sys::cpu_time(), sys::count_voluntary_switches());
         while done.wait(running) {
             tick();
-            let now = (Instant::now(), sys::cpu_time(), sys::waits());
+            let now = (Instant::now(), sys::cpu_time(), sys::count_voluntary_switches());
             let wall = now.0.duration_since(before.0).as_nanos() as f64;
             let used = (now.1 - before.1) as f64 / (wall * processors as f64);
             let waits = now.2 - before.2 >= WAITS;

@@ -1,7 +1,7 @@
 //! Reading one file: opened once, read without mapping, and checked afterwards to be still the
 //! file that was walked over.
 
-use crate::hash::{Hasher, Kind};
+use crate::hash::{Hasher, HashKind};
 use crate::skip::Reason;
 use crate::sys;
 use crate::table::{File, Hash};
@@ -38,7 +38,7 @@ impl Trouble {
         };
         Self {
             reason,
-            detail: sys::words(errno),
+            detail: sys::describe_errno(errno),
         }
     }
 
@@ -131,7 +131,7 @@ impl Cost {
         &mut self,
         fd: &OwnedFd,
         file: &File,
-        kind: Kind,
+        kind: HashKind,
         buffer: &mut [u8],
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Hash>, Trouble> {

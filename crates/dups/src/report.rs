@@ -1,7 +1,7 @@
 //! Questions to a table of files: what has no copy, where one file is, what still agrees.
 
 use crate::group::{Groups, Unsettled};
-use crate::store::Store;
+use crate::store::SpillArray;
 use crate::table::{FileId, Files, NO_HASH};
 use std::collections::HashMap;
 
@@ -9,9 +9,9 @@ use std::collections::HashMap;
 /// folders and names in order.
 ///
 /// Files of one content that are all names of one inode are unique too.
-pub fn uniques(files: &Files) -> Vec<FileId> {
+pub fn find_uniques(files: &Files) -> Vec<FileId> {
     // By content: the first file of it, and whether another inode has it too.
-    let mut first: Store<FileId> = Store::default();
+    let mut first: SpillArray<FileId> = SpillArray::default();
     first.resize(files.contents(), FileId::MAX);
     let mut copied = vec![false; files.contents()];
     for (id, file) in files.files.iter().enumerate() {
@@ -43,8 +43,8 @@ pub fn uniques(files: &Files) -> Vec<FileId> {
 /// [`uniques`] and [`uncompared`], at once.
 pub fn uniques_and_uncompared(files: &Files) -> (Vec<FileId>, Vec<FileId>) {
     std::thread::scope(|scope| {
-        let uncompared = scope.spawn(|| uncompared(files));
-        let uniques = uniques(files);
+        let uncompared = scope.spawn(|| find_uncompared(files));
+        let uniques = find_uniques(files);
         let uncompared = crate::pool::join(uncompared);
         (uniques, uncompared)
     })
@@ -53,7 +53,7 @@ pub fn uniques_and_uncompared(files: &Files) -> (Vec<FileId>, Vec<FileId>) {
 /// Files without a hash that were not compared with all others of their size, so that nobody knows
 /// whether they have a copy: scanned apart from them, on machines that did not hash everything, by an
 /// interrupted scan, or unreadable. In the order of the table.
-pub fn uncompared(files: &Files) -> Vec<FileId> {
+pub fn find_uncompared(files: &Files) -> Vec<FileId> {
     let unhashed = || {
         let ids = 0..files.files.len() as FileId;
         ids.filter(|id| files.file(*id).hash == NO_HASH)
@@ -70,7 +70,7 @@ pub fn uncompared(files: &Files) -> Vec<FileId> {
         if likely.may_have(file.id.size)
             && let Some((first, apart)) = sizes.get_mut(&file.id.size)
         {
-            *apart = *apart || !together(files, *first, id as FileId);
+            *apart = *apart || !were_compared_together(files, *first, id as FileId);
         }
     }
     unhashed()
@@ -79,7 +79,7 @@ pub fn uncompared(files: &Files) -> Vec<FileId> {
 }
 
 /// Whether they are names of one inode, or were last compared with each other in one and the same scan.
-fn together(files: &Files, a: FileId, b: FileId) -> bool {
+fn were_compared_together(files: &Files, a: FileId, b: FileId) -> bool {
     let (one, other) = (files.file(a), files.file(b));
     files.inode(a) == files.inode(b)
         || one.generation == other.generation

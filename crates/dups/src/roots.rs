@@ -1,7 +1,7 @@
 //! The folders that the user named. Each is opened once; what lies below is reached from there,
 //! through no link, so that who may rename folders there leads nobody out.
 
-use crate::ground::Landscape;
+use crate::mount_identity::Landscape;
 use crate::name::split;
 use crate::sys;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
@@ -53,7 +53,7 @@ impl Anchor {
             path: path.to_vec(),
             real: sys::real_path(&fd)?,
             ino: stat.stx_ino,
-            born: has_birth.then(|| sys::nanos(stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec)),
+            born: has_birth.then(|| sys::to_nanos(stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec)),
         })
     }
 
@@ -62,8 +62,8 @@ impl Anchor {
         let cannot = |errno| {
             format!(
                 "cannot open the folder {}: {}",
-                crate::name::readable(&self.real),
-                sys::words(errno)
+                crate::name::format_readable(&self.real),
+                sys::describe_errno(errno)
             )
         };
         let below = self.real.strip_prefix(b"/").unwrap_or(&self.real);
@@ -80,15 +80,15 @@ impl Anchor {
             true => Ok(fd),
             false => Err(format!(
                 "{} is another folder than it was",
-                crate::name::readable(&self.real)
+                crate::name::format_readable(&self.real)
             )),
         }
     }
 
     /// What of a path lies below it.
     fn below<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
-        let below = sys::path(path).strip_prefix(sys::path(&self.path)).ok()?;
-        Some(sys::bytes(below))
+        let below = sys::path_from_bytes(path).strip_prefix(sys::path_from_bytes(&self.path)).ok()?;
+        Some(sys::path_bytes(below))
     }
 }
 
@@ -109,23 +109,23 @@ impl Standing {
     /// Opens the folder that the user named. Links on the way there are the user's.
     fn open(path: &[u8]) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = rustix::fs::open(sys::path(path), flags, Mode::empty())?;
+        let fd = rustix::fs::open(sys::path_from_bytes(path), flags, Mode::empty())?;
         Self::new(path, fd)
     }
 
     /// Opens a folder that the user named to put files into, and makes what is missing of it.
     pub fn make(path: &[u8]) -> Result<Self, String> {
-        let cannot = |why: String| format!("cannot create {}: {why}", crate::name::readable(path));
-        std::fs::create_dir_all(sys::path(path)).map_err(|error| cannot(error.to_string()))?;
+        let cannot = |why: String| format!("cannot create {}: {why}", crate::name::format_readable(path));
+        std::fs::create_dir_all(sys::path_from_bytes(path)).map_err(|error| cannot(error.to_string()))?;
         // Nothing there tells the right folder from another, so no link may lead to it.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::open(sys::path(path), flags, Mode::empty())
+        rustix::fs::open(sys::path_from_bytes(path), flags, Mode::empty())
             .and_then(|fd| Self::new(path, fd))
             .map_err(|errno| match errno {
                 Errno::LOOP | Errno::NOTDIR => {
                     cannot("it is a link; name the folder that it leads to".into())
                 }
-                errno => cannot(sys::words(errno)),
+                errno => cannot(sys::describe_errno(errno)),
             })
     }
 
@@ -171,7 +171,7 @@ impl Roots {
     pub fn named(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let list = paths
             .into_iter()
-            .map(|path| (sys::bytes(&path).to_vec(), OnceLock::new()));
+            .map(|path| (sys::path_bytes(&path).to_vec(), OnceLock::new()));
         Self::sorted(list.collect())
     }
 
@@ -193,11 +193,11 @@ impl Roots {
 
     /// The root that a path lies below; of several the nearest.
     pub(crate) fn of(&self, path: &[u8]) -> Result<&Standing, Errno> {
-        let path = sys::path(path);
+        let path = sys::path_from_bytes(path);
         let (root, held) = self
             .list
             .iter()
-            .find(|one| path.starts_with(sys::path(&one.0)))
+            .find(|one| path.starts_with(sys::path_from_bytes(&one.0)))
             .ok_or(Errno::XDEV)?;
         held.get_or_init(|| Standing::open(root))
             .as_ref()
@@ -207,7 +207,7 @@ impl Roots {
     /// Opens a file by its absolute path as [`sys::open_file_at`] does.
     pub(crate) fn open_file(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         let root = self.of(path)?;
-        sys::quietly(|flags| root.open_file(path, flags))
+        sys::open_without_atime(|flags| root.open_file(path, flags))
     }
 
     /// The same past the page cache.

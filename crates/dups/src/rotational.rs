@@ -110,7 +110,7 @@ fn by_place(files: &Files, ids: &[FileId]) -> Vec<FileId> {
             let place = files
                 .roots
                 .open_file(&files.path(*id))
-                .and_then(|fd| sys::extents(fd, 1))
+                .and_then(|fd| sys::read_extents(fd, 1))
                 .ok()
                 .and_then(|extents| extents.first().map(|extent| extent.physical))
                 .unwrap_or(0);

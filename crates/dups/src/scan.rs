@@ -1,13 +1,13 @@
 //! A scan from beginning to end: walk, group, compare, remember.
 
-use crate::across::wanted::Wanted;
+use crate::across::requested_hashes::Wanted;
 use crate::compare::{self, Job, Learnt};
 use crate::group::{self, Groups, SizeGroup, Sizes};
-use crate::hash::Kind;
+use crate::hash::HashKind;
 use crate::index::Index;
-use crate::manner::WalkOptions;
+use crate::scan_options::WalkOptions;
 use crate::memory::Memory;
-use crate::presence::{self, Within};
+use crate::earlier_roots::{self, Within};
 use crate::read::Cost;
 use crate::skip::{Reason, Skipped};
 use crate::table::{FileId, Files, NO_HASH};
@@ -33,7 +33,7 @@ pub struct ScanOptions {
     /// Whether to believe nothing that the index remembers.
     pub fresh: bool,
     /// Which hash names contents; `None` = the one that the index holds.
-    pub hash: Option<Kind>,
+    pub hash: Option<HashKind>,
     /// Bytes to read at most between two states of the index that are kept even if the process is
     /// killed; None = 32 GiB, a minute or so on a fast disk.
     pub checkpoint: Option<u64>,
@@ -70,8 +70,8 @@ pub fn scan(
     mut index: Option<&mut Index>,
     control: &Control<'_>,
 ) -> Result<Scan, Error> {
-    let kind = kind(options, index.as_deref())?;
-    let manners = presence::of(roots, options, index.as_deref())?;
+    let kind = index_hash_kind(options, index.as_deref())?;
+    let manners = earlier_roots::read_root_options(roots, options, index.as_deref())?;
     let hash_all = manners.iter().any(|one| one.1.hash_all);
     let memory = match &mut index {
         Some(index) if !options.fresh => index.remember(roots)?,
@@ -96,9 +96,9 @@ pub fn scan(
             .save(&manners, &within, files, &memory, generation, interrupted)
             .err()
     };
-    let (sizes, early) = sorted(&files, hash_all);
+    let (sizes, early) = sort_by_size(&files, hash_all);
     let early = early.filter(|_| sizes.open.is_empty());
-    control.progress.plan(compare::planned(&sizes.open));
+    control.progress.plan(compare::planned_read_bytes(&sizes.open));
     let found_out = || rotational::is_spinning(&files, &sizes);
     let spinning = options.rotates.unwrap_or_else(found_out);
     let mut cost = Cost::default();
@@ -123,7 +123,7 @@ pub fn scan(
         cost.opens += learnt.cost.opens;
         cost.bytes += learnt.cost.bytes;
         apply(&mut files, &mut skipped, learnt, (&sizes, part), generation);
-        unsaved = unsaved.saturating_add(compare::planned(part));
+        unsaved = unsaved.saturating_add(compare::planned_read_bytes(part));
         if rest.is_empty() || index.is_none() || unsaved < most {
             continue;
         }
@@ -145,7 +145,7 @@ pub fn scan(
     // Right as long as no link has learnt anything either.
     let early = early.filter(|_| files.dirs.iter().all(|dir| !dir.dirty));
     // Without a further look at the files, the index is written while the groups are sorted.
-    if !options.paranoid && !sharing::possible(roots) && !control.stopped() {
+    if !options.paranoid && !sharing::is_possible(roots) && !control.stopped() {
         let (groups, index_error) = std::thread::scope(|scope| {
             let save = scope.spawn(|| state(&mut index, &files, false));
             let groups = early.unwrap_or_else(|| group::by_hash(&files));
@@ -182,7 +182,7 @@ pub fn scan(
         groups = group::by_hash(&files);
     }
     if !control.stopped() {
-        cost.opens += sharing::recognise(&mut files, &mut groups);
+        cost.opens += sharing::locate_copies(&mut files, &mut groups);
     }
     let interrupted = control.stopped();
     let index_error = state(&mut index, &files, interrupted);
@@ -199,7 +199,7 @@ pub fn scan(
 
 /// The files by size; and where all is known as it is, so that there will probably be nothing to
 /// compare, meanwhile also the groups, on the other processor.
-fn sorted(files: &Files, all: bool) -> (Sizes, Option<Groups>) {
+fn sort_by_size(files: &Files, all: bool) -> (Sizes, Option<Groups>) {
     if files.dirs.iter().any(|dir| dir.dirty) {
         return (group::by_size(files, all), None);
     }
@@ -212,12 +212,12 @@ fn sorted(files: &Files, all: bool) -> (Sizes, Option<Groups>) {
 }
 
 /// One index holds one kind of hash.
-fn kind(options: &ScanOptions, index: Option<&Index>) -> Result<Kind, Error> {
+fn index_hash_kind(options: &ScanOptions, index: Option<&Index>) -> Result<HashKind, Error> {
     let held = index.and_then(|index| Some((index.path(), index.kind()?)));
     match (options.hash, held) {
         (Some(wanted), Some((path, held))) if wanted != held => Err(Error::Usage(format!(
             "index {} holds {} hashes; scan with --hash {}, or into another file with --index",
-            crate::name::readable(crate::sys::bytes(path)),
+            crate::name::format_readable(crate::sys::path_bytes(path)),
             held.name(),
             held.name(),
         ))),

@@ -13,14 +13,14 @@ const EXTENTS: usize = 65_536;
 
 /// Whether any root lies on a file system with reflinks. Others below it are only entered when
 /// asked for, and then count as copies in full.
-pub(crate) fn possible(roots: &[std::path::PathBuf]) -> bool {
+pub(crate) fn is_possible(roots: &[std::path::PathBuf]) -> bool {
     roots
         .iter()
         .any(|root| fsinfo::has_reflinks(rustix::fs::statfs(root)))
 }
 
 /// Asks where the copies lie whose place is not remembered; returns how many were opened.
-pub(crate) fn recognise(files: &mut Files, groups: &mut Groups) -> u64 {
+pub(crate) fn locate_copies(files: &mut Files, groups: &mut Groups) -> u64 {
     let mut capable: HashMap<u16, bool> = HashMap::new();
     let mut opened = 0;
     let mut changed = false;
@@ -33,7 +33,7 @@ pub(crate) fn recognise(files: &mut Files, groups: &mut Groups) -> u64 {
             });
             if able && files.share(*id).is_none() {
                 opened += 1;
-                let place = open(files, *id).ok().and_then(|fd| fingerprint(&fd));
+                let place = open(files, *id).ok().and_then(|fd| extent_fingerprint(&fd));
                 places.extend(place.map(|place| (*id, place)));
             }
         }
@@ -60,8 +60,8 @@ fn open(files: &Files, id: FileId) -> Result<OwnedFd, Errno> {
 
 /// A fingerprint of where a file lies: equal for two files exactly when all their extents are the
 /// same. `None` when the place of a part is not known (not yet written, or inside metadata).
-pub(crate) fn fingerprint(fd: &OwnedFd) -> Option<u64> {
-    let extents = sys::extents(fd, EXTENTS).ok()?;
+pub(crate) fn extent_fingerprint(fd: &OwnedFd) -> Option<u64> {
+    let extents = sys::read_extents(fd, EXTENTS).ok()?;
     if extents.is_empty() || extents.len() >= EXTENTS || extents.iter().any(|one| !one.known) {
         return None;
     }

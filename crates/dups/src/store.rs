@@ -20,7 +20,7 @@ pub trait Plain: Copy + 'static {}
 impl<T: Copy + 'static> Plain for T {}
 
 /// An array; used like a slice.
-pub struct Store<T> {
+pub struct SpillArray<T> {
     place: Place<T>,
     /// Bytes from which on it moves to a file.
     limit: usize,
@@ -31,13 +31,13 @@ enum Place<T> {
     File(Mapping<T>),
 }
 
-impl<T> Default for Store<T> {
+impl<T> Default for SpillArray<T> {
     fn default() -> Self {
         Self::with_limit(LIMIT)
     }
 }
 
-impl<T> Store<T> {
+impl<T> SpillArray<T> {
     fn with_limit(limit: usize) -> Self {
         Self {
             place: Place::Memory(Vec::new()),
@@ -46,7 +46,7 @@ impl<T> Store<T> {
     }
 }
 
-impl<T: Plain> Store<T> {
+impl<T: Plain> SpillArray<T> {
     /// Adds a value.
     pub fn push(&mut self, value: T) {
         self.reserve(1);
@@ -117,7 +117,7 @@ impl<T: Plain> Store<T> {
     }
 }
 
-impl<T> Deref for Store<T> {
+impl<T> Deref for SpillArray<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -128,7 +128,7 @@ impl<T> Deref for Store<T> {
     }
 }
 
-impl<T> DerefMut for Store<T> {
+impl<T> DerefMut for SpillArray<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.place {
             Place::Memory(values) => values,
@@ -137,13 +137,13 @@ impl<T> DerefMut for Store<T> {
     }
 }
 
-impl<T: std::fmt::Debug> std::fmt::Debug for Store<T> {
+impl<T: std::fmt::Debug> std::fmt::Debug for SpillArray<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }
 }
 
-impl<T: Plain> FromIterator<T> for Store<T> {
+impl<T: Plain> FromIterator<T> for SpillArray<T> {
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
         let mut store = Self::default();
         values.into_iter().for_each(|value| store.push(value));
@@ -166,7 +166,7 @@ unsafe impl<T: Sync> Sync for Mapping<T> {}
 
 impl<T> Mapping<T> {
     fn new(capacity: usize) -> Option<Self> {
-        let file = nameless()?;
+        let file = create_unnamed_file()?;
         let base = map(&file, capacity)?;
         Some(Self {
             file,
@@ -211,18 +211,18 @@ impl<T> Drop for Mapping<T> {
 }
 
 /// Where temporary files may be large: `$TMPDIR`, else /var/tmp (hier(7)); /tmp is often memory.
-pub(crate) fn folder() -> PathBuf {
+pub(crate) fn temporary_folder() -> PathBuf {
     std::env::var_os("TMPDIR")
         .filter(|one| !one.is_empty())
         .map_or_else(|| "/var/tmp".into(), PathBuf::from)
 }
 
-pub(crate) fn nameless() -> Option<OwnedFd> {
+pub(crate) fn create_unnamed_file() -> Option<OwnedFd> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    rustix::fs::open(folder(), flags, Mode::from_raw_mode(0o600)).ok()
+    rustix::fs::open(temporary_folder(), flags, Mode::from_raw_mode(0o600)).ok()
 }
 
-fn bytes<T>(capacity: usize) -> Option<usize> {
+fn byte_size<T>(capacity: usize) -> Option<usize> {
     capacity
         .checked_mul(size_of::<T>())
         .filter(|size| *size > 0)
@@ -230,7 +230,7 @@ fn bytes<T>(capacity: usize) -> Option<usize> {
 
 /// Allocates the blocks and maps them.
 fn map<T>(file: &OwnedFd, capacity: usize) -> Option<std::ptr::NonNull<T>> {
-    let size = bytes::<T>(capacity)?;
+    let size = byte_size::<T>(capacity)?;
     rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size as u64).ok()?;
     let access = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping at an address of the kernel's choice; the file is ours alone and is
@@ -249,7 +249,7 @@ fn map<T>(file: &OwnedFd, capacity: usize) -> Option<std::ptr::NonNull<T>> {
 }
 
 fn unmap<T>(base: std::ptr::NonNull<T>, capacity: usize) {
-    if let Some(size) = bytes::<T>(capacity) {
+    if let Some(size) = byte_size::<T>(capacity) {
         // SAFETY: exactly what `map` returned for this capacity, and no reference to it is left.
         let _ = unsafe { rustix::mm::munmap(base.as_ptr().cast(), size) };
     }
@@ -283,7 +283,7 @@ mod tests {
         /// It is a Vec, whether in memory, in a file, or on the way from one to the other.
         #[test]
         fn like_a_vec(steps in proptest::collection::vec(step(), 0..40), limit in 0..4000_usize) {
-            let mut store = Store::with_limit(limit);
+            let mut store = SpillArray::with_limit(limit);
             let mut model: Vec<u64> = Vec::new();
             for step in steps {
                 match step {
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn long_arrays_lie_in_a_file() {
-        let mut store = Store::with_limit(1000);
+        let mut store = SpillArray::with_limit(1000);
         for value in 0..100_000_u64 {
             store.push(value);
         }

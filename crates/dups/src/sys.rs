@@ -30,21 +30,21 @@ pub fn open_below(base: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<Ow
     loop {
         let at = held.as_ref().map_or(base, |fd| fd.as_fd());
         if rest.len() < PATH_MAX {
-            return beneath(at, rest, flags);
+            return open_beneath(at, rest, flags);
         }
         let cut = rest[..PATH_MAX - 1]
             .iter()
             .rposition(|byte| *byte == b'/')
             .ok_or(Errno::NAMETOOLONG)?;
-        let step = beneath(at, &rest[..cut], OFlags::PATH | OFlags::DIRECTORY)?;
+        let step = open_beneath(at, &rest[..cut], OFlags::PATH | OFlags::DIRECTORY)?;
         rest = &rest[cut + 1..];
         held = Some(step);
     }
 }
 
-fn beneath(at: BorrowedFd<'_>, below: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+fn open_beneath(at: BorrowedFd<'_>, below: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let below = if below.is_empty() { b"." } else { below };
-    assay_host::held::open_beneath(at, path(below), flags)
+    assay_host::held::open_beneath(at, path_from_bytes(below), flags)
 }
 
 /// How files are opened to be read: never blocking on what replaced them, through no link.
@@ -57,12 +57,12 @@ pub const READ: OFlags = OFlags::RDONLY
 /// Opens a file of an open folder for reading, and leaves its access time alone where that is
 /// allowed.
 pub fn open_file_at(folder: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
-    quietly(|flags| rustix::fs::openat(&folder, name, flags, Mode::empty()))
+    open_without_atime(|flags| rustix::fs::openat(&folder, name, flags, Mode::empty()))
 }
 
 /// Opens something for reading without a trace in its access time, or with one where that is not
 /// allowed.
-pub fn quietly(open: impl Fn(OFlags) -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
+pub fn open_without_atime(open: impl Fn(OFlags) -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
     match open(READ | OFlags::NOATIME) {
         Err(Errno::PERM) => open(READ),
         other => other,
@@ -142,12 +142,12 @@ pub fn stat_fd(fd: impl AsFd) -> Result<Statx, Errno> {
 }
 
 /// Inode, size and times out of statx.
-pub fn identity(stat: &Statx) -> Identity {
+pub fn statx_identity(stat: &Statx) -> Identity {
     Identity {
         ino: stat.stx_ino,
         size: stat.stx_size,
-        mtime: nanos(stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
-        ctime: nanos(stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
+        mtime: to_nanos(stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
+        ctime: to_nanos(stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
     }
 }
 
@@ -157,11 +157,11 @@ pub fn identity_now(fd: impl AsFd) -> Result<Identity, Errno> {
     Ok(Identity {
         ino: stat.st_ino,
         size: u64::try_from(stat.st_size).unwrap_or(0),
-        mtime: nanos(
+        mtime: to_nanos(
             stat.st_mtime,
             u32::try_from(stat.st_mtime_nsec).unwrap_or(0),
         ),
-        ctime: nanos(
+        ctime: to_nanos(
             stat.st_ctime,
             u32::try_from(stat.st_ctime_nsec).unwrap_or(0),
         ),
@@ -171,35 +171,35 @@ pub fn identity_now(fd: impl AsFd) -> Result<Identity, Errno> {
 /// The same, asked of whoever keeps the file instead of taken from what is remembered of it.
 pub fn identity_there(fd: impl AsFd) -> Result<Identity, Errno> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
-    rustix::fs::statx(fd, c"", flags, WANTED).map(|stat| identity(&stat))
+    rustix::fs::statx(fd, c"", flags, WANTED).map(|stat| statx_identity(&stat))
 }
 
 /// Device number out of statx.
-pub fn device(stat: &Statx) -> u64 {
+pub fn statx_device(stat: &Statx) -> u64 {
     rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor)
 }
 
 /// Seconds and nanoseconds as nanoseconds.
-pub fn nanos(seconds: i64, nanos: u32) -> i64 {
+pub fn to_nanos(seconds: i64, nanos: u32) -> i64 {
     seconds
         .saturating_mul(1_000_000_000)
         .saturating_add(i64::from(nanos))
 }
 
 /// The wall clock in nanoseconds since 1970, as coarse as the one that stamps files.
-pub fn now() -> i64 {
+pub fn coarse_unix_nanos() -> i64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
-    nanos(now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or(0))
+    to_nanos(now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
 /// Processor time of this process so far, nanoseconds.
 pub fn cpu_time() -> i64 {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    nanos(used.tv_sec, u32::try_from(used.tv_nsec).unwrap_or(0))
+    to_nanos(used.tv_sec, u32::try_from(used.tv_nsec).unwrap_or(0))
 }
 
 /// How often this process has given up its processor to wait (`ru_nvcsw`, getrusage(2)).
-pub fn waits() -> i64 {
+pub fn count_voluntary_switches() -> i64 {
     // SAFETY: rusage is plain numbers, for which zero is valid, and the kernel fills it.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
@@ -209,17 +209,17 @@ pub fn waits() -> i64 {
 }
 
 /// A path as the kernel calls want it.
-pub fn bytes(path: &std::path::Path) -> &[u8] {
+pub fn path_bytes(path: &std::path::Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
 /// Bytes as a path.
-pub fn path(bytes: &[u8]) -> &std::path::Path {
+pub fn path_from_bytes(bytes: &[u8]) -> &std::path::Path {
     std::path::Path::new(std::ffi::OsStr::from_bytes(bytes))
 }
 
 /// What a kernel error means, without Rust's "(os error N)".
-pub fn words(error: Errno) -> String {
+pub fn describe_errno(error: Errno) -> String {
     let text = std::io::Error::from(error).to_string();
     match text.find(" (os error") {
         Some(at) => text[..at].to_owned(),
@@ -274,7 +274,7 @@ const FIEMAP_VAGUE: u32 = 0x2 | 0x4 | 0x80 | 0x100 | 0x200 | 0x400;
 
 /// Where a file lies, by the FIEMAP ioctl; at most `most` extents. Errors where the file system
 /// does not tell (ZFS, tmpfs, NFS).
-pub fn extents(fd: impl AsFd, most: usize) -> Result<Vec<Extent>, Errno> {
+pub fn read_extents(fd: impl AsFd, most: usize) -> Result<Vec<Extent>, Errno> {
     let mut found = Vec::new();
     let mut start = 0;
     loop {
@@ -326,7 +326,7 @@ const FIEMAP_INLINE: u32 = 0x200;
 pub fn is_inline(fd: impl AsFd) -> bool {
     // What is not written yet has no place.
     let _ = rustix::fs::fdatasync(fd.as_fd());
-    extents(fd, 2).is_ok_and(|found| found.iter().any(|extent| extent.inline))
+    read_extents(fd, 2).is_ok_and(|found| found.iter().any(|extent| extent.inline))
 }
 
 /// `_IOWR(0x94, 54, struct file_dedupe_range)` (linux/fs.h).
@@ -357,7 +357,7 @@ pub enum Deduped {
 
 /// Shares a range of `from` with `to` by FIDEDUPERANGE: the kernel locks both, compares, and does
 /// nothing when they differ (ioctl_fideduperange(2)).
-pub fn dedupe(from: impl AsFd, to: impl AsFd, offset: u64, length: u64) -> Result<Deduped, Errno> {
+pub fn dedupe_range(from: impl AsFd, to: impl AsFd, offset: u64, length: u64) -> Result<Deduped, Errno> {
     let mut range = DedupeRange {
         src_offset: offset,
         src_length: length,
@@ -428,7 +428,7 @@ const BTRFS_FLAGS_AT: usize = 48;
 const BTRFS_METADATA_UUID: u64 = 1 << 2;
 
 /// The UUID that a disk's file system carries. `kind` is its name in mountinfo.
-pub fn uuid(fd: impl AsFd, kind: &str) -> Option<[u8; 16]> {
+pub fn read_fs_uuid(fd: impl AsFd, kind: &str) -> Option<[u8; 16]> {
     let ask = |request: libc::c_ulong, fill: &dyn Fn(&mut [u8; 1024])| {
         let mut answer = [0; 1024];
         fill(&mut answer);
@@ -453,7 +453,7 @@ pub fn uuid(fd: impl AsFd, kind: &str) -> Option<[u8; 16]> {
             Some(answer) if answer[0] == 16 => part(answer, 1),
             // Its f_fsid is made of the UUID (ext4_statfs()).
             _ if matches!(kind, "ext2" | "ext3" | "ext4") => {
-                let id = crate::fsinfo::of(&fd, 0).fsid.to_ne_bytes();
+                let id = crate::fsinfo::read_fs_info(&fd, 0).fsid.to_ne_bytes();
                 let mut uuid = [0; 16];
                 uuid[..8].copy_from_slice(&id);
                 Some(uuid)

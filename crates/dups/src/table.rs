@@ -3,10 +3,10 @@
 
 use crate::contents::{Contents, Numbering};
 pub use crate::hash::Hash;
-use crate::hash::Kind;
+use crate::hash::HashKind;
 pub use crate::identity::Identity;
 use crate::roots::Roots;
-use crate::store::Store;
+use crate::store::SpillArray;
 
 /// Number of a file in [`Files::files`].
 pub type FileId = u32;
@@ -16,7 +16,7 @@ pub const NO_HASH: u32 = u32::MAX;
 
 /// A slice of the bytes of [`Files`].
 #[derive(Clone, Copy, Debug)]
-pub struct Span {
+pub struct BytesSpan {
     at: u64,
     len: u32,
 }
@@ -25,7 +25,7 @@ pub struct Span {
 #[derive(Clone, Copy, Debug)]
 pub struct Dir {
     /// Absolute path.
-    pub path: Span,
+    pub path: BytesSpan,
     /// Number of its file system in [`Files::filesystems`].
     pub fs: u16,
     /// Its first file; they are contiguous.
@@ -110,12 +110,12 @@ pub struct NewFile {
     /// See [`File::is_fresh`].
     pub fresh: bool,
     /// What the index remembers of this very state: generation, and hash if there is one.
-    pub known: Option<Known>,
+    pub known: Option<RememberedFile>,
 }
 
 /// What the index remembers of a file.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct RememberedFile {
     /// See [`File::generation`].
     pub generation: u32,
     /// Hash of its content.
@@ -137,23 +137,23 @@ pub struct FileSystem {
 #[derive(Default, Debug)]
 pub struct Files {
     /// Paths and names.
-    bytes: Store<u8>,
+    bytes: SpillArray<u8>,
     /// Folders.
-    pub dirs: Store<Dir>,
+    pub dirs: SpillArray<Dir>,
     /// Files, in the order of their folders.
-    pub files: Store<File>,
+    pub files: SpillArray<File>,
     /// Hashes, each once.
     pub(crate) contents: Contents,
     /// Which hash they are.
-    pub kind: Kind,
+    pub kind: HashKind,
     /// File systems.
     pub filesystems: Vec<FileSystem>,
     /// The folders of this machine below which they lie.
     pub roots: Roots,
     /// By file, see [`Files::share`]; empty when none has any, 0 = unknown.
-    shares: Store<u64>,
+    shares: SpillArray<u64>,
     /// By file, see [`Files::allocated`]; empty when none takes less than its size.
-    allocated: Store<u64>,
+    allocated: SpillArray<u64>,
 }
 
 impl Files {
@@ -273,17 +273,17 @@ impl Files {
         u16::try_from(at).unwrap_or(u16::MAX)
     }
 
-    fn keep(&mut self, bytes: &[u8]) -> Span {
+    fn keep(&mut self, bytes: &[u8]) -> BytesSpan {
         let at = self.bytes.len() as u64;
         self.bytes.extend_from_slice(bytes);
-        Span {
+        BytesSpan {
             at,
             len: index(bytes.len()),
         }
     }
 
     /// The bytes of a span.
-    fn text(&self, span: Span) -> &[u8] {
+    fn text(&self, span: BytesSpan) -> &[u8] {
         let at = span.at as usize;
         &self.bytes[at..at + span.len as usize]
     }
@@ -347,7 +347,7 @@ impl Files {
 }
 
 /// Sets a value in a list by file that is only as long as it has to be.
-fn set(list: &mut Store<u64>, file: FileId, value: u64) {
+fn set(list: &mut SpillArray<u64>, file: FileId, value: u64) {
     if list.len() <= file as usize {
         list.resize(file as usize + 1, 0);
     }

@@ -1,6 +1,6 @@
 //! Where the bytes to gain lie: a tree of folders, each with what its redundant copies take.
 
-use crate::group::{Groups, doubtful};
+use crate::group::{Groups, mark_doubtful};
 use crate::table::{FileId, Files};
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ pub struct Node {
 
 /// Builds the tree. Each copy after the first in its group counts in its own folder, unless it may be
 /// one file with another.
-pub fn tree(files: &Files, groups: &Groups) -> Node {
+pub fn build_tree(files: &Files, groups: &Groups) -> Node {
     let mut root = Node::default();
     for (number, group) in groups.iter().enumerate() {
-        let in_doubt = doubtful(files, group.files);
+        let in_doubt = mark_doubtful(files, group.files);
         // Those in doubt stay, and so a copy.
         let staying = usize::from(group.doubtful == 0);
         for (at, id) in group.files.iter().enumerate().skip(staying) {

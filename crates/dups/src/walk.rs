@@ -2,12 +2,12 @@
 //! open folders, without following links.
 
 use crate::contents::Numbering;
-use crate::doors::Doors;
+use crate::open_folders::Doors;
 use crate::filter::{IgnoreChain, glob_excludes};
 use crate::fsinfo::{self, FsInfo};
-use crate::manner::{Manner, WalkOptions};
+use crate::scan_options::{RootScanOptions, WalkOptions};
 use crate::memory::Memory;
-use crate::recall::Recall;
+use crate::remembered_folder::Recall;
 use crate::roots::{Roots, Standing};
 use crate::skip::{self, Reason, Skipped};
 use crate::sys;
@@ -45,7 +45,7 @@ pub(crate) struct Walked {
 /// # Errors
 /// When a root cannot be opened, or a glob is malformed.
 pub(crate) fn walk(
-    roots: &[(PathBuf, Manner)],
+    roots: &[(PathBuf, RootScanOptions)],
     memory: &Memory,
     control: &Control<'_>,
 ) -> Result<Walked, Error> {
@@ -56,25 +56,25 @@ pub(crate) fn walk(
     for (root, manner) in roots {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = rustix::fs::open(root.as_path(), flags, rustix::fs::Mode::empty())
-            .map_err(|errno| crate::error::io(root, "cannot open")(errno.into()))?;
+            .map_err(|errno| crate::error::io_error(root, "cannot open")(errno.into()))?;
         let stat = sys::stat_fd(&fd)
-            .map_err(|errno| crate::error::io(root, "cannot examine")(errno.into()))?;
+            .map_err(|errno| crate::error::io_error(root, "cannot examine")(errno.into()))?;
         if !FileType::from_raw_mode(stat.stx_mode.into()).is_dir() {
             return Err(Error::Usage(format!(
                 "{}: not a folder; name the folder that holds the files",
-                crate::name::readable(sys::bytes(root))
+                crate::name::format_readable(sys::path_bytes(root))
             )));
         }
-        let device = sys::device(&stat);
-        let info = fsinfo::of(&fd, device);
+        let device = sys::statx_device(&stat);
+        let info = fsinfo::read_fs_info(&fd, device);
         if info.pseudo {
-            let path = sys::bytes(root).to_vec();
+            let path = sys::path_bytes(root).to_vec();
             skipped.note(path, Reason::Pseudo, "on a file system of the kernel");
             continue;
         }
-        let fs = numbered(&mut files, device, info);
+        let fs = number_file_system(&mut files, device, info);
         tasks.push(Task {
-            path: sys::bytes(root).into(),
+            path: sys::path_bytes(root).into(),
             root: places.len(),
             fs,
             ignores: None,
@@ -82,7 +82,7 @@ pub(crate) fn walk(
         places.push(Place {
             path: root,
             fd,
-            length: sys::bytes(root).len(),
+            length: sys::path_bytes(root).len(),
             globs: manner.walk.filter.globs_for(root)?,
             options: &manner.walk,
         });
@@ -91,7 +91,7 @@ pub(crate) fn walk(
     std::thread::scope(|scope| {
         let walker = Walker {
             places,
-            roots: roots.iter().map(|one| sys::bytes(&one.0)).collect(),
+            roots: roots.iter().map(|one| sys::path_bytes(&one.0)).collect(),
             memory,
             control,
             queue: Mutex::new(Queue { tasks, active: 0 }),
@@ -104,7 +104,7 @@ pub(crate) fn walk(
             }),
             seen: Mutex::new(HashSet::with_capacity(memory.folders())),
             skipped: Mutex::new(skipped),
-            started: sys::now(),
+            started: sys::coarse_unix_nanos(),
         };
         pool::run(control, None, || walker.work(), || control.tick());
         let Found {
@@ -112,24 +112,24 @@ pub(crate) fn walk(
             numbering,
             doors,
             ..
-        } = inner(walker.found);
+        } = into_inner(walker.found);
         numbering.finish(&mut files);
         let standing = walker.places.into_iter().map(|place| {
-            let path = sys::bytes(place.path);
+            let path = sys::path_bytes(place.path);
             Standing::new(path, place.fd)
-                .map_err(|errno| crate::error::io(place.path, "cannot examine")(errno.into()))
+                .map_err(|errno| crate::error::io_error(place.path, "cannot examine")(errno.into()))
         });
         files.roots = Roots::open(standing.collect::<Result<Vec<Standing>, Error>>()?);
         Ok(Walked {
             files,
-            skipped: inner(walker.skipped),
+            skipped: into_inner(walker.skipped),
             doors,
-            entered: inner(walker.seen),
+            entered: into_inner(walker.seen),
         })
     })
 }
 
-fn inner<T>(mutex: Mutex<T>) -> T {
+fn into_inner<T>(mutex: Mutex<T>) -> T {
     mutex
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -152,7 +152,7 @@ struct FsRef {
     info: FsInfo,
 }
 
-fn numbered(files: &mut Files, device: u64, info: FsInfo) -> FsRef {
+fn number_file_system(files: &mut Files, device: u64, info: FsInfo) -> FsRef {
     let number = files.filesystem(FileSystem {
         machine: String::new(),
         fsid: info.fsid,
@@ -258,7 +258,7 @@ impl Walker<'_> {
             scratch.skipped.note(
                 task.path.to_vec(),
                 Reason::UnreadableFolder,
-                sys::words(errno),
+                sys::describe_errno(errno),
             );
         };
         let fd = match sys::open_below(place.fd.as_fd(), below, flags) {
@@ -269,7 +269,7 @@ impl Walker<'_> {
             Ok(stat) => stat,
             Err(errno) => return unreadable(scratch, errno),
         };
-        let device = sys::device(&stat);
+        let device = sys::statx_device(&stat);
         let fs = if device == task.fs.device {
             task.fs
         } else if !place.options.other_filesystems {
@@ -324,7 +324,7 @@ impl Walker<'_> {
                             _ => Reason::Unreadable,
                         };
                         let path = join(&task.path, name);
-                        scratch.skipped.note(path, reason, sys::words(errno));
+                        scratch.skipped.note(path, reason, sys::describe_errno(errno));
                         continue;
                     }
                 }
@@ -381,7 +381,7 @@ impl Walker<'_> {
         recall: &mut Recall<'_>,
         scratch: &mut Scratch,
     ) {
-        let id = sys::identity(stat);
+        let id = sys::statx_identity(stat);
         if id.size == 0 {
             return scratch.skipped.add(Reason::Empty);
         }
@@ -399,7 +399,7 @@ impl Walker<'_> {
             return scratch.skipped.add(Reason::Ignored);
         }
         // On overlayfs a file can be on another device than its folder without being a mount.
-        let device = sys::device(stat);
+        let device = sys::statx_device(stat);
         let fs = match device == fs.device {
             true => fs,
             false => self.filesystem(device, dir.as_fd()),
@@ -464,7 +464,7 @@ impl Walker<'_> {
         if let Some(known) = found.devices.get(&device) {
             return *known;
         }
-        let fs = numbered(&mut found.files, device, fsinfo::of(fd, device));
+        let fs = number_file_system(&mut found.files, device, fsinfo::read_fs_info(fd, device));
         found.devices.insert(device, fs);
         fs
     }

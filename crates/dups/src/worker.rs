@@ -2,7 +2,7 @@
 
 use crate::Control;
 use crate::compare::Learnt;
-use crate::doors::Doors;
+use crate::open_folders::Doors;
 use crate::hash::Hasher;
 use crate::read::{
     Buffer, CHUNK, Holes, LINE, LONG_CHUNK, PROBE, SMALL, Trouble, unchanged, zeros,

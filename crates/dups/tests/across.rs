@@ -3,13 +3,13 @@
 
 mod common;
 
-use assay_dups::across::ask::{Answer, ask, ask_merging};
-use assay_dups::across::collide::collide;
+use assay_dups::across::export_queries::{CommonFiles, ask, ask_merging};
+use assay_dups::across::collide::find_common_samples;
 use assay_dups::across::export::{Exported, export};
-use assay_dups::across::offer::{Offered, offer};
-use assay_dups::across::wanted::Wanted;
-use assay_dups::across::{Teller, columns};
-use assay_dups::hash::Kind;
+use assay_dups::across::offer::{Offered, write_offer};
+use assay_dups::across::requested_hashes::Wanted;
+use assay_dups::across::{Teller, export_columns};
+use assay_dups::hash::HashKind;
 use assay_dups::{Error, Index, ScanOptions};
 use common::{noise, put, scan_tree};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,7 +17,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// Everything hashed, whatever has a copy.
-fn all(kind: Kind) -> ScanOptions {
+fn all(kind: HashKind) -> ScanOptions {
     ScanOptions {
         hash_all: true,
         hash: Some(kind),
@@ -55,7 +55,7 @@ fn files(root: &Path, machine: u64) {
     std::fs::hard_link(&first, root.join("names/second")).unwrap();
 }
 
-fn scanned(dir: &Path, name: &str, kind: Kind) -> Index {
+fn scanned(dir: &Path, name: &str, kind: HashKind) -> Index {
     let mut index = Index::open(&dir.join(format!("{name}.db"))).unwrap();
     scan_tree(&dir.join(name), &all(kind), Some(&mut index));
     index
@@ -84,7 +84,7 @@ fn truth(dir: &Path, machines: &[&str]) -> Truth {
     truth
 }
 
-fn agrees(answer: &Answer, truth: &Truth) {
+fn agrees(answer: &CommonFiles, truth: &Truth) {
     let (mut files, mut groups, mut redundant, mut shared, mut shared_bytes) = (0, 0, 0, 0, 0);
     for (content, machines) in truth {
         let size = content.len() as u64;
@@ -136,7 +136,7 @@ fn agrees(answer: &Answer, truth: &Truth) {
 const MACHINES: [&str; 3] = ["web1", "_odd name", "db"];
 
 /// Three machines, exported with prefixes of one, two and three digits.
-fn fleet(kind: Kind) -> (tempfile::TempDir, PathBuf, Vec<Index>) {
+fn fleet(kind: HashKind) -> (tempfile::TempDir, PathBuf, Vec<Index>) {
     let dir = tempfile::tempdir().unwrap();
     let to = dir.path().join("hashes");
     let mut indexes = Vec::new();
@@ -152,7 +152,7 @@ fn fleet(kind: Kind) -> (tempfile::TempDir, PathBuf, Vec<Index>) {
 
 #[test]
 fn the_answer_is_that_of_plain_counting() {
-    for kind in [Kind::Xxh3, Kind::Blake3] {
+    for kind in [HashKind::Xxh3, HashKind::Blake3] {
         let (dir, to, _) = fleet(kind);
         for threads in [1, 3] {
             let answer = ask(std::slice::from_ref(&to), 25, threads).unwrap();
@@ -168,7 +168,7 @@ fn the_answer_is_that_of_plain_counting() {
 /// Each machine for itself, or all in one index that was merged: the same, and no path in either.
 #[test]
 fn a_merged_index_exports_the_same_and_no_path_is_told() {
-    let (dir, to, indexes) = fleet(Kind::Xxh3);
+    let (dir, to, indexes) = fleet(HashKind::Xxh3);
     let mut merged = Index::open(&dir.path().join("merged.db")).unwrap();
     for (name, index) in MACHINES.iter().zip(&indexes) {
         merged.merge(name, index).unwrap();
@@ -197,11 +197,11 @@ fn a_merged_index_exports_the_same_and_no_path_is_told() {
 
 #[test]
 fn a_new_export_replaces_the_old_one() {
-    let (dir, to, mut indexes) = fleet(Kind::Xxh3);
+    let (dir, to, mut indexes) = fleet(HashKind::Xxh3);
     std::fs::remove_dir_all(dir.path().join("db/own")).unwrap();
     scan_tree(
         &dir.path().join("db"),
-        &all(Kind::Xxh3),
+        &all(HashKind::Xxh3),
         Some(&mut indexes[2]),
     );
     export(&indexes[2], &to, 1, &teller("db", "second")).unwrap();
@@ -216,12 +216,12 @@ fn a_new_export_replaces_the_old_one() {
 
 #[test]
 fn what_is_given_twice_counts_once() {
-    let (dir, to, _) = fleet(Kind::Xxh3);
+    let (dir, to, _) = fleet(HashKind::Xxh3);
     let once = ask(std::slice::from_ref(&to), 9, 1).unwrap();
     let twice = ask(&[to.clone(), to.clone()], 9, 1).unwrap();
     assert!(twice.repeated_rows > 200);
     assert_eq!(
-        Answer {
+        CommonFiles {
             repeated_rows: 0,
             ..twice
         },
@@ -240,7 +240,7 @@ fn what_is_given_twice_counts_once() {
 fn more_machines_than_are_merged_at_once() {
     let dir = tempfile::tempdir().unwrap();
     files(&dir.path().join("one"), 1);
-    let index = scanned(dir.path(), "one", Kind::Xxh3);
+    let index = scanned(dir.path(), "one", HashKind::Xxh3);
     let to = dir.path().join("hashes");
     let alone = export(&index, &to, 1, &teller("m0", "x")).unwrap()["m0"].clone();
     for number in 1..30 {
@@ -263,7 +263,7 @@ fn more_machines_than_are_merged_at_once() {
 
 #[test]
 fn what_is_not_whole_is_said() {
-    let (_dir, to, indexes) = fleet(Kind::Xxh3);
+    let (_dir, to, indexes) = fleet(HashKind::Xxh3);
     let ask = |to: &Path| ask(&[to.to_path_buf()], 3, 1);
     // Cut while it was copied.
     let cut = to.join("prefix=5/web1.parquet");
@@ -272,7 +272,7 @@ fn what_is_not_whole_is_said() {
     let answer = ask(&to).unwrap();
     assert_eq!(answer.problems.len(), 2, "{:?}", answer.problems);
     let problems = answer.problems.join("\n");
-    insta::assert_snapshot!(assay_testing::normal(problems, &[(&to, "EXPORT")]), @r"
+    insta::assert_snapshot!(assay_testing::normalize_output(problems, &[(&to, "EXPORT")]), @r"
     left out: EXPORT/prefix=5/web1.parquet: this is no Parquet file, or its end is missing
     web1: 15 of 16 files are there; copy all of them
     ");
@@ -295,7 +295,7 @@ fn what_is_not_whole_is_said() {
         ..teller("web1", "first")
     };
     export(&indexes[1], &other, 1, &strange).unwrap();
-    let error = assay_dups::across::ask::ask(&[to.clone(), other], 3, 1).unwrap_err();
+    let error = assay_dups::across::export_queries::ask(&[to.clone(), other], 3, 1).unwrap_err();
     assert!(error.to_string().contains("--machine"), "{error}");
     std::fs::rename(&cut, to.join("prefix=6/moved.parquet")).unwrap();
     let error = ask(&to).unwrap_err();
@@ -308,9 +308,9 @@ fn what_is_not_whole_is_said() {
 
 #[test]
 fn hashes_of_two_kinds_are_not_compared() {
-    let (dir, to, _) = fleet(Kind::Xxh3);
+    let (dir, to, _) = fleet(HashKind::Xxh3);
     files(&dir.path().join("other"), 1);
-    let index = scanned(dir.path(), "other", Kind::Blake3);
+    let index = scanned(dir.path(), "other", HashKind::Blake3);
     export(&index, &to, 1, &teller("other", "x")).unwrap();
     let error = ask(&[to], 3, 1).unwrap_err();
     assert!(error.to_string().contains("--hash"), "{error}");
@@ -319,7 +319,7 @@ fn hashes_of_two_kinds_are_not_compared() {
 /// Files of a machine that says what it likes: the answer is wrong, but it ends and does not overflow.
 #[test]
 fn attack_numbers_that_overflow() {
-    use assay_columns::{Cell, Writer};
+    use assay_columns::{CellValue, Writer};
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("prefix=0");
     std::fs::create_dir(&folder).unwrap();
@@ -336,13 +336,13 @@ fn attack_numbers_that_overflow() {
         pairs.map(|(name, value)| (name, value.to_owned()))
     };
     for machine in ["a", "b"] {
-        let mut writer = Writer::new(Vec::new(), &columns(16), &notes(machine)).unwrap();
+        let mut writer = Writer::new(Vec::new(), &export_columns(16), &notes(machine)).unwrap();
         for number in 0..9_u8 {
             let row = [
-                Cell::Text(machine),
-                Cell::Fixed(&[number; 16]),
-                Cell::Int(i64::MAX),
-                Cell::Int(i64::MAX),
+                CellValue::Text(machine),
+                CellValue::Fixed(&[number; 16]),
+                CellValue::Int(i64::MAX),
+                CellValue::Int(i64::MAX),
             ];
             writer.row(&row).unwrap();
         }
@@ -360,7 +360,7 @@ fn attack_numbers_that_overflow() {
 
 #[test]
 fn a_second_export_at_the_same_time_is_refused() {
-    let (_dir, to, indexes) = fleet(Kind::Xxh3);
+    let (_dir, to, indexes) = fleet(HashKind::Xxh3);
     let fd = std::fs::File::open(&to).unwrap();
     rustix::fs::flock(&fd, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let error = export(&indexes[0], &to, 1, &teller("web1", "second")).unwrap_err();
@@ -378,7 +378,7 @@ fn half_hashed(dir: &Path, name: &str) -> Index {
 }
 
 fn offered(index: &Index, to: &Path, teller: &Teller) -> Offered {
-    let (done, bytes) = common::free(|control| offer(index, Vec::new(), teller, control)).unwrap();
+    let (done, bytes) = common::free(|control| write_offer(index, Vec::new(), teller, control)).unwrap();
     std::fs::write(to, bytes).unwrap();
     done
 }
@@ -408,7 +408,7 @@ fn only_what_another_machine_has_is_hashed() {
         offers.push(path);
     }
     offers.push(offers[0].clone());
-    let done = collide(&offers, &at("wanted")).unwrap();
+    let done = find_common_samples(&offers, &at("wanted")).unwrap();
     assert_eq!(done.len(), 3);
     let hub = at("hashes");
     for (one, (name, index)) in done.iter().zip(&mut indexes) {
@@ -480,7 +480,7 @@ fn many_offers_and_a_file_that_changed() {
         }
         offers.push(path);
     }
-    let done = collide(&offers, &dir.path().join("wanted")).unwrap();
+    let done = find_common_samples(&offers, &dir.path().join("wanted")).unwrap();
     assert_eq!(done.len(), 140);
     let rows: Vec<u64> = done
         .iter()

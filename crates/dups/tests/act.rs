@@ -4,10 +4,10 @@
 mod common;
 
 use assay_dups::act::Action;
-use assay_dups::act::execute::{Moment, Options, execute};
+use assay_dups::act::execute::{Moment, ActOptions, execute};
 use assay_dups::act::journal::Journal;
-use assay_dups::act::plan::{Prefer, Rules, plan};
-use assay_dups::act::undo::{UndoOptions, recover, undo};
+use assay_dups::act::plan::{Prefer, PlanRules, plan};
+use assay_dups::act::undo::{UndoOptions, recover, undo_journal};
 use assay_dups::{Index, ScanOptions};
 use common::{Mount, Place, free, noise, put, scan_tree};
 use std::os::unix::ffi::OsStrExt as _;
@@ -39,7 +39,7 @@ fn link_and_back(place: Place) {
         .unwrap()
         .set_modified(old)
         .unwrap();
-    let plan = place.plan(&Action::Hardlink, &Rules::default());
+    let plan = place.plan(&Action::Hardlink, &PlanRules::default());
     assert_eq!(plan.steps.len(), 1);
     assert_eq!(plan.gain(), 7);
     let (outcome, journal) = place.act(&plan, &|_, _| {});
@@ -55,13 +55,13 @@ fn link_and_back(place: Place) {
         std::fs::read_dir(place.root().join("sub")).unwrap().count(),
         2
     );
-    let undone = undo(&journal, &UndoOptions::default()).unwrap();
+    let undone = undo_journal(&journal, &UndoOptions::default()).unwrap();
     assert_eq!(undone.restored, 1, "{:?}", undone.refused);
     assert_ne!(ino(&a), ino(&b));
     assert_eq!(std::fs::read(&b).unwrap(), b"content");
     assert_eq!(std::fs::metadata(&b).unwrap().modified().unwrap(), old);
     assert_eq!(
-        undo(&journal, &UndoOptions::default()).unwrap().restored,
+        undo_journal(&journal, &UndoOptions::default()).unwrap().restored,
         0,
         "nothing is taken back twice"
     );
@@ -74,7 +74,7 @@ fn deletes_and_back_but_never_the_last_copy() {
         put(place.root().join(name), b"content");
     }
     std::fs::hard_link(place.root().join("b"), place.root().join("b2")).unwrap();
-    let plan = place.plan(&Action::Delete, &Rules::default());
+    let plan = place.plan(&Action::Delete, &PlanRules::default());
     assert_eq!(plan.steps.len(), 3, "both names of b, and c");
     assert_eq!(plan.gain(), 14);
     let (outcome, journal) = place.act(&plan, &|_, _| {});
@@ -82,14 +82,14 @@ fn deletes_and_back_but_never_the_last_copy() {
     assert_eq!(std::fs::read_dir(place.root()).unwrap().count(), 1);
     assert!(
         place
-            .plan(&Action::Delete, &Rules::default())
+            .plan(&Action::Delete, &PlanRules::default())
             .steps
             .is_empty()
     );
-    assert_eq!(undo(&journal, &UndoOptions::default()).unwrap().restored, 3);
+    assert_eq!(undo_journal(&journal, &UndoOptions::default()).unwrap().restored, 3);
     assert_eq!(std::fs::read(place.root().join("c")).unwrap(), b"content");
     // The copy that is to stay vanishes in the middle: the others stay.
-    let plan = place.plan(&Action::Delete, &Rules::default());
+    let plan = place.plan(&Action::Delete, &PlanRules::default());
     let kept = plan.steps[0].keep.path.clone();
     let (outcome, _) = place.act(&plan, &|moment, _| {
         if moment == Moment::Exchanged {
@@ -144,7 +144,7 @@ fn move_and_back(place: &Place, target: &Path) {
     drop(file);
     std::fs::set_permissions(&b, std::fs::Permissions::from_mode(0o641)).unwrap();
     let action = Action::Move(target.as_os_str().as_bytes().to_vec());
-    let plan = place.plan(&action, &Rules::default());
+    let plan = place.plan(&action, &PlanRules::default());
     let (outcome, journal) = place.act(&plan, &|_, _| {});
     assert_eq!(outcome.done, 1, "{:?}", outcome.refused);
     let moved = target.join(b.strip_prefix("/").unwrap());
@@ -158,7 +158,7 @@ fn move_and_back(place: &Place, target: &Path) {
     as_before(&moved);
     assert_eq!(files_below(target), 1);
     std::fs::remove_dir_all(place.root().join("deep")).unwrap();
-    let undone = undo(&journal, &UndoOptions::default()).unwrap();
+    let undone = undo_journal(&journal, &UndoOptions::default()).unwrap();
     assert_eq!(undone.restored, 1, "{:?}", undone.refused);
     assert_eq!(std::fs::read(&b).unwrap(), b"content");
     as_before(&b);
@@ -178,7 +178,7 @@ fn rules_say_which_copy_stays() {
             .set_modified(time)
             .unwrap();
     }
-    let kept = |rules: Rules| {
+    let kept = |rules: PlanRules| {
         let plan = place.plan(&Action::Delete, &rules);
         let name = plan.steps[0].keep.path.clone();
         let removed = plan.steps.len();
@@ -192,24 +192,24 @@ fn rules_say_which_copy_stays() {
             removed,
         )
     };
-    let rules = Rules::default();
+    let rules = PlanRules::default();
     assert_eq!(kept(rules.clone()), ("b".into(), 2));
     assert_eq!(
-        kept(Rules {
+        kept(PlanRules {
             prefer: Prefer::Oldest,
             ..rules.clone()
         }),
         ("long name".into(), 2)
     );
     assert_eq!(
-        kept(Rules {
+        kept(PlanRules {
             prefer: Prefer::Newest,
             ..rules.clone()
         }),
         ("b".into(), 2)
     );
     assert_eq!(
-        kept(Rules {
+        kept(PlanRules {
             keep_matching: vec!["*.orig".into()],
             ..rules.clone()
         }),
@@ -217,14 +217,14 @@ fn rules_say_which_copy_stays() {
     );
     let root = place.root();
     assert_eq!(
-        kept(Rules {
+        kept(PlanRules {
             keep_in: vec![root.join("x")],
             ..rules.clone()
         }),
         ("long name".into(), 2)
     );
     assert_eq!(
-        kept(Rules {
+        kept(PlanRules {
             scope: vec![root.join("y")],
             ..rules.clone()
         })
@@ -232,7 +232,7 @@ fn rules_say_which_copy_stays() {
         1
     );
     assert_eq!(
-        kept(Rules {
+        kept(PlanRules {
             protect: vec![root.join("z")],
             ..rules
         }),
@@ -246,19 +246,19 @@ fn what_would_change_meaning_is_refused() {
     put(place.root().join("a"), b"content");
     let b = put(place.root().join("bb"), b"content");
     std::fs::set_permissions(&b, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let plan = place.plan(&Action::Hardlink, &Rules::default());
+    let plan = place.plan(&Action::Hardlink, &PlanRules::default());
     assert!(plan.steps.is_empty());
     insta::assert_snapshot!(plan.refused[0].why, @"the copy that stays has other permissions");
     std::fs::set_permissions(&b, std::fs::Permissions::from_mode(0o644)).unwrap();
     // Open for writing somewhere.
-    let plan = place.plan(&Action::Hardlink, &Rules::default());
+    let plan = place.plan(&Action::Hardlink, &PlanRules::default());
     let writer = std::fs::File::options().write(true).open(&b).unwrap();
     let (outcome, _) = place.act(&plan, &|_, _| {});
-    let why = assay_testing::normal(&outcome.refused[0].why, &[(place.root(), "TREE")]);
+    let why = assay_testing::normalize_output(&outcome.refused[0].why, &[(place.root(), "TREE")]);
     insta::assert_snapshot!(why, @"TREE/bb is open for writing in some program");
     drop(writer);
     // Replaced by a link to the copy that stays.
-    let plan = place.plan(&Action::Delete, &Rules::default());
+    let plan = place.plan(&Action::Delete, &PlanRules::default());
     std::fs::remove_file(&b).unwrap();
     std::os::unix::fs::symlink(place.root().join("a"), &b).unwrap();
     let (outcome, _) = place.act(&plan, &|_, _| {});
@@ -275,7 +275,7 @@ fn a_torn_line_in_the_journal_harms_nothing() {
     let place = Place::new();
     put(place.root().join("a"), b"content");
     put(place.root().join("bb"), b"content");
-    let plan = place.plan(&Action::Hardlink, &Rules::default());
+    let plan = place.plan(&Action::Hardlink, &PlanRules::default());
     let (_, journal) = place.act(&plan, &|_, _| {});
     let text = std::fs::read(&journal).unwrap();
     for cut in 0..text.len() {
@@ -293,9 +293,9 @@ fn the_index_learns_what_was_done() {
     put(place.root().join("sub/c"), b"content");
     let mut index = Index::open(&place.db()).unwrap();
     scan_tree(&place.root(), &ScanOptions::default(), Some(&mut index));
-    let rules = Rules {
+    let rules = PlanRules {
         scope: vec![place.root().join("sub/bb")],
-        ..Rules::default()
+        ..PlanRules::default()
     };
     let (outcome, _) = place.act(&place.plan(&Action::Delete, &rules), &|_, _| {});
     index.amend(&outcome.changes).unwrap();
@@ -329,12 +329,12 @@ fn reflinks_are_made_and_recognised() {
             &scan.files,
             &scan.groups,
             &Action::Reflink,
-            &Rules::default(),
+            &PlanRules::default(),
         )
         .unwrap();
         let mut journal = Journal::begin(&db).unwrap();
         let outcome =
-            free(|control| execute(&plan, &mut journal, &Options::default(), control)).unwrap();
+            free(|control| execute(&plan, &mut journal, &ActOptions::default(), control)).unwrap();
         assert_eq!(outcome.done, 1, "{kind} {:?}", outcome.refused);
         let after = std::fs::metadata(&b).unwrap();
         assert_eq!(
@@ -371,7 +371,7 @@ fn only_what_a_file_takes_is_promised() {
     let scan = scan_tree(&place.root(), &ScanOptions::default(), Some(&mut index));
     assert_eq!(scan.groups.at(0).gain(), 2 * taken);
     assert!(scan.cost.bytes < 16 << 20, "holes are not read");
-    let plan = place.plan(&Action::Delete, &Rules::default());
+    let plan = place.plan(&Action::Delete, &PlanRules::default());
     assert_eq!(plan.gain(), 2 * taken);
     let stored = assay_dups::group::by_hash(&index.load(&[]).unwrap());
     assert_eq!(stored.at(0).gain(), 2 * taken, "the index knows it too");

@@ -3,8 +3,8 @@
 
 mod common;
 
-use assay_dups::presence::Presence;
-use assay_dups::{Control, Error, Index, Progress, ScanOptions, scan};
+use assay_dups::earlier_roots::Presence;
+use assay_dups::{Control, Error, Index, ScanProgress, ScanOptions, scan};
 use common::{groups_of, let_settle, noise, oracle, put, scan_tree};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -111,7 +111,7 @@ fn roots_scanned_apart_are_compared_when_scanned_together() {
     }
     // All are of one size: of what has no hash nobody knows whether the other folder has a copy.
     let files = index.load(&[]).unwrap();
-    let unknown = assay_dups::report::uncompared(&files);
+    let unknown = assay_dups::report::find_uncompared(&files);
     let unhashed = (0..4).filter(|id| files.hash(*id).is_none());
     assert_eq!(unknown, unhashed.collect::<Vec<_>>());
     assert!(!unknown.is_empty());
@@ -119,7 +119,7 @@ fn roots_scanned_apart_are_compared_when_scanned_together() {
     assert_eq!(groups_of(&found), oracle(&root));
     assert_eq!(found.groups.len(), 1);
     let files = index.load(&[]).unwrap();
-    assert!(assay_dups::report::uncompared(&files).is_empty());
+    assert!(assay_dups::report::find_uncompared(&files).is_empty());
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn an_interrupted_scan_keeps_what_it_knows_and_loses_nothing() {
     let_settle();
     let mut index = Index::open(&dir.path().join("index.db")).unwrap();
     let stop = AtomicBool::new(false);
-    let progress = Progress::default();
+    let progress = ScanProgress::default();
     let tick = || {
         if progress
             .bytes_read
@@ -201,7 +201,7 @@ fn a_foreign_or_truncated_index_is_named_and_left_alone() {
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
     let result = Index::open(&cut).and_then(|index| index.load(&[]).map(drop));
     let error = result.err().unwrap();
-    insta::assert_snapshot!(assay_testing::normal(error, &[(dir.path(), "DIR")]), @"index DIR/cut.db: database disk image is malformed; if the file is damaged, move it away and scan again");
+    insta::assert_snapshot!(assay_testing::normalize_output(error, &[(dir.path(), "DIR")]), @"index DIR/cut.db: database disk image is malformed; if the file is damaged, move it away and scan again");
 }
 
 /// As a process leaves it that is killed while it writes: readers see the state before.
@@ -239,7 +239,7 @@ fn a_half_written_index_is_as_before() {
 fn a_folder_is_no_index_and_nothing_is_left_beside_a_foreign_file() {
     let dir = tempfile::tempdir().unwrap();
     let error = Index::open(dir.path()).err().unwrap();
-    insta::assert_snapshot!(assay_testing::normal(error, &[(dir.path(), "DIR")]), @"index DIR: a folder; name a file in it with --index");
+    insta::assert_snapshot!(assay_testing::normalize_output(error, &[(dir.path(), "DIR")]), @"index DIR: a folder; name a file in it with --index");
     let error = Index::read("/dev/zero".as_ref()).err().unwrap();
     insta::assert_snapshot!(error, @"index /dev/zero: not a regular file; name another with --index");
     let notes = put(dir.path().join("in/notes.txt"), &noise(1, 300));
@@ -290,9 +290,9 @@ fn indexes_of_several_machines_answer_one_question() {
         .map(|id| files.machine(*id))
         .collect();
     assert_eq!(machines, ["laptop", "nas"]);
-    assert_eq!(assay_dups::report::uniques(&files).len(), 1);
+    assert_eq!(assay_dups::report::find_uniques(&files).len(), 1);
     assert_eq!(both.roots().unwrap().len(), 2);
-    assert!(assay_dups::report::uncompared(&files).is_empty());
+    assert!(assay_dups::report::find_uncompared(&files).is_empty());
     // A machine that has not hashed everything: its file may be the one that the others have.
     put(dir.path().join("old/film"), &noise(1, 3000));
     let db = dir.path().join("old.db");
@@ -305,7 +305,7 @@ fn indexes_of_several_machines_answer_one_question() {
     drop(old);
     both.merge("old", &Index::read(&db).unwrap()).unwrap();
     let files = both.load(&[]).unwrap();
-    let unknown = assay_dups::report::uncompared(&files);
+    let unknown = assay_dups::report::find_uncompared(&files);
     let machines: Vec<&str> = unknown.iter().map(|id| files.machine(*id)).collect();
     assert_eq!(machines, ["old"]);
 }
@@ -331,7 +331,7 @@ fn folders_that_are_copies() {
             ..ScanOptions::default()
         };
         let found = scan_tree(&root, &options, None);
-        let folders = assay_dups::folders::folders(&found.files);
+        let folders = assay_dups::folders::compare_folders(&found.files);
         assert_eq!(folders.same.len(), 1, "{folders:?} {:?}", found.skipped);
         let ends: Vec<bool> = folders.same[0]
             .paths
@@ -362,7 +362,7 @@ fn a_name_of_a_copy_is_a_copy_wherever_it_lies() {
     }
     std::fs::hard_link(root.join("a/1"), root.join("c/1")).unwrap();
     let found = scan_tree(&root, &ScanOptions::default(), None);
-    let folders = assay_dups::folders::folders(&found.files);
+    let folders = assay_dups::folders::compare_folders(&found.files);
     let end = |dir: u32| found.files.dir_path(dir).last().copied().unwrap() as char;
     let mut pairs: Vec<(char, char)> = folders
         .overlapping

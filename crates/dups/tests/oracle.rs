@@ -3,7 +3,7 @@
 
 mod common;
 
-use assay_dups::hash::Kind;
+use assay_dups::hash::HashKind;
 use assay_dups::{Reason, ScanOptions};
 use common::{groups_of, noise, oracle, put, scan_tree};
 use proptest::prelude::*;
@@ -113,7 +113,7 @@ proptest! {
         let wanted = oracle(dir.path());
         let found = scan_tree(dir.path(), &ScanOptions::default(), None);
         prop_assert_eq!(groups_of(&found), wanted.clone());
-        let cryptographic = ScanOptions { hash: Some(Kind::Blake3), ..ScanOptions::default() };
+        let cryptographic = ScanOptions { hash: Some(HashKind::Blake3), ..ScanOptions::default() };
         let found = scan_tree(dir.path(), &cryptographic, None);
         prop_assert_eq!(groups_of(&found), wanted.clone());
         let hashed = ScanOptions { hash_all: true, paranoid: true, ..ScanOptions::default() };
@@ -163,7 +163,7 @@ fn large_groups() {
             put(dir.path().join(format!("{size}/{number}")), &content);
         }
     }
-    for hash in [Kind::Blake3, Kind::Xxh3].map(Some) {
+    for hash in [HashKind::Blake3, HashKind::Xxh3].map(Some) {
         let options = ScanOptions {
             hash,
             ..ScanOptions::default()
@@ -202,7 +202,7 @@ proptest! {
             put(dir.path().join(number.to_string()), &content);
         }
         let wanted = oracle(dir.path());
-        for hash in [Kind::Blake3, Kind::Xxh3].map(Some) {
+        for hash in [HashKind::Blake3, HashKind::Xxh3].map(Some) {
             let options = ScanOptions { hash, ..ScanOptions::default() };
             prop_assert_eq!(groups_of(&scan_tree(dir.path(), &options, None)), wanted.clone());
         }

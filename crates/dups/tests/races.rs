@@ -4,10 +4,10 @@
 mod common;
 
 use assay_dups::act::Action;
-use assay_dups::act::execute::{Moment, unfinished};
-use assay_dups::act::journal::{Journal, State};
-use assay_dups::act::plan::Rules;
-use assay_dups::act::undo::{UndoOptions, recover, undo};
+use assay_dups::act::execute::{Moment, find_unfinished_journals};
+use assay_dups::act::journal::{Journal, StepState};
+use assay_dups::act::plan::PlanRules;
+use assay_dups::act::undo::{UndoOptions, recover, undo_journal};
 use common::{Place, noise, put};
 use std::cell::{Cell, RefCell};
 use std::os::unix::ffi::OsStrExt as _;
@@ -89,7 +89,7 @@ fn race(turns: usize, plain: bool, far: Option<&Path>) {
         let _ = std::fs::remove_dir_all(&root);
         let keep = put(root.join("a"), b"the content");
         let other = put(root.join("bb"), b"the content");
-        let plan = place.plan(&action, &Rules::default());
+        let plan = place.plan(&action, &PlanRules::default());
         assert_eq!(plan.steps.len(), 1, "{:?}", plan.refused);
         let edit = format!("edit {turn:06}").into_bytes();
         let early = matches!(race, Race::WriteOpen)
@@ -229,7 +229,7 @@ fn kill(trash: &str, plain: bool) {
                 Action::Move(_) => Action::Move(trash.as_os_str().as_bytes().to_vec()),
                 other => other.clone(),
             };
-            let plan = place.plan(&action, &Rules::default());
+            let plan = place.plan(&action, &PlanRules::default());
             assert_eq!(plan.steps.len(), 5);
             // A panic in the middle leaves the names as a kill would: nothing is tidied up.
             let third = plan.steps[2].clone();
@@ -241,25 +241,25 @@ fn kill(trash: &str, plain: bool) {
                 });
             }));
             assert!(killed.is_err());
-            let journals = unfinished(&place.db()).unwrap();
+            let journals = find_unfinished_journals(&place.db()).unwrap();
             assert_eq!(journals.len(), 1);
             let recovered = recover(&journals[0]).unwrap();
             assert!(
                 recovered.refused.is_empty(),
                 "{action:?} {moment:?} {recovered:?}"
             );
-            assert!(unfinished(&place.db()).unwrap().is_empty());
+            assert!(find_unfinished_journals(&place.db()).unwrap().is_empty());
             let entries = Journal::load(&journals[0]).unwrap().entries;
             for (number, step) in plan.steps.iter().enumerate() {
                 let path = Path::new(std::ffi::OsStr::from_bytes(&step.remove.path));
                 let kept = Path::new(std::ffi::OsStr::from_bytes(&step.keep.path));
                 let content = std::fs::read(kept).unwrap();
                 match (entries[&(number as u64)].state, &action) {
-                    (State::Untouched, _) | (_, Action::Hardlink) => {
+                    (StepState::Untouched, _) | (_, Action::Hardlink) => {
                         assert_eq!(std::fs::read(path).unwrap(), content);
                     }
-                    (State::Done, Action::Delete) => assert!(!path.exists()),
-                    (State::Done, Action::Move(_)) => {
+                    (StepState::Done, Action::Delete) => assert!(!path.exists()),
+                    (StepState::Done, Action::Move(_)) => {
                         let moved = trash.join(path.strip_prefix("/").unwrap());
                         assert_eq!(std::fs::read(moved).unwrap(), content);
                     }
@@ -272,7 +272,7 @@ fn kill(trash: &str, plain: bool) {
                     .flatten()
                     .all(|name| !name.file_name().as_bytes().starts_with(b".assay"))
             );
-            undo(&journals[0], &UndoOptions::default()).unwrap();
+            undo_journal(&journals[0], &UndoOptions::default()).unwrap();
             assert_eq!(place.scan().groups.len(), 5, "{action:?} {moment:?}");
         }
     }

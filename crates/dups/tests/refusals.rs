@@ -4,9 +4,9 @@
 mod common;
 
 use assay_dups::act::Action;
-use assay_dups::act::execute::{Options, Outcome, execute};
+use assay_dups::act::execute::{ActOptions, ActOutcome, execute};
 use assay_dups::act::journal::Journal;
-use assay_dups::act::plan::{Plan, Rules, plan};
+use assay_dups::act::plan::{ActPlan, PlanRules, plan};
 use assay_dups::{Scan, ScanOptions, scan};
 use common::{Mount, Place, free, noise, put};
 use std::os::unix::fs::MetadataExt as _;
@@ -20,13 +20,13 @@ fn look(roots: &[&Path]) -> Scan {
     free(|control| scan(&roots, &options, None, control)).unwrap()
 }
 
-fn planned(found: &Scan, action: &Action) -> Plan {
-    plan(&found.files, &found.groups, action, &Rules::default()).unwrap()
+fn planned(found: &Scan, action: &Action) -> ActPlan {
+    plan(&found.files, &found.groups, action, &PlanRules::default()).unwrap()
 }
 
-fn act(place: &Place, plan: &Plan) -> Outcome {
+fn act(place: &Place, plan: &ActPlan) -> ActOutcome {
     let mut journal = Journal::begin(&place.db()).unwrap();
-    free(|control| execute(plan, &mut journal, &Options::default(), control)).unwrap()
+    free(|control| execute(plan, &mut journal, &ActOptions::default(), control)).unwrap()
 }
 
 fn ran(program: &str, arguments: &[&str]) -> bool {
@@ -39,7 +39,7 @@ fn text(path: &Path) -> &str {
 }
 
 /// The only group is refused as a whole: no step, nothing to gain, a reason for every copy but one.
-fn refused_whole(found: &Scan, action: &Action, refused: usize) -> Plan {
+fn refused_whole(found: &Scan, action: &Action, refused: usize) -> ActPlan {
     let plan = planned(found, action);
     assert!(plan.steps.is_empty(), "{action:?}: {:?}", plan.steps);
     assert_eq!(

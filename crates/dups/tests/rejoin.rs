@@ -5,9 +5,9 @@
 mod common;
 
 use assay_dups::act::Action;
-use assay_dups::act::journal::{Journal, State};
-use assay_dups::act::plan::{Plan, Rules, plan};
-use assay_dups::act::undo::{UndoMoment, UndoOptions, plan_undo, recover, undo};
+use assay_dups::act::journal::{Journal, StepState};
+use assay_dups::act::plan::{ActPlan, PlanRules, plan};
+use assay_dups::act::undo::{UndoMoment, UndoOptions, plan_undo, recover, undo_journal};
 use assay_dups::{ScanOptions, scan};
 use common::{Mount, Place, free, noise, put, scan_tree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,7 +85,7 @@ fn rotate(root: &Path, files: u64, rotations: u64, size: usize) {
     }
 }
 
-fn make_plan(root: &Path, action: &Action, rules: &Rules) -> Plan {
+fn make_plan(root: &Path, action: &Action, rules: &PlanRules) -> ActPlan {
     let found = scan_tree(root, &ScanOptions::default(), None);
     plan(&found.files, &found.groups, action, rules).unwrap()
 }
@@ -131,7 +131,7 @@ fn rotations_come_back_as_the_files_they_were() {
         rotate(&place.root(), 7, 5, 8192);
         let (before, bytes) = (partition(&place.root()), taken(&place.root()));
         assert_eq!(before.len(), 14);
-        let (outcome, journal) = place.act(&place.plan(&action, &Rules::default()), &|_, _| {});
+        let (outcome, journal) = place.act(&place.plan(&action, &PlanRules::default()), &|_, _| {});
         assert_eq!(outcome.done, 35, "{action:?}: {:?}", outcome.refused);
         assert!(taken(&place.root()) * 2 == bytes);
         assert_eq!(outcome.gain, bytes / 2, "{action:?}");
@@ -141,7 +141,7 @@ fn rotations_come_back_as_the_files_they_were() {
         let renamed = matches!(&action, Action::Move(to) if !to.starts_with(b"/dev/shm"));
         let copies = if renamed { 0 } else { 7 };
         assert_eq!((cost.copies, cost.bytes), (copies, copies * (bytes / 14)));
-        let undone = undo(&journal, &UndoOptions::default()).unwrap();
+        let undone = undo_journal(&journal, &UndoOptions::default()).unwrap();
         assert_eq!(undone.restored, 35, "{action:?}: {:?}", undone.refused);
         assert_eq!(partition(&place.root()), before, "{action:?}");
         assert_eq!(taken(&place.root()), bytes);
@@ -170,10 +170,10 @@ fn attack_a_kill_at_any_moment_of_undo() {
                 let (action, dir) = all.swap_remove(number);
                 rotate(&place.root(), 3, 3, 4096);
                 let before = partition(&place.root());
-                let (_, journal) = place.act(&place.plan(&action, &Rules::default()), &|_, _| {});
+                let (_, journal) = place.act(&place.plan(&action, &PlanRules::default()), &|_, _| {});
                 for victim in victims {
                     let seen = std::cell::Cell::new(0);
-                    let interfere = |now: UndoMoment, _: &assay_dups::act::Step| {
+                    let interfere = |now: UndoMoment, _: &assay_dups::act::ActStep| {
                         if now == moment {
                             if seen.get() == victim {
                                 std::panic::resume_unwind(Box::new("killed"));
@@ -186,7 +186,7 @@ fn attack_a_kill_at_any_moment_of_undo() {
                         ..UndoOptions::default()
                     };
                     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                        undo(&journal, &options).unwrap();
+                        undo_journal(&journal, &options).unwrap();
                     }));
                     if victim % 2 == 1 && Journal::load(&journal).unwrap().is_unfinished() {
                         let recovered = recover(&journal).unwrap();
@@ -196,7 +196,7 @@ fn attack_a_kill_at_any_moment_of_undo() {
                 }
                 let cost = plan_undo(&journal).unwrap();
                 assert!(!cost.is_costly(), "{action:?} {moment:?}: {cost:?}");
-                let undone = undo(&journal, &UndoOptions::default()).unwrap();
+                let undone = undo_journal(&journal, &UndoOptions::default()).unwrap();
                 tried += 1;
                 let whole = undone.refused.is_empty() && partition(&place.root()) == before;
                 held += u64::from(whole);
@@ -208,7 +208,7 @@ fn attack_a_kill_at_any_moment_of_undo() {
                 no_asides(place.dir.path());
                 assert!(dir.is_none_or(|dir| files_below(dir.path()).is_empty()));
                 let entries = Journal::load(&journal).unwrap().entries;
-                assert!(entries.values().all(|one| one.state == State::Undone));
+                assert!(entries.values().all(|one| one.state == StepState::Undone));
             }
         }
     }
@@ -222,12 +222,12 @@ fn names_that_were_left_alone_are_joined_again() {
         let place = Place::new();
         rotate(&place.root(), 4, 3, 8192);
         let before = partition(&place.root());
-        let rules = Rules {
+        let rules = PlanRules {
             scope: vec![
                 place.root().join("daily.1/alpha"),
                 place.root().join("daily.2/alpha"),
             ],
-            ..Rules::default()
+            ..PlanRules::default()
         };
         let plan = place.plan(&action, &rules);
         assert_eq!((plan.steps.len(), plan.gain()), (8, 0));
@@ -241,7 +241,7 @@ fn names_that_were_left_alone_are_joined_again() {
         let cost = plan_undo(&journal).unwrap();
         assert_eq!((cost.names, cost.copies, cost.bytes), (8, 0, 0));
         assert!(!cost.is_costly());
-        undo(&journal, &UndoOptions::default()).unwrap();
+        undo_journal(&journal, &UndoOptions::default()).unwrap();
         assert_eq!(partition(&place.root()), before, "{action:?}");
     }
 }
@@ -253,7 +253,7 @@ fn a_file_with_unknown_names_costs_a_copy() {
     rotate(&place.root(), 2, 2, 8192);
     let outside = place.dir.path().join("outside");
     std::fs::hard_link(place.root().join("daily.0/alpha/etc/f1"), &outside).unwrap();
-    let plan = place.plan(&Action::Hardlink, &Rules::default());
+    let plan = place.plan(&Action::Hardlink, &PlanRules::default());
     let size = std::fs::metadata(&outside).unwrap().blocks() * 512;
     assert_eq!(
         plan.gain(),
@@ -270,7 +270,7 @@ fn a_file_with_unknown_names_costs_a_copy() {
         despite_cost: true,
         ..UndoOptions::default()
     };
-    let undone = undo(&journal, &all).unwrap();
+    let undone = undo_journal(&journal, &all).unwrap();
     assert_eq!(undone.restored, 4, "{:?}", undone.refused);
     assert_eq!(partition(&place.root()).len(), 4);
 }
@@ -283,7 +283,7 @@ fn names_that_changed_meanwhile_are_left_alone() {
     rotate(&place.root(), 5, 4, 8192);
     let before = partition(&place.root());
     let (_, journal) = place.act(
-        &place.plan(&Action::Hardlink, &Rules::default()),
+        &place.plan(&Action::Hardlink, &PlanRules::default()),
         &|_, _| {},
     );
     let acted: Vec<PathBuf> = Journal::load(&journal)
@@ -307,7 +307,7 @@ fn names_that_changed_meanwhile_are_left_alone() {
     std::fs::rename(&one, &swapped).unwrap();
     std::fs::rename(&other, &one).unwrap();
     std::fs::rename(&swapped, &other).unwrap();
-    let undone = undo(&journal, &UndoOptions::default()).unwrap();
+    let undone = undo_journal(&journal, &UndoOptions::default()).unwrap();
     assert_eq!(undone.restored, 15, "{:?}", undone.refused);
     assert_eq!(undone.refused.len(), 5);
     assert_eq!(std::fs::read(of(1, 2)).unwrap(), b"another file");
@@ -334,7 +334,7 @@ fn journals_without_this_knowledge_are_read() {
     rotate(&place.root(), 4, 3, 8192);
     let before = partition(&place.root());
     let (_, journal) = place.act(
-        &place.plan(&Action::Hardlink, &Rules::default()),
+        &place.plan(&Action::Hardlink, &PlanRules::default()),
         &|_, _| {},
     );
     let text = std::fs::read(&journal).unwrap();
@@ -355,7 +355,7 @@ fn journals_without_this_knowledge_are_read() {
     let entries = Journal::load(&journal).unwrap().entries;
     assert!(entries.values().all(|one| one.step.origin.is_none()));
     assert_eq!(plan_undo(&journal).unwrap().copies, 4);
-    let undone = undo(&journal, &UndoOptions::default()).unwrap();
+    let undone = undo_journal(&journal, &UndoOptions::default()).unwrap();
     assert_eq!(undone.restored, 12, "{:?}", undone.refused);
     assert_eq!(partition(&place.root()), before);
 }
@@ -398,9 +398,9 @@ fn on_a_full_disk_nothing_is_begun_that_cannot_end() {
         rustix::fs::sync();
         let (before, bytes) = (partition(&root), taken(&root));
         let mut journal = Journal::begin(&place.db()).unwrap();
-        let plan = make_plan(&root, &Action::Hardlink, &Rules::default());
+        let plan = make_plan(&root, &Action::Hardlink, &PlanRules::default());
         let outcome = free(|control| {
-            let options = assay_dups::act::execute::Options::default();
+            let options = assay_dups::act::execute::ActOptions::default();
             assay_dups::act::execute::execute(&plan, &mut journal, &options, control)
         })
         .unwrap();
@@ -410,7 +410,7 @@ fn on_a_full_disk_nothing_is_begun_that_cannot_end() {
         assert!(cost.is_costly(), "{kind}: {cost:?}");
         assert_eq!(cost.short.len(), 1, "{kind}: {cost:?}");
         // Gone on with nevertheless: what has no room is named, and nothing is lost.
-        let undone = undo(journal.path(), &UndoOptions::default()).unwrap();
+        let undone = undo_journal(journal.path(), &UndoOptions::default()).unwrap();
         assert!(!undone.refused.is_empty(), "{kind}");
         no_asides(&root);
         for (names, _, _, content) in &before {
@@ -422,7 +422,7 @@ fn on_a_full_disk_nothing_is_begun_that_cannot_end() {
         rustix::fs::sync();
         let cost = plan_undo(journal.path()).unwrap();
         assert!(!cost.is_costly(), "{kind}: {cost:?}");
-        let undone = undo(journal.path(), &UndoOptions::default()).unwrap();
+        let undone = undo_journal(journal.path(), &UndoOptions::default()).unwrap();
         assert!(undone.refused.is_empty(), "{kind}: {:?}", undone.refused);
         assert_eq!(partition(&root), before, "{kind}");
         rustix::fs::sync();
@@ -451,16 +451,16 @@ fn what_shared_its_blocks_shares_them_again() {
         rustix::fs::sync();
         let before = partition(&root);
         let mut journal = Journal::begin(&place.db()).unwrap();
-        let plan = make_plan(&root, &Action::Hardlink, &Rules::default());
+        let plan = make_plan(&root, &Action::Hardlink, &PlanRules::default());
         assert_eq!((plan.steps.len(), plan.gain()), (2, 0), "{kind}");
         free(|control| {
-            let options = assay_dups::act::execute::Options::default();
+            let options = assay_dups::act::execute::ActOptions::default();
             assay_dups::act::execute::execute(&plan, &mut journal, &options, control)
         })
         .unwrap();
         let cost = plan_undo(journal.path()).unwrap();
         assert_eq!((cost.names, cost.bytes), (2, 0), "{kind}");
-        let undone = undo(journal.path(), &UndoOptions::default()).unwrap();
+        let undone = undo_journal(journal.path(), &UndoOptions::default()).unwrap();
         assert!(undone.refused.is_empty(), "{kind}: {:?}", undone.refused);
         assert_eq!(partition(&root), before, "{kind}");
         rustix::fs::sync();
@@ -492,7 +492,7 @@ fn names_below_two_mounts() {
         &found.files,
         &found.groups,
         &Action::Delete,
-        &Rules::default(),
+        &PlanRules::default(),
     )
     .unwrap();
     let (outcome, journal) = place.act(&plan, &|_, _| {});
@@ -500,11 +500,11 @@ fn names_below_two_mounts() {
     let cost = plan_undo(&journal).unwrap();
     assert_eq!((cost.copies, cost.apart.len()), (4, 2), "{cost:?}");
     assert!(cost.is_costly());
-    let undone = undo(&journal, &UndoOptions::default()).unwrap();
+    let undone = undo_journal(&journal, &UndoOptions::default()).unwrap();
     assert_eq!((undone.restored, undone.refused.len()), (2, 2));
     let all = UndoOptions {
         despite_cost: true,
         ..UndoOptions::default()
     };
-    assert_eq!(undo(&journal, &all).unwrap().restored, 2);
+    assert_eq!(undo_journal(&journal, &all).unwrap().restored, 2);
 }

@@ -5,9 +5,9 @@ mod common;
 
 use assay_dups::act::Action;
 use assay_dups::act::execute::Moment;
-use assay_dups::act::plan::Rules;
-use assay_dups::act::undo::{UndoOptions, recover, undo};
-use assay_testing::{attacked, factor, skipped};
+use assay_dups::act::plan::PlanRules;
+use assay_dups::act::undo::{UndoOptions, recover, undo_journal};
+use assay_testing::{attacked, attack_factor, skipped};
 use common::{Place, noise, put};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -64,7 +64,7 @@ fn attack_folders_exchanged_for_links() {
     const FILES: u64 = 60;
     let (mut tried, mut held) = (0, 0);
     let mut done = 0;
-    for round in 0..6 * factor() {
+    for round in 0..6 * attack_factor() {
         let place = Place {
             plain: round % 2 == 1,
             ..Place::new()
@@ -90,9 +90,9 @@ fn attack_folders_exchanged_for_links() {
             1 => Action::Delete,
             _ => Action::Move(trash.as_os_str().as_bytes().to_vec()),
         };
-        let rules = Rules {
+        let rules = PlanRules {
             keep_in: vec![root.join("kept")],
-            ..Rules::default()
+            ..PlanRules::default()
         };
         let plan = place.plan(&action, &rules);
         assert_eq!(plan.steps.len() as u64, FILES, "{:?}", plan.refused);
@@ -125,14 +125,14 @@ fn attack_folders_exchanged_for_links() {
             done += outcome.done;
             for _ in 0..3 {
                 let _ = recover(&journal);
-                let _ = undo(&journal, &UndoOptions::default());
+                let _ = undo_journal(&journal, &UndoOptions::default());
             }
             stop.store(true, Ordering::Relaxed);
             rival.join().unwrap();
             let _ = std::fs::rename(&away, &folder);
             let _ = std::fs::rename(&trash_away, &trash);
             // Now in peace.
-            undo(&journal, &UndoOptions::default()).unwrap();
+            undo_journal(&journal, &UndoOptions::default()).unwrap();
             tried += FILES;
             let untouched = state(&victim) == before;
             let whole = (0..FILES).filter(|number| {
@@ -158,7 +158,7 @@ fn attack_a_link_at_every_moment() {
         Moment::Finishing,
     ];
     let (mut tried, mut held) = (0, 0);
-    for _ in 0..factor() {
+    for _ in 0..attack_factor() {
         for action in ["link", "delete", "move", "move far"] {
             for moment in MOMENTS {
                 for which in ["sub", "kept", "trash"] {
@@ -177,9 +177,9 @@ fn attack_a_link_at_every_moment() {
                         "move" => to(&root.join("trash")),
                         _ => to(far.path()),
                     };
-                    let rules = Rules {
+                    let rules = PlanRules {
                         keep_in: vec![root.join("kept")],
-                        ..Rules::default()
+                        ..PlanRules::default()
                     };
                     let plan = place.plan(&action, &rules);
                     let before = state(&victim);
@@ -192,12 +192,12 @@ fn attack_a_link_at_every_moment() {
                     });
                     // With the link still there, and then without.
                     let _ = recover(&journal);
-                    let _ = undo(&journal, &UndoOptions::default());
+                    let _ = undo_journal(&journal, &UndoOptions::default());
                     tried += 1;
                     let untouched = state(&victim) == before;
                     std::fs::remove_file(&folder).unwrap();
                     std::fs::rename(&away, &folder).unwrap();
-                    undo(&journal, &UndoOptions::default()).unwrap();
+                    undo_journal(&journal, &UndoOptions::default()).unwrap();
                     let back = ["sub", "kept"].iter().all(|one| {
                         std::fs::read(root.join(one).join("file"))
                             .is_ok_and(|one| one == b"content")
@@ -241,12 +241,12 @@ fn attack_journals_of_others() {
         put(place.root().join("a"), b"content");
         let gone = put(place.root().join("bb"), b"content");
         let (outcome, journal) =
-            place.act(&place.plan(&Action::Delete, &Rules::default()), &|_, _| {});
+            place.act(&place.plan(&Action::Delete, &PlanRules::default()), &|_, _| {});
         assert_eq!(outcome.done, 1);
         spoil(&journal);
         tried += 1;
         held += u64::from(
-            undo(&journal, &UndoOptions::default()).is_err()
+            undo_journal(&journal, &UndoOptions::default()).is_err()
                 && recover(&journal).is_err()
                 && !gone.exists(),
         );
@@ -372,14 +372,14 @@ fn capabilities_and_all_the_rest_are_kept() {
             Some(far) => Action::Move(far.as_os_str().as_bytes().to_vec()),
             None => Action::Delete,
         };
-        let (outcome, journal) = place.act(&place.plan(&action, &Rules::default()), &|_, _| {});
+        let (outcome, journal) = place.act(&place.plan(&action, &PlanRules::default()), &|_, _| {});
         assert_eq!(outcome.done, 1, "{:?}", outcome.refused);
         if let Some(far) = target {
             let moved = far.join(b.strip_prefix("/").unwrap());
             assert_eq!(adorned(&moved), before);
         }
         assert!(!b.exists());
-        let undone = undo(&journal, &UndoOptions::default()).unwrap();
+        let undone = undo_journal(&journal, &UndoOptions::default()).unwrap();
         assert_eq!(undone.restored, 1, "{:?}", undone.refused);
         assert_eq!(adorned(&b), before);
     }
@@ -402,7 +402,7 @@ fn without_equality_no_move() {
         return skipped("chattr", "the file system has no flags");
     }
     let action = Action::Move(far.path().as_os_str().as_bytes().to_vec());
-    let (outcome, _) = place.act(&place.plan(&action, &Rules::default()), &|_, _| {});
+    let (outcome, _) = place.act(&place.plan(&action, &PlanRules::default()), &|_, _| {});
     assert_eq!((outcome.done, outcome.refused.len()), (0, 1));
     assert!(b.exists());
     assert!(!state(far.path()).values().any(|one| one.1 == b"content"));
@@ -474,7 +474,7 @@ fn undo_after_the_disk_was_mounted_again() {
             &found.files,
             &found.groups,
             &Action::Delete,
-            &Rules::default(),
+            &PlanRules::default(),
         )
         .unwrap();
         drop(found);
@@ -492,14 +492,14 @@ fn undo_after_the_disk_was_mounted_again() {
         let _ = std::fs::write("/proc/sys/vm/drop_caches", "3");
         // The folder below the mount is another one.
         assert_eq!(
-            undo(&journal, &UndoOptions::default()).unwrap().restored,
+            undo_journal(&journal, &UndoOptions::default()).unwrap().restored,
             0,
             "{name}"
         );
         assert!(!root.exists());
         assert!(put_on(&second) && (!over || lay()));
         let moved = std::fs::metadata(&disk).unwrap().dev() != device;
-        let undone = undo(&journal, &UndoOptions::default()).unwrap();
+        let undone = undo_journal(&journal, &UndoOptions::default()).unwrap();
         assert_eq!(undone.restored, 2, "{name}: {:?}", undone.refused);
         assert_eq!(adorned(&b), before, "{name}");
         assert_eq!(std::fs::read(&c).unwrap(), b"content");

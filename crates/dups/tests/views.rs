@@ -4,13 +4,13 @@
 
 mod common;
 
-use assay_dups::act::execute::{Options, execute};
+use assay_dups::act::execute::{ActOptions, execute};
 use assay_dups::act::journal::Journal;
-use assay_dups::act::plan::{Plan, Rules, plan};
-use assay_dups::act::undo::{UndoOptions, undo};
-use assay_dups::act::{Action, Step, Subject};
+use assay_dups::act::plan::{ActPlan, PlanRules, plan};
+use assay_dups::act::undo::{UndoOptions, undo_journal};
+use assay_dups::act::{Action, ActStep, Subject};
 use assay_dups::{ScanOptions, scan};
-use assay_testing::{attacked, factor, skipped};
+use assay_testing::{attacked, attack_factor, skipped};
 use common::{free, noise, put};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt as _;
@@ -370,11 +370,11 @@ fn act(view: &View, dir: &Path, action: &Action, keep: &Path, forced: bool) -> R
     let roots = [view.a.clone(), view.b.clone()];
     let found = free(|control| scan(&roots, &options, None, control)).unwrap();
     let promised: u64 = found.groups.iter().map(|group| group.gain()).sum();
-    let rules = Rules {
+    let rules = PlanRules {
         keep_in: vec![keep.to_owned()],
-        ..Rules::default()
+        ..PlanRules::default()
     };
-    let mut plan: Plan = plan(&found.files, &found.groups, action, &rules).unwrap();
+    let mut plan: ActPlan = plan(&found.files, &found.groups, action, &rules).unwrap();
     let gain = plan.gain();
     if *action == Action::Delete && gain > promised {
         return Err(format!("{gain} planned, {promised} promised"));
@@ -385,7 +385,7 @@ fn act(view: &View, dir: &Path, action: &Action, keep: &Path, forced: bool) -> R
         for path in seen(keep).into_keys() {
             let twin = other.join(path.strip_prefix(keep).unwrap());
             if twin.exists() {
-                plan.steps.push(Step {
+                plan.steps.push(ActStep {
                     action: action.clone(),
                     keep: subject(&path),
                     remove: subject(&twin),
@@ -396,9 +396,9 @@ fn act(view: &View, dir: &Path, action: &Action, keep: &Path, forced: bool) -> R
         }
     }
     let mut journal = Journal::begin(&dir.join("index.db")).unwrap();
-    let how = Options {
+    let how = ActOptions {
         without_lease: true,
-        ..Options::default()
+        ..ActOptions::default()
     };
     let outcome = free(|control| execute(&plan, &mut journal, &how, control)).unwrap();
     for step in &plan.steps {
@@ -414,7 +414,7 @@ fn act(view: &View, dir: &Path, action: &Action, keep: &Path, forced: bool) -> R
     if !view.two_files && forced && outcome.done > 0 {
         return Err(format!("acted on one file as if it were two: {outcome:?}"));
     }
-    let undone = undo(journal.path(), &UndoOptions::default()).unwrap();
+    let undone = undo_journal(journal.path(), &UndoOptions::default()).unwrap();
     if (seen(&view.a), seen(&view.b)) != as_it_was {
         return Err(format!("not all came back: {undone:?}"));
     }
@@ -459,7 +459,7 @@ fn attack_one_file_seen_twice() {
             to(&trash),
             to(&far),
         ];
-        for _ in 0..factor() {
+        for _ in 0..attack_factor() {
             let dir = memory();
             let Some(view) = stage(dir.path()) else {
                 skipped(part, format!("{name} cannot be made here"));
@@ -469,7 +469,7 @@ fn attack_one_file_seen_twice() {
                 for forced in [false, true] {
                     for (which, keep) in [&view.a, &view.b].into_iter().enumerate() {
                         // The short form keeps now the one, now the other.
-                        if factor() == 1 && (number + usize::from(forced) + which) % 2 == 1 {
+                        if attack_factor() == 1 && (number + usize::from(forced) + which) % 2 == 1 {
                             continue;
                         }
                         tried += 1;
@@ -506,7 +506,7 @@ fn what_is_seen_twice_promises_nothing() {
         let found = free(|control| scan(&roots, &options, None, control)).unwrap();
         let gain: u64 = found.groups.iter().map(|group| group.gain()).sum();
         let doubtful: u64 = found.groups.iter().map(|group| group.doubtful).sum();
-        let related = assay_dups::folders::folders(&found.files);
+        let related = assay_dups::folders::compare_folders(&found.files);
         let gain_of_folders: u64 = related.same.iter().map(|one| one.redundant_bytes()).sum();
         assert_eq!(gain_of_folders, 0, "{roots:?}");
         assert!(
@@ -516,7 +516,7 @@ fn what_is_seen_twice_promises_nothing() {
         // Where both have one identity, they are names of one file.
         assert!(doubtful == 2 || found.groups.is_empty(), "{roots:?}");
         assert_eq!(gain, 0, "{roots:?}");
-        let rules = Rules::default();
+        let rules = PlanRules::default();
         let plan = plan(&found.files, &found.groups, &Action::Delete, &rules).unwrap();
         assert!(plan.steps.is_empty(), "{roots:?}");
     }

@@ -1,9 +1,9 @@
 //! What all collectors do: read something, and note what it says or why it says nothing.
 
-use assay_config::effective::files::{Fault, OfHost};
-use assay_config::effective::{Effective, Problem, Program, ScopeId, Trouble, effective};
+use assay_config::effective::files::{FileFault, OfHost};
+use assay_config::effective::{Effective, ConfigProblem, Program, ScopeId, Trouble, read_effective};
 use assay_host::{CommandOutput, Host, HostError, Limits};
-use assay_model::{FactKind, Facts, Place, Subject};
+use assay_model::{FactKind, Facts, FactPlace, Subject};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -34,7 +34,7 @@ impl<'a> Gather<'a> {
         key: &str,
         error: &HostError,
         kind: FactKind,
-        place: impl Into<Place>,
+        place: impl Into<FactPlace>,
     ) {
         if !error.is_absent() {
             self.facts.unknown(key, error.reason(), kind, place);
@@ -113,9 +113,9 @@ impl<'a> Gather<'a> {
         program: Program,
         main: &str,
     ) -> Option<Effective> {
-        let all = match effective(program, Path::new(main), &OfHost(self.host)) {
+        let all = match read_effective(program, Path::new(main), &OfHost(self.host)) {
             Ok(all) => all,
-            Err(Fault::Absent) => return None,
+            Err(FileFault::Absent) => return None,
             Err(fault) => {
                 self.facts
                     .unknown(key, fault.to_string(), FactKind::Runtime, main);
@@ -123,7 +123,7 @@ impl<'a> Gather<'a> {
             }
         };
         // What the program refuses hides nothing: it is known, and a finding.
-        let refused = |problem: &&Problem| !matches!(problem.trouble, Trouble::Refused { .. });
+        let refused = |problem: &&ConfigProblem| !matches!(problem.trouble, Trouble::Refused { .. });
         if let Some(problem) = all.problems.iter().find(refused) {
             self.facts.unknown(
                 key,
@@ -174,13 +174,13 @@ impl<'a> Gather<'a> {
         match self.try_ask(argv) {
             Ok(output) if output.success() => Some(output),
             Ok(output) => {
-                let place = Place::command(argv);
+                let place = FactPlace::command(argv);
                 self.facts
                     .unknown(key, output.complaint(), FactKind::Runtime, place);
                 None
             }
             Err(error) => {
-                self.fault(key, &error, FactKind::Runtime, Place::command(argv));
+                self.fault(key, &error, FactKind::Runtime, FactPlace::command(argv));
                 None
             }
         }

@@ -45,7 +45,7 @@ use std::path::PathBuf;
 
 /// What to collect.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options<'a> {
+pub struct CollectOptions<'a> {
     /// Also what names this one machine: serial numbers, host name.
     pub with_identity: bool,
     /// Paths whose file systems are looked at more closely (ZFS properties of the dataset).
@@ -62,7 +62,7 @@ pub struct Options<'a> {
 /// Collectors see the machine through [`Redacted`], so no secret gets as far as a fact; those of
 /// `unredacted` see names, and tell only whether they fit.
 #[must_use]
-pub fn collect(host: &dyn Host, options: &Options<'_>) -> Facts {
+pub fn collect(host: &dyn Host, options: &CollectOptions<'_>) -> Facts {
     let identity = options.with_identity;
     let raw = host;
     let redacted = Redacted::new(host, identity);

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// Why something is not overwritten.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", reasons.join("; "))]
-pub struct Refused {
+pub struct OverwriteRefused {
     /// What was to be overwritten.
     pub path: PathBuf,
     /// Every reason, in words; what could not be checked is one and says so.
@@ -54,10 +54,10 @@ impl Against {
         }
     }
 
-    fn end(self) -> Result<(), Refused> {
+    fn end(self) -> Result<(), OverwriteRefused> {
         match self.reasons.is_empty() {
             true => Ok(()),
-            false => Err(Refused {
+            false => Err(OverwriteRefused {
                 path: self.path,
                 reasons: self.reasons,
             }),
@@ -65,8 +65,8 @@ impl Against {
     }
 }
 
-fn refused(path: &Path, reason: impl ToString) -> Refused {
-    Refused {
+fn refused(path: &Path, reason: impl ToString) -> OverwriteRefused {
+    OverwriteRefused {
         path: path.to_owned(),
         reasons: vec![reason.to_string()],
     }

@@ -3,7 +3,7 @@
 //! are kept, since they share the bus; other mounts, and what somebody attached for a while, explain
 //! nothing and tell readers of a shared report what is none of theirs.
 
-use crate::{Options, TargetError, collect, target};
+use crate::{CollectOptions, TargetError, collect, target};
 use assay_host::Host;
 use assay_model::{Facts, TargetInfo};
 use std::collections::BTreeSet;
@@ -19,9 +19,9 @@ pub struct Survey {
 /// Looks at a machine, and more closely at what lies under these paths.
 #[must_use]
 pub fn survey(host: &dyn Host, paths: &[PathBuf]) -> Survey {
-    let options = Options {
+    let options = CollectOptions {
         targets: paths,
-        ..Options::default()
+        ..CollectOptions::default()
     };
     Survey {
         facts: collect(host, &options),

@@ -4,8 +4,8 @@
     reason = "makes a directory to capture into"
 )]
 
-use assay_facts::{Options, Redacted, collect};
-use assay_host::{Faulty, Host, HostError, Live, Recording, Root};
+use assay_facts::{CollectOptions, Redacted, collect};
+use assay_host::{Faulty, Host, HostError, LiveHost, Recording, Root};
 use assay_model::{FactValue, Facts};
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,8 @@ fn here() -> Vec<PathBuf> {
 fn this_machine_has_the_facts_that_explain_a_run() {
     let targets = here();
     let facts = collect(
-        &Live,
-        &Options {
+        &LiveHost,
+        &CollectOptions {
             with_identity: false,
             services: true,
             accounts: false,
@@ -46,14 +46,14 @@ fn this_machine_has_the_facts_that_explain_a_run() {
 #[test]
 fn a_capture_gives_the_same_facts() {
     let targets = here();
-    let options = Options {
+    let options = CollectOptions {
         with_identity: false,
         services: true,
         accounts: false,
         targets: &targets,
     };
     let dir = tempfile::tempdir().unwrap();
-    let redacted = Redacted::new(&Live, false);
+    let redacted = Redacted::new(&LiveHost, false);
     let recording = Recording::new(&redacted, dir.path()).unwrap();
     let live = collect(&recording, &options);
     recording.finish(redacted.withheld()).unwrap();
@@ -63,7 +63,7 @@ fn a_capture_gives_the_same_facts() {
     let differ = differences(&live, &captured);
     assert!(differ.is_empty(), "{differ:#?}");
     // No serial number was even copied: its file may stand there, empty.
-    for disk in Live.list(Path::new("/sys/block")).unwrap() {
+    for disk in LiveHost.list(Path::new("/sys/block")).unwrap() {
         let serial = root.read(&Path::new("/sys/block").join(disk).join("serial"));
         assert!(serial.unwrap_or_default().is_empty());
     }
@@ -90,14 +90,14 @@ fn differences(a: &Facts, b: &Facts) -> Vec<String> {
 #[test]
 fn faults_make_facts_unknown_and_never_vanish() {
     let targets = here();
-    let options = Options {
+    let options = CollectOptions {
         with_identity: false,
         services: true,
         accounts: false,
         targets: &targets,
     };
     let dir = tempfile::tempdir().unwrap();
-    let redacted = Redacted::new(&Live, false);
+    let redacted = Redacted::new(&LiveHost, false);
     let recording = Recording::new(&redacted, dir.path()).unwrap();
     let _ = collect(&recording, &options);
     recording.finish(redacted.withheld()).unwrap();
@@ -172,7 +172,7 @@ fn a_capture_lets_no_link_out() {
     }
     std::os::unix::fs::symlink("osrelease", &link).unwrap();
     let host = Root::open(&root).unwrap();
-    let facts = collect(&host, &Options::default());
+    let facts = collect(&host, &CollectOptions::default());
     assert_eq!(
         facts.map["kernel.release"].value,
         FactValue::Unknown("too many levels of symbolic links".into())
@@ -184,6 +184,6 @@ fn an_index_that_is_none_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("assay-capture.json"), "{\"schema\": 99}").unwrap();
     let error = Root::open(dir.path()).unwrap_err();
-    insta::assert_snapshot!(assay_testing::normal(error, &[(dir.path(), "DIR")]), @"DIR/assay-capture.json: schema 99 is unknown to this version of assay, which reads schema 1");
+    insta::assert_snapshot!(assay_testing::normalize_output(error, &[(dir.path(), "DIR")]), @"DIR/assay-capture.json: schema 99 is unknown to this version of assay, which reads schema 1");
     assert!(Root::open(&dir.path().join("missing")).is_err());
 }

@@ -1,8 +1,8 @@
 //! The collector against the collectors of this crate: the same machine read by both gives the same facts.
 #![allow(clippy::disallowed_methods, reason = "tests run the script")]
 
-use assay_facts::{Options, collect, script};
-use assay_host::{Bundle, Host, Live, Root};
+use assay_facts::{CollectOptions, collect, script};
+use assay_host::{Bundle, Host, LiveHost, Root};
 use assay_model::{FactValue, Facts};
 use assay_testing::servers::shells;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const OPTIONS: Options<'static> = Options {
+const OPTIONS: CollectOptions<'static> = CollectOptions {
     with_identity: false,
     services: true,
     accounts: false,
@@ -65,7 +65,7 @@ fn attack_a_file_that_cannot_be_read_hides_nothing_else() {
     assert!(error.is_err_and(|error| error.errno() == Some(22)));
     // Certificates are looked at last.
     let facts = collect(&bundle, &OPTIONS);
-    let here = collect(&Live, &OPTIONS);
+    let here = collect(&LiveHost, &OPTIONS);
     let those = |facts: &Facts| -> Vec<String> {
         let keys = facts
             .map
@@ -136,12 +136,12 @@ fn this_machine_in_a_bundle_gives_the_same_facts() {
             || key.starts_with("packages.unmet")
     };
     let links = tempfile::tempdir().unwrap();
-    for pair in shells::pairs() {
+    for pair in shells::shell_awk_pairs() {
         let name = &pair.name;
         let shell = pair.command(links.path()).unwrap();
         let bundle = run_script(shell, pair.before(links.path()) + &script("test"));
         assert_eq!(bundle.collector(), Some("test"));
-        let (here, there) = (collect(&Live, &OPTIONS), collect(&bundle, &OPTIONS));
+        let (here, there) = (collect(&LiveHost, &OPTIONS), collect(&bundle, &OPTIONS));
         assert!(here.map.len() > 100);
         let differ = differences(&here, &there, &volatile);
         assert!(differ.is_empty(), "{name}: {differ:#?}");
@@ -153,7 +153,7 @@ fn this_machine_in_a_bundle_gives_the_same_facts() {
 #[test]
 fn trees_of_the_catalogue_give_the_same_facts() {
     let Some(busybox) = busybox() else { return };
-    if Live.exists(Path::new("/root/.")).is_err() {
+    if LiveHost.exists(Path::new("/root/.")).is_err() {
         return assay_testing::skipped("chroot", "needs root");
     }
     let catalogue = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../advice");
@@ -162,7 +162,7 @@ fn trees_of_the_catalogue_give_the_same_facts() {
     assert!(trees.len() > 100, "{}", trees.len());
     let mut known = 0;
     let mut wrong = Vec::new();
-    let pairs = shells::pairs();
+    let pairs = shells::shell_awk_pairs();
     let catalogue = assay_advice::Catalogue::builtin().unwrap();
     let mut pages = catalogue.all();
     pages.retain(|page| page.check.is_some() && page.domain != "network");
@@ -204,7 +204,7 @@ fn trees_of_the_catalogue_give_the_same_facts() {
                 || key.starts_with("not_asked") || key.starts_with("packages.unmet")
         };
         let mut differ = differences(&here, &there, &ignored);
-        let all = Options {
+        let all = CollectOptions {
             accounts: true,
             ..OPTIONS
         };
@@ -492,7 +492,7 @@ const PLANTS: [(&str, &str); 38] = [
 #[test]
 fn attack_planted_secrets_are_in_no_bundle() {
     let Some(busybox) = busybox() else { return };
-    if Live.exists(Path::new("/root/.")).is_err() {
+    if LiveHost.exists(Path::new("/root/.")).is_err() {
         return assay_testing::skipped("chroot", "needs root");
     }
     let (dir, tree) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

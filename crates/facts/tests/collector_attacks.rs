@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests run the script")]
 
 use assay_facts::script;
-use assay_host::{Bundle, Host as _, HostError, Live};
+use assay_host::{Bundle, Host as _, HostError, LiveHost};
 use assay_testing::servers::shells::{self, Pair};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -21,7 +21,7 @@ struct Machine {
 
 impl Machine {
     fn new() -> Option<Self> {
-        if Live.exists(Path::new("/root/.")).is_err() {
+        if LiveHost.exists(Path::new("/root/.")).is_err() {
             assay_testing::skipped("chroot", "needs root");
             return None;
         }
@@ -156,7 +156,7 @@ const DIRS: [&str; 6] = [
 #[test]
 fn attack_names_of_every_kind_arrive_or_are_told() {
     let mut tried = 0;
-    for pair in shells::pairs() {
+    for pair in shells::shell_awk_pairs() {
         let Some(machine) = Machine::new() else {
             return;
         };
@@ -222,7 +222,7 @@ fn attack_names_of_every_kind_arrive_or_are_told() {
 #[test]
 fn attack_names_that_cannot_travel_are_not_taken_for_absent() {
     let mut tried = 0;
-    for (number, pair) in shells::pairs().iter().enumerate() {
+    for (number, pair) in shells::shell_awk_pairs().iter().enumerate() {
         // Each shell and awk has its share, and all of them the first one.
         for name in [CONTROL[0], CONTROL[1 + number % (CONTROL.len() - 1)]] {
             let Some(machine) = Machine::new() else {
@@ -293,7 +293,7 @@ fn attack_more_names_than_anybody_has() {
         }
     }
     let mut shells = Vec::new();
-    for pair in shells::pairs() {
+    for pair in shells::shell_awk_pairs() {
         let shell = pair.name.split(' ').next().unwrap().to_owned();
         if shells.contains(&shell) {
             continue;
@@ -347,7 +347,7 @@ fn attack_what_never_ends_is_ended() {
         "while :; do printf 'F /x\\n'; done",
     ];
     let guard = "guard </dev/null >/dev/null 2>&1 &\n";
-    let pairs = shells::pairs();
+    let pairs = shells::shell_awk_pairs();
     for (number, pair) in pairs.iter().enumerate() {
         let endless = endless[number % endless.len()];
         let said = ended(pair, &instead(3, endless));
@@ -411,7 +411,7 @@ fn attack_a_link_that_dies_leaves_nothing_behind() {
         };
         all.filter(|path| is_ours(path)).any(|path| is_sleep(&path))
     };
-    let pairs = shells::pairs();
+    let pairs = shells::shell_awk_pairs();
     for pair in &pairs {
         let script = instead(300, "(while :; do :; done) & sleep 1000");
         fs::write(&file, pair.before(&links) + &script).unwrap();

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "prepares real devices")]
 
 use assay_facts::{DeviceInUse, device_use, target};
-use assay_host::{Faulty, Host, Live};
+use assay_host::{Faulty, Host, LiveHost};
 use assay_model::target::TargetKind;
 use std::ffi::OsStr;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -90,7 +90,7 @@ impl Loop {
         let mut last = None;
         // udev and others who look at new devices hold them open for a moment.
         for _ in 0..20 {
-            match device_use(&Live, &self.node) {
+            match device_use(&LiveHost, &self.node) {
                 Ok(()) => return,
                 Err(error) if error.reasons == error.unchecked && hides_processes() => {
                     assert_eq!(error.unchecked.len(), 1, "{error}");
@@ -108,7 +108,7 @@ impl Loop {
     }
 
     fn refusal(&self) -> String {
-        Self::reasons(&device_use(&Live, &self.node).expect_err("must be refused"))
+        Self::reasons(&device_use(&LiveHost, &self.node).expect_err("must be refused"))
     }
 
     /// The reasons, one a line, for a snapshot: of blkid's answer only what it takes the content for, and
@@ -143,7 +143,7 @@ impl Drop for Loop {
 fn an_empty_device_passes() {
     let Some(disk) = Loop::new() else { return };
     disk.passes();
-    let info = target(&Live, &disk.node).unwrap();
+    let info = target(&LiveHost, &disk.node).unwrap();
     assert_eq!(
         (info.kind, info.size.0),
         (TargetKind::BlockDevice, 64 << 20)
@@ -175,9 +175,9 @@ fn a_mounted_device_is_refused_and_what_lies_below_is_found() {
         assay_testing::skipped("mount", "cannot mount here");
         return;
     }
-    let (refusal, info) = (disk.refusal(), target(&Live, &point));
+    let (refusal, info) = (disk.refusal(), target(&LiveHost, &point));
     run(&["umount".as_ref(), point.as_ref()]);
-    insta::assert_snapshot!(assay_testing::normal(refusal, &[(&point, "POINT")]), @r"
+    insta::assert_snapshot!(assay_testing::normalize_output(refusal, &[(&point, "POINT")]), @r"
     mounted at POINT
     not empty: blkid finds TYPE=ext4
     not empty: wipefs finds ext4 at 0x438
@@ -246,7 +246,7 @@ fn a_partition_table_is_refused() {
     let file = disk.dir.path().join("disk");
     let scanned = must(&["losetup", "--show", "-P", "-f", file.to_str().unwrap()]);
     let name = scanned.trim_start_matches("/dev/").to_owned();
-    let refusal = device_use(&Live, Path::new(&scanned));
+    let refusal = device_use(&LiveHost, Path::new(&scanned));
     let seen = Path::new("/sys/block")
         .join(&name)
         .join(format!("{name}p1"))
@@ -289,11 +289,11 @@ fn an_exclusive_and_a_shared_handle_are_refused() {
 fn a_device_behind_a_loop_device_is_refused() {
     let Some(disk) = Loop::new() else { return };
     let above = must(&["losetup", "--show", "-f", disk.node()]);
-    let refusal = device_use(&Live, &disk.node);
+    let refusal = device_use(&LiveHost, &disk.node);
     must(&["losetup", "-d", &above]);
     let above = above.trim_start_matches("/dev/");
     let reasons = Loop::reasons(&refusal.unwrap_err());
-    insta::assert_snapshot!(assay_testing::normal(reasons, &[(above, "ABOVE")]), @"behind ABOVE");
+    insta::assert_snapshot!(assay_testing::normalize_output(reasons, &[(above, "ABOVE")]), @"behind ABOVE");
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn a_read_only_device_is_refused() {
 #[test]
 fn what_is_no_device_itself_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let reason = |path: &Path| device_use(&Live, path).unwrap_err().reasons.join("\n");
+    let reason = |path: &Path| device_use(&LiveHost, path).unwrap_err().reasons.join("\n");
     insta::assert_snapshot!(reason(&dir.path().join("missing")), @"no such device");
     let file = dir.path().join("file");
     std::fs::write(&file, "x").unwrap();
@@ -317,14 +317,14 @@ fn what_is_no_device_itself_is_refused() {
     let Some(disk) = Loop::new() else { return };
     let link = dir.path().join("by-id");
     std::os::unix::fs::symlink(&disk.node, &link).unwrap();
-    insta::assert_snapshot!(assay_testing::normal(reason(&link), &[(&disk.node, "NODE")]), @"a link to NODE: name the device itself, NODE");
+    insta::assert_snapshot!(assay_testing::normalize_output(reason(&link), &[(&disk.node, "NODE")]), @"a link to NODE: name the device itself, NODE");
 }
 
 /// Whatever fails while an empty device is looked at, it is never passed unchecked.
 #[test]
 fn a_check_that_fails_refuses() {
     let Some(disk) = Loop::new() else { return };
-    let whole = Faulty::new(&Live, 0);
+    let whole = Faulty::new(&LiveHost, 0);
     let unchecked = |host: &dyn Host| {
         device_use(host, &disk.node).map_or_else(|error| error.unchecked, |()| Vec::new())
     };
@@ -332,7 +332,7 @@ fn a_check_that_fails_refuses() {
     let calls = whole.calls();
     // All calls of the first checks; of the long walk over processes only some.
     for n in (1..=60).chain((61..calls * 3 / 4).step_by(41)) {
-        let host = Faulty::once(&Live, n);
+        let host = Faulty::once(&LiveHost, n);
         let found = unchecked(&host);
         // Processes end meanwhile: with fewer calls this one is not of the walk any more.
         if n > 60 && n >= host.calls() * 3 / 4 {

@@ -4,7 +4,7 @@
     reason = "asks the real sshd about files of its own"
 )]
 
-use assay_facts::{Options, collect};
+use assay_facts::{CollectOptions, collect};
 use assay_host::Root;
 use std::path::Path;
 use std::process::Command;
@@ -72,9 +72,9 @@ fn a_block_has_what_sshd_has_for_its_user() {
                     let answer = String::from_utf8_lossy(&output.stdout);
                     assert!(output.status.success(), "{text}: {output:?}");
                     let root = Root::open(&dir.path().join("root")).unwrap();
-                    let options = Options {
+                    let options = CollectOptions {
                         services: true,
-                        ..Options::default()
+                        ..CollectOptions::default()
                     };
                     let facts = collect(&root, &options);
                     // The block of the user is the second one where another stands before it.

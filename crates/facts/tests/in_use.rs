@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "prepares real files and devices")]
 
 use assay_facts::overwrite::{device, file};
-use assay_host::Live;
+use assay_host::LiveHost;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -67,11 +67,11 @@ impl Drop for Loop {
     }
 }
 
-fn reasons(refused: Result<assay_host::held::Held, assay_facts::overwrite::Refused>) -> String {
+fn reasons(refused: Result<assay_host::held::Held, assay_facts::overwrite::OverwriteRefused>) -> String {
     refused.expect_err("must be refused").to_string()
 }
 
-fn fine(look: impl Fn() -> Result<assay_host::held::Held, assay_facts::overwrite::Refused>) {
+fn fine(look: impl Fn() -> Result<assay_host::held::Held, assay_facts::overwrite::OverwriteRefused>) {
     // udev and others hold new devices open for a moment.
     let start = Instant::now();
     loop {
@@ -94,12 +94,12 @@ fn fine(look: impl Fn() -> Result<assay_host::held::Held, assay_facts::overwrite
 fn what_nobody_uses_and_what_is_empty_passes() {
     let _one = one();
     let (_dir, path) = zeroes();
-    fine(|| file(&Live, &path, false));
+    fine(|| file(&LiveHost, &path, false));
     if !root() {
         return;
     }
     let Some(disk) = Loop::on(&path) else { return };
-    fine(|| device(&Live, disk.path(), false));
+    fine(|| device(&LiveHost, disk.path(), false));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn attack_files_in_use_are_refused() {
     let mut tried = 0;
     let mut refused = |why: &str, path: &Path, word: &str| {
         tried += 1;
-        let said = reasons(file(&Live, path, true));
+        let said = reasons(file(&LiveHost, path, true));
         assert!(said.contains(word), "{why}: {said}");
     };
 
@@ -146,7 +146,7 @@ fn attack_files_in_use_are_refused() {
         fs::rename(&path, &renamed).unwrap();
         refused("behind one, and renamed", &renamed, &behind);
         File::create(&path).unwrap().set_len(SIZE).unwrap();
-        fine(|| file(&Live, &path, true));
+        fine(|| file(&LiveHost, &path, true));
     }
     if run(&["chattr", "+i", path.to_str().unwrap()]).is_some() {
         refused("immutable", &path, "immutable");
@@ -201,9 +201,9 @@ fn attack_an_image_of_qemu_is_refused() {
     while !socket.exists() && start.elapsed() < Duration::from_secs(30) {
         std::thread::sleep(Duration::from_millis(20));
     }
-    let file_said = reasons(file(&Live, &path, true));
+    let file_said = reasons(file(&LiveHost, &path, true));
     // The same image, by a loop device over it.
-    let device_said = Loop::on(&path).map(|disk| reasons(device(&Live, disk.path(), true)));
+    let device_said = Loop::on(&path).map(|disk| reasons(device(&LiveHost, disk.path(), true)));
     nbd.kill().unwrap();
     nbd.wait().unwrap();
     for word in ["locked as QEMU", "open in process"] {
@@ -227,7 +227,7 @@ fn attack_devices_in_use_are_refused() {
         return;
     };
     for (disk, other) in [(&first, &second), (&second, &first)] {
-        let refused = device(&Live, disk.path(), true).expect_err("must be refused");
+        let refused = device(&LiveHost, disk.path(), true).expect_err("must be refused");
         let both = |reason: &&String| reason.contains(&disk.0) && reason.contains(&other.0);
         let said = refused
             .reasons
@@ -237,19 +237,19 @@ fn attack_devices_in_use_are_refused() {
         let mut known = [(&disk.0, "DISK"), (&other.0, "OTHER")];
         // One name may be the beginning of the other.
         known.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
-        let told = assay_testing::normal(said, &known);
+        let told = assay_testing::normalize_output(said, &known);
         insta::allow_duplicates! {
             insta::assert_snapshot!(told, @"the same file is behind DISK and OTHER");
         }
     }
-    let said = reasons(file(&Live, &path, true));
+    let said = reasons(file(&LiveHost, &path, true));
     assert!(
         said.contains(&first.0) && said.contains(&second.0),
         "{said}"
     );
     drop(second);
     let above = Loop::on(first.path()).unwrap();
-    let said = reasons(device(&Live, first.path(), true));
+    let said = reasons(device(&LiveHost, first.path(), true));
     assert!(said.contains(&format!("behind {}", above.0)), "{said}");
     drop(above);
 
@@ -257,8 +257,8 @@ fn attack_devices_in_use_are_refused() {
     let point = dir.path().join("point");
     fs::create_dir(&point).unwrap();
     if run(&["mount", &first.0, point.to_str().unwrap()]).is_some() {
-        let said = reasons(device(&Live, first.path(), true));
-        let by_file = reasons(file(&Live, &path, true));
+        let said = reasons(device(&LiveHost, first.path(), true));
+        let by_file = reasons(file(&LiveHost, &path, true));
         run(&["umount", point.to_str().unwrap()]);
         assert!(said.contains("mounted at"), "{said}");
         assert!(
@@ -266,7 +266,7 @@ fn attack_devices_in_use_are_refused() {
             "{by_file}"
         );
     }
-    let said = reasons(device(&Live, first.path(), true));
+    let said = reasons(device(&LiveHost, first.path(), true));
     assert!(said.contains("TYPE=ext4"), "{said}");
     assay_testing::attacked("devices in use", 6, 6);
 }
@@ -281,8 +281,8 @@ fn attack_images_and_archives_are_refused() {
     let mut look = |what: &str, word: &str| {
         tried += 1;
         let found = match &disk {
-            Some(disk) => device(&Live, disk.path(), false),
-            None => file(&Live, &path, false),
+            Some(disk) => device(&LiveHost, disk.path(), false),
+            None => file(&LiveHost, &path, false),
         };
         let said = reasons(found);
         for word in [word, "--destroy-unknown-data", "hexdump -C -s"] {
@@ -355,8 +355,8 @@ fn attack_images_and_archives_are_refused() {
     look("random data inside", "look random");
     clear();
     match &disk {
-        Some(disk) => fine(|| device(&Live, disk.path(), false)),
-        None => fine(|| file(&Live, &path, false)),
+        Some(disk) => fine(|| device(&LiveHost, disk.path(), false)),
+        None => fine(|| file(&LiveHost, &path, false)),
     }
     assay_testing::attacked("images and archives on a device", tried, tried);
 }
@@ -381,11 +381,11 @@ fn attack_a_node_that_is_exchanged_leads_nowhere() {
         let _ = fs::remove_file(&node);
         run(&["mknod", node.to_str().unwrap(), "b", "7", number])
     };
-    let tries = 5 * assay_testing::factor();
+    let tries = 5 * assay_testing::attack_factor();
     for _ in 0..tries {
         mknod(&disk).unwrap();
         let held = loop {
-            match device(&Live, &node, true) {
+            match device(&LiveHost, &node, true) {
                 Ok(held) => break held,
                 Err(refused) if refused.to_string().contains("what these processes") => {
                     return assay_testing::skipped("processes", refused);

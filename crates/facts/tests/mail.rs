@@ -5,15 +5,15 @@
     reason = "tests run the programs, on directories of their own"
 )]
 
-use assay_facts::{Options, Redacted, collect};
-use assay_host::{Host, Live, Recorded, Root};
+use assay_facts::{CollectOptions, Redacted, collect};
+use assay_host::{Host, LiveHost, Recorded, Root};
 use assay_model::Facts;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-const OPTIONS: Options<'static> = Options {
+const OPTIONS: CollectOptions<'static> = CollectOptions {
     with_identity: false,
     services: true,
     accounts: false,
@@ -239,7 +239,7 @@ fn a_queue_of_a_postfix_that_runs() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{list}");
         std::thread::sleep(Duration::from_millis(200));
     };
-    let live = |path: &str| Live.read_text(Path::new(path)).unwrap();
+    let live = |path: &str| LiveHost.read_text(Path::new(path)).unwrap();
     let host = Recorded::new()
         .file("/etc/postfix/main.cf", "")
         .file("/proc/stat", live("/proc/stat"))

@@ -2,15 +2,15 @@
 //! the machine itself and through the collector.
 #![allow(clippy::disallowed_methods, reason = "tests run the script")]
 
-use assay_facts::{Options, collect, script};
-use assay_host::{Bundle, Host as _, Live, Root};
-use assay_model::{FactValue, Facts, Place};
+use assay_facts::{CollectOptions, collect, script};
+use assay_host::{Bundle, Host as _, LiveHost, Root};
+use assay_model::{FactValue, Facts, FactPlace};
 use assay_testing::servers::{busybox, shells};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 
-const OPTIONS: Options<'static> = Options {
+const OPTIONS: CollectOptions<'static> = CollectOptions {
     with_identity: false,
     services: true,
     accounts: false,
@@ -63,7 +63,7 @@ fn tree(file: &str, text: &str) -> tempfile::TempDir {
 fn unknown_at(facts: &Facts) -> Option<(String, usize)> {
     let fact = facts.map.get("key_file")?;
     match (&fact.value, &fact.place) {
-        (FactValue::Unknown(_), Place::File { path, line, .. }) => {
+        (FactValue::Unknown(_), FactPlace::File { path, line, .. }) => {
             Some((path.clone(), line.unwrap_or(0)))
         }
         _ => None,
@@ -98,10 +98,10 @@ fn keys_with_blanks_and_quotes_are_unknown_through_the_collector() {
     let Some(box_of_tools) = busybox::is_static() else {
         return assay_testing::skipped("busybox", "a static busybox is not installed");
     };
-    if Live.exists(Path::new("/root/.")).is_err() {
+    if LiveHost.exists(Path::new("/root/.")).is_err() {
         return assay_testing::skipped("chroot", "needs root");
     }
-    let pairs = shells::pairs();
+    let pairs = shells::shell_awk_pairs();
     for (number, (file, text, line)) in NAMED.into_iter().enumerate() {
         let dir = tree(file, text);
         let here = collect(&Root::open(dir.path()).unwrap(), &OPTIONS);

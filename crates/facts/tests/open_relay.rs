@@ -1,7 +1,7 @@
 //! Whether Postfix passes on mail of strangers, as we read it from its files and as a running smtpd answers.
 #![allow(clippy::disallowed_methods, reason = "a test drives a real Postfix")]
 
-use assay_facts::{Options, collect};
+use assay_facts::{CollectOptions, collect};
 use assay_host::Recorded;
 use assay_testing::servers::postfix::Postfix;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -71,9 +71,9 @@ fn ours(lines: &str) -> Option<bool> {
             ),
         )
         .file("/etc/postfix/master.cf", "smtp inet n - n - - smtpd\n");
-    let options = Options {
+    let options = CollectOptions {
         services: true,
-        ..Options::default()
+        ..CollectOptions::default()
     };
     let facts = collect(&host, &options);
     facts.get("postfix.service.smtp/inet.open_relay")?.as_bool()
@@ -130,7 +130,7 @@ fn attack_smtpd_answers_strangers_as_we_read_it() {
     // The one that was there before.
     ask(postfix.port());
     let mut counted = [0_usize; 3];
-    let tried = 12 * assay_testing::factor();
+    let tried = 12 * assay_testing::attack_factor();
     for seed in 0..tried {
         let mut dice = Dice(seed);
         let networks = [

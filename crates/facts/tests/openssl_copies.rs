@@ -1,8 +1,8 @@
 //! A real copy of OpenSSL inside of a real program, beside one that is linked with the library.
 #![allow(clippy::disallowed_methods, reason = "builds programs and starts them")]
 
-use assay_facts::{Options, collect};
-use assay_host::{Host, Live, Root};
+use assay_facts::{CollectOptions, collect};
+use assay_host::{Host, LiveHost, Root};
 use assay_model::Facts;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -33,10 +33,10 @@ fn build(dir: &Path, name: &str, library: &str) -> Option<PathBuf> {
 }
 
 fn facts(host: &dyn Host) -> Facts {
-    let options = Options {
+    let options = CollectOptions {
         services: true,
         accounts: true,
-        ..Options::default()
+        ..CollectOptions::default()
     };
     collect(host, &options)
 }
@@ -87,7 +87,7 @@ fn a_copy_is_found_where_it_runs_and_where_it_lies() {
     // On this machine, while both run; a program that is gone from its place is read all the same.
     let runs = [Runs::start(&copied), Runs::start(&linked)];
     std::fs::remove_file(&copied).unwrap();
-    let found = facts(&Live);
+    let found = facts(&LiveHost);
     let of = |child: &Runs| format!("/proc/{}/exe", child.0.id());
     let places: Vec<String> = found
         .map

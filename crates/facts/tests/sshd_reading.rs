@@ -6,8 +6,8 @@
 
 use assay_config::effective::files::OfHost;
 use assay_config::effective::ssh_sample::{self, Accounts};
-use assay_config::effective::{Program, effective};
-use assay_facts::{Options, collect};
+use assay_config::effective::{Program, read_effective};
+use assay_facts::{CollectOptions, collect};
 use assay_host::{Recorded, Root};
 use assay_model::Facts;
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::process::{Command, Output};
 
 const SERVER: &str = "/etc/ssh/sshd_config";
 
-const OPTIONS: Options<'static> = Options {
+const OPTIONS: CollectOptions<'static> = CollectOptions {
     with_identity: false,
     services: true,
     accounts: true,
@@ -138,15 +138,15 @@ fn machine(text: &str, dir: &Path, change: impl Fn(String) -> String) -> Option<
     let file = dir.join("sshd_config");
     std::fs::write(&file, text).unwrap();
     let plain = Recorded::new().file(SERVER, text);
-    let all = effective(Program::Sshd, Path::new(SERVER), &OfHost(&plain)).unwrap();
+    let all = read_effective(Program::Sshd, Path::new(SERVER), &OfHost(&plain)).unwrap();
     let mut host = Recorded::new()
         .file(SERVER, text)
         .file("/etc/group", "root:x:0:\n");
     for (id, _) in all.scopes() {
-        let Some(made) = ssh_sample::connection(&all.scope(id).head, &OfTest) else {
+        let Some(made) = ssh_sample::sample_connection(&all.scope(id).head, &OfTest) else {
             continue;
         };
-        let spec = ssh_sample::spec(&made).unwrap();
+        let spec = ssh_sample::connection_spec(&made).unwrap();
         let output = sshd(&file, &spec)?;
         let stdout = change(String::from_utf8_lossy(&output.stdout).into_owned());
         let stderr =
@@ -173,7 +173,7 @@ fn differing(facts: &Facts) -> Vec<(String, serde_json::Value)> {
 fn attack_every_block_of_random_configurations_is_read_as_sshd_reads_it() {
     let dir = tempfile::tempdir().unwrap();
     let (mut blocks, mut files) = (0_u64, 0_u64);
-    for seed in 1..=40 * assay_testing::factor() {
+    for seed in 1..=40 * assay_testing::attack_factor() {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let text = text(&mut dice);
         let Some(host) = machine(&text, dir.path(), |stdout| stdout) else {

@@ -1,6 +1,6 @@
 //! A result that somebody else measured, as a run with samples.
 
-use crate::json::Document;
+use crate::json::FioDocument;
 use crate::options::{JobOptions, SyncOption};
 use assay_model::plan::{Plan, Slot};
 use assay_model::run::RunState;
@@ -27,7 +27,7 @@ pub struct Context {
 
 /// Jobs that are copies of one another (`numjobs`): neighbours of one name, group and options.
 #[must_use]
-pub fn groups(document: &Document) -> Vec<Range<usize>> {
+pub fn find_groups(document: &FioDocument) -> Vec<Range<usize>> {
     let jobs = &document.jobs;
     let mut out: Vec<Range<usize>> = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
@@ -48,7 +48,7 @@ pub fn groups(document: &Document) -> Vec<Range<usize>> {
 /// The run that a result describes: one round, one sample for each group of equal jobs. Names of
 /// workloads are those of the jobs, made plain and unique. Jobs that only trim are left out.
 #[must_use]
-pub fn run(document: &Document, context: &Context) -> (Run, Vec<Sample>) {
+pub fn run(document: &FioDocument, context: &Context) -> (Run, Vec<Sample>) {
     let ended = document
         .timestamp_ms
         .and_then(|ms| Timestamp::from_millisecond(ms).ok())
@@ -62,16 +62,16 @@ pub fn run(document: &Document, context: &Context) -> (Run, Vec<Sample>) {
         ..Plan::default()
     };
     let mut samples = Vec::new();
-    for range in groups(document) {
+    for range in find_groups(document) {
         let jobs = &document.jobs[range];
         let Some(first) = jobs.first() else { continue };
         let options = JobOptions::from_result(first);
-        let Some(pattern) = pattern(first, &options) else {
+        let Some(pattern) = find_pattern(first, &options) else {
             continue;
         };
-        let mut workload = workload(first, &options, pattern, jobs.len());
-        workload.name = unique(&first.name, &mut names);
-        let target = target(&options);
+        let mut workload = to_workload(first, &options, pattern, jobs.len());
+        workload.name = unique_name(&first.name, &mut names);
+        let target = to_target(&options);
         let index = match targets.iter().position(|known| known.name == target.name) {
             Some(index) => index,
             None => {
@@ -79,7 +79,7 @@ pub fn run(document: &Document, context: &Context) -> (Run, Vec<Sample>) {
                 targets.len() - 1
             }
         };
-        let wall = jobs.iter().map(longest).max().unwrap_or_default();
+        let wall = jobs.iter().map(longest_direction).max().unwrap_or_default();
         let slot = plan.order.len();
         plan.order.push(Slot {
             round: 1,
@@ -92,7 +92,7 @@ pub fn run(document: &Document, context: &Context) -> (Run, Vec<Sample>) {
             target: targets[index].name.clone(),
             round: 1,
             slot: u32::try_from(slot).unwrap_or(u32::MAX),
-            started: earlier(ended, wall),
+            started: subtract_time(ended, wall),
             wall,
             outcome: match jobs.iter().find(|job| job.fio.error != 0) {
                 Some(job) => Outcome::Failed {
@@ -135,19 +135,19 @@ pub fn run(document: &Document, context: &Context) -> (Run, Vec<Sample>) {
 }
 
 /// The longest direction: `job_runtime` is a sum when jobs are grouped.
-fn longest(job: &Worker) -> Nanos {
+fn longest_direction(job: &Worker) -> Nanos {
     let directions = [job.read(), job.write(), job.trim()];
     let longest = directions.into_iter().flatten().map(|io| io.runtime).max();
     longest.unwrap_or(job.runtime)
 }
 
-fn earlier(time: Timestamp, by: Nanos) -> Timestamp {
+fn subtract_time(time: Timestamp, by: Nanos) -> Timestamp {
     let by = SignedDuration::from_nanos(i64::try_from(by.0).unwrap_or(i64::MAX));
     time.checked_sub(by).unwrap_or(time)
 }
 
 /// From the options, else from what was done.
-fn pattern(job: &Worker, options: &JobOptions) -> Option<Pattern> {
+fn find_pattern(job: &Worker, options: &JobOptions) -> Option<Pattern> {
     let (reads, writes, random) = if options.given("rw").is_some() {
         let access = options.access;
         (access.reads, access.writes, access.random)
@@ -165,7 +165,7 @@ fn pattern(job: &Worker, options: &JobOptions) -> Option<Pattern> {
     })
 }
 
-fn workload(job: &Worker, options: &JobOptions, pattern: Pattern, jobs: usize) -> Workload {
+fn to_workload(job: &Worker, options: &JobOptions, pattern: Pattern, jobs: usize) -> Workload {
     let block_size = if job.fio.options.is_empty() {
         // Without options the mean size of an I/O is what is known.
         let io = job.read().or(job.write());
@@ -211,7 +211,7 @@ fn workload(job: &Worker, options: &JobOptions, pattern: Pattern, jobs: usize) -
     }
 }
 
-fn target(options: &JobOptions) -> TargetInfo {
+fn to_target(options: &JobOptions) -> TargetInfo {
     let name = options
         .given("filename")
         .or_else(|| options.given("uri"))
@@ -237,7 +237,7 @@ fn target(options: &JobOptions) -> TargetInfo {
 
 /// A name that may stand in a criterion: letters, digits, `-` and `_`, at most 60 of them; with a
 /// number when it came before.
-fn unique(name: &str, seen: &mut BTreeMap<String, u32>) -> String {
+fn unique_name(name: &str, seen: &mut BTreeMap<String, u32>) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || c == '_' {
             c
@@ -285,14 +285,14 @@ mod tests {
             },
             ..Worker::default()
         };
-        let document = Document {
+        let document = FioDocument {
             jobs: vec![
                 job("a b", "4k"),
                 job("a b", "4k"),
                 job("a b", "8k"),
                 job("\n", "4k"),
             ],
-            ..Document::default()
+            ..FioDocument::default()
         };
         let (run, samples) = run(&document, &context());
         let names: Vec<_> = run.plan.workloads.iter().map(|w| w.name.as_str()).collect();

@@ -56,12 +56,12 @@ pub fn render(
     seed: u64,
 ) -> Result<String, RenderError> {
     if workload.engine == Engine::Nbd {
-        return Err(refused(
+        return Err(refused_workload(
             workload,
             "engine nbd works on an NBD export, not on a file",
         ));
     }
-    job(workload, Place::File(&escape(filename)?), size, seed)
+    render_job(workload, Place::File(&escape(filename)?), size, seed)
 }
 
 /// The job file for a workload with engine nbd on the first `size` bytes of an export behind a unix
@@ -81,10 +81,10 @@ pub fn render_nbd(
     seed: u64,
 ) -> Result<String, RenderError> {
     if workload.engine != Engine::Nbd {
-        return Err(refused(workload, "an NBD export needs engine nbd"));
+        return Err(refused_workload(workload, "an NBD export needs engine nbd"));
     }
     if workload.pattern.writes() && workload.durability == Durability::Dsync {
-        return Err(refused(
+        return Err(refused_workload(
             workload,
             "fio's nbd engine ignores sync=dsync: say `durability = \"fsync\"`, a flush after every \
              write",
@@ -97,7 +97,7 @@ pub fn render_nbd(
         });
     }
     let uri = nbd_uri(socket, export);
-    job(workload, Place::Nbd(&uri), size, seed)
+    render_job(workload, Place::Nbd(&uri), size, seed)
 }
 
 /// `nbd+unix:///EXPORT?socket=PATH` (the NBD project's doc/uri.md), every byte that is not plain
@@ -132,14 +132,14 @@ enum Place<'a> {
     Nbd(&'a str),
 }
 
-fn refused(workload: &Workload, reason: &str) -> RenderError {
+fn refused_workload(workload: &Workload, reason: &str) -> RenderError {
     RenderError::Workload {
         name: workload.name.escape_debug().to_string(),
         reason: reason.to_owned(),
     }
 }
 
-fn job(
+fn render_job(
     workload: &Workload,
     place: Place<'_>,
     size: Bytes,
@@ -168,7 +168,7 @@ fn job(
         )));
     }
     let runtime = workload.runtime.unwrap_or_default();
-    if millis(runtime) == 0 {
+    if to_millis(runtime) == 0 {
         return Err(fail("it has no runtime of 1 ms or more".to_owned()));
     }
     let block = workload.block_size.0;
@@ -213,8 +213,8 @@ fn job(
         line("offset_increment", &share);
     }
     line("time_based", &1);
-    line("runtime", &format_args!("{}ms", millis(runtime)));
-    let ramp = millis(workload.ramp.unwrap_or_default());
+    line("runtime", &format_args!("{}ms", to_millis(runtime)));
+    let ramp = to_millis(workload.ramp.unwrap_or_default());
     if ramp > 0 {
         line("ramp_time", &format_args!("{ramp}ms"));
     }
@@ -269,7 +269,7 @@ pub fn layout_job(filename: &Path, size: Bytes, seed: u64) -> Result<String, Ren
     ))
 }
 
-fn millis(time: Nanos) -> u64 {
+fn to_millis(time: Nanos) -> u64 {
     time.0.div_ceil(1_000_000)
 }
 

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 /// What kind of document it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum DocumentKind {
     /// `jobs`: fio ran here.
     #[default]
     Normal,
@@ -28,7 +28,7 @@ pub enum Kind {
 
 /// One JSON document of fio.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Document {
+pub struct FioDocument {
     /// As printed: `fio-3.33`; empty when missing.
     pub fio_version: String,
     /// `timestamp_ms`, else `timestamp` × 1000: milliseconds since 1970, when it was printed.
@@ -45,14 +45,14 @@ pub struct Document {
     /// `disk_util`: the block devices fio found under the files.
     pub disks: Vec<DiskUtil>,
     /// Run here or on other machines.
-    pub kind: Kind,
+    pub kind: DocumentKind,
 }
 
-impl Document {
+impl FioDocument {
     /// Major and minor version: `(3, 33)`.
     #[must_use]
     pub fn version(&self) -> Option<(u32, u32)> {
-        version(&self.fio_version)
+        parse_version(&self.fio_version)
     }
 }
 
@@ -103,9 +103,9 @@ pub enum JsonError {
         /// 0-based byte.
         byte: usize,
         /// Complete documents before.
-        documents: Vec<Document>,
+        documents: Vec<FioDocument>,
         /// What was complete in the one that is cut.
-        partial: Box<Document>,
+        partial: Box<FioDocument>,
     },
     /// Not JSON, or a value of the wrong type.
     #[error("line {line}, column {column}: {message}; this is not what fio 2.x to 3.4x print")]
@@ -129,7 +129,7 @@ fn count(n: usize, what: &str) -> String {
 
 /// Major and minor of `fio-3.33`, `fio-2.2.10`, `fio-3.33-15-gabcd`.
 #[must_use]
-pub fn version(text: &str) -> Option<(u32, u32)> {
+pub fn parse_version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text
         .trim_start_matches("fio-")
         .split(|c: char| !c.is_ascii_digit())
@@ -143,11 +143,11 @@ pub fn version(text: &str) -> Option<(u32, u32)> {
 ///
 /// # Errors
 /// Empty, no document, cut off (with what could be read), or wrong syntax with its line.
-pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<Document>, JsonError> {
+pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<FioDocument>, JsonError> {
     let text = String::from_utf8_lossy(text.as_ref());
-    match read::documents(&text) {
-        Err(first @ JsonError::Syntax { .. }) => match repair::repair(&text) {
-            Some(repaired) => read::documents(&repaired).map_err(|_| first),
+    match read::read_documents(&text) {
+        Err(first @ JsonError::Syntax { .. }) => match repair::repair_json(&text) {
+            Some(repaired) => read::read_documents(&repaired).map_err(|_| first),
             None => Err(first),
         },
         other => other,
@@ -157,7 +157,7 @@ pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<Document>, JsonError> {
 /// The document that counts: `--status-interval` prints totals since the start again and again,
 /// so the last one holds everything.
 #[must_use]
-pub fn last(documents: &[Document]) -> Option<&Document> {
+pub fn final_document(documents: &[FioDocument]) -> Option<&FioDocument> {
     documents.last()
 }
 

@@ -13,11 +13,11 @@ mod shell;
 mod text;
 
 pub use command_line::{Commands, Invocation, command_line, command_words, read_commands};
-pub use engines::{Kind, engine, nearest_engine};
-pub use harmless::harmless;
-pub(crate) use harmless::name as plain_name;
+pub use engines::{EngineKind, find_engine, nearest_engine};
+pub use harmless::harmless_value;
+pub(crate) use harmless::harmless_name as plain_name;
 pub use job_file::{Surroundings, job_file, job_file_in};
-pub use quantity::{bytes, unit_trap};
+pub use quantity::{parse_bytes, unit_trap};
 pub use read::{Text, reached_depth, read_text, read_text_in};
 pub use shell::UNKNOWN;
 pub use text::decode;
@@ -142,7 +142,7 @@ impl Access {
 
 /// Where the options come from, which decides what absence means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Source {
+pub enum OptionSource {
     /// Command line or job file: everything is there.
     #[default]
     Complete,
@@ -159,7 +159,7 @@ pub struct JobOptions {
     /// that are not listed as fields are here too. What may be a secret is left out, see [`harmless`].
     pub given: BTreeMap<String, String>,
     /// Where they come from.
-    pub source: Source,
+    pub source: OptionSource,
     /// `rw`, sequential reads when absent.
     pub access: Access,
     /// `ioengine`, `psync` when absent (Linux).
@@ -202,21 +202,21 @@ impl JobOptions {
     pub fn from_given(
         name: &str,
         given: impl IntoIterator<Item = (String, String)>,
-        source: Source,
+        source: OptionSource,
     ) -> Result<Self, OptionsError> {
         let mut all: BTreeMap<String, String> = BTreeMap::new();
         for (key, value) in given {
-            let key = canonical(&key);
+            let key = canonical_name(&key);
             // Both write one field of fio (`odirect`, options.c): the last counts. An echo has no order.
             let other = match key.as_str() {
                 "direct" => "buffered",
                 "buffered" => "direct",
                 _ => "",
             };
-            if source == Source::Complete {
+            if source == OptionSource::Complete {
                 all.remove(other);
             }
-            let value = harmless(&key, value.trim());
+            let value = harmless_value(&key, value.trim());
             all.insert(key, value);
         }
         let given = all;
@@ -237,13 +237,13 @@ impl JobOptions {
         let mut given = job.fio.options.clone();
         let mut options = loop {
             let pairs = given.iter().map(|(k, v)| (k.clone(), v.clone()));
-            match Self::from_given(&job.name, pairs, Source::Echo) {
+            match Self::from_given(&job.name, pairs, OptionSource::Echo) {
                 Ok(options) => break options,
                 // The message begins with the option.
                 Err(error) => {
                     let key = error.message.split('=').next().unwrap_or_default();
                     let before = given.len();
-                    given.retain(|name, _| canonical(name) != key);
+                    given.retain(|name, _| canonical_name(name) != key);
                     if given.len() == before {
                         given.clear();
                     }
@@ -340,7 +340,7 @@ impl JobOptions {
     /// Whether options without a value would be seen here.
     #[must_use]
     pub fn complete(&self) -> bool {
-        self.source == Source::Complete
+        self.source == OptionSource::Complete
     }
 
     /// Whether every write is durable, or at least flushed regularly.
@@ -362,7 +362,7 @@ impl JobOptions {
     #[must_use]
     pub fn first_bytes(&self, key: &str) -> Option<u64> {
         let text = self.given(key)?.split(',').next()?;
-        bytes(text, self.kb_base()).filter(|value| *value > 0)
+        parse_bytes(text, self.kb_base()).filter(|value| *value > 0)
     }
 
     /// `kb_base`, 1024 when absent.
@@ -389,7 +389,7 @@ impl JobOptions {
         let Some(text) = self.given(key) else {
             return Ok(None);
         };
-        bytes(text, self.kb_base())
+        parse_bytes(text, self.kb_base())
             .map(Some)
             .ok_or_else(|| refuse(key, text, "a number from 0"))
     }
@@ -400,7 +400,7 @@ impl JobOptions {
         }
         // `filesize` may be a range.
         let first = text.split('-').next().unwrap_or(text);
-        bytes(first, base)
+        parse_bytes(first, base)
             .map(|bytes| Some(Bytes(bytes)))
             .ok_or_else(|| refuse(key, text, "a size such as 4k, 1g or 50%"))
     }
@@ -425,7 +425,7 @@ impl JobOptions {
                 if size.is_empty() {
                     continue;
                 }
-                let size = bytes(size, base)
+                let size = parse_bytes(size, base)
                     .filter(|size| *size > 0)
                     .ok_or_else(|| refuse(key, text, "a size such as 4k or 1m"))?;
                 smallest = Some(smallest.map_or(size, |known: u64| known.min(size)));
@@ -443,7 +443,7 @@ impl JobOptions {
         let Some(text) = self.given(key) else {
             return Ok(None);
         };
-        quantity::time(text)
+        quantity::parse_time(text)
             .map(Some)
             .ok_or_else(|| refuse(key, text, "a time such as 60, 1500ms or 5m, not negative"))
     }
@@ -456,7 +456,7 @@ const NAMES: &str = include_str!("options/names.txt");
 /// The option that was probably meant by `key`; none when fio knows it (also shortened, as
 /// getopt_long takes it) or when nothing is close.
 #[must_use]
-pub fn misspelt(key: &str) -> Option<&'static str> {
+pub fn find_meant_option(key: &str) -> Option<&'static str> {
     const CLOSE: usize = 2;
     if key.len() <= CLOSE * 2 || NAMES.lines().any(|name| name.starts_with(key)) {
         return None;
@@ -477,7 +477,7 @@ fn refuse(key: &str, value: &str, expected: &str) -> OptionsError {
 }
 
 /// fio's first name for an option; `-` and `_` are not the same to fio, but pasted text mixes them.
-fn canonical(key: &str) -> String {
+fn canonical_name(key: &str) -> String {
     let key = key.trim().to_ascii_lowercase();
     let found = ALIASES.iter().find(|(alias, _)| *alias == key);
     found.map_or(key, |(_, name)| (*name).to_owned())

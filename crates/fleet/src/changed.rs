@@ -11,7 +11,7 @@ pub use packages::Packages;
 use crate::history::{Entry, Told, told};
 use assay_model::drift::{Change, Kind};
 use assay_model::finding::{Certainty, Checked, Finding};
-use assay_model::{Fact, FactValue, Facts, Place, Subject};
+use assay_model::{Fact, FactValue, Facts, FactPlace, Subject};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A machine at one time.
@@ -248,14 +248,14 @@ fn names(told: &[Told]) -> BTreeSet<&str> {
 }
 
 /// The file of a place, with the line where it is known.
-fn file_of(place: &Place) -> Option<(&str, String)> {
+fn file_of(place: &FactPlace) -> Option<(&str, String)> {
     match place {
-        Place::File {
+        FactPlace::File {
             path,
             line: Some(line),
             ..
         } => Some((path, format!("{path}:{line}"))),
-        Place::File {
+        FactPlace::File {
             path, line: None, ..
         } => {
             let bare = path

@@ -6,7 +6,7 @@ mod proxmox;
 mod ssh;
 
 use crate::session::{Session, SessionError, check_name};
-use assay_host::{Host as _, HostError, Live};
+use assay_host::{Host as _, HostError, LiveHost};
 use assay_render::text::escape_line;
 use globset::{Glob, GlobMatcher};
 use serde::Deserialize;
@@ -340,7 +340,7 @@ fn read(path: &Path) -> Result<String, InventoryError> {
     };
     let text = std::path::absolute(path)
         .map_err(|error| HostError::io(path, &error))
-        .and_then(|absolute| Live.read(&absolute))
+        .and_then(|absolute| LiveHost.read(&absolute))
         .map_err(|error| error.named(path))?;
     if text.len() > LONGEST {
         return Err(unreadable("longer than 8 MiB".into()));

@@ -1,7 +1,7 @@
 //! What ssh makes of a name: `ssh -G`, with the user's own configuration.
 
 use crate::session::check_name;
-use assay_host::{Host as _, Limits, Live};
+use assay_host::{Host as _, Limits, LiveHost};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub fn endpoint(name: &str, config: Option<&Path>) -> Result<Endpoint, String> {
     let limits = Limits {
         timeout: Duration::from_secs(10),
     };
-    match Live.run(&argv, limits) {
+    match LiveHost.run(&argv, limits) {
         Ok(output) if output.success() => Ok(read(&output.text())),
         Ok(output) => Err(format!("ssh -G: {}", output.complaint())),
         Err(error) => Err(error.to_string()),

@@ -342,7 +342,7 @@ fn worst_line(text: &str) -> Option<String> {
         .clone()
         .rfind(|line| line.contains(": ") && !line.starts_with("Offending"))
         .or_else(|| lines.next_back())?;
-    let text = assay_model::secrets::text(line);
+    let text = assay_model::secrets::withhold_in_text(line);
     Some(escape_line(&text.chars().take(200).collect::<String>()))
 }
 

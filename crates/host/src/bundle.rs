@@ -5,7 +5,7 @@
 mod decode;
 mod pattern;
 
-use crate::capture::{CaptureError, INDEX, Index, Node, copied, resolve};
+use crate::capture::{CaptureError, INDEX, Index, Node, copied_stat, resolve};
 use crate::error::HostError;
 use crate::{CommandOutput, FileKind, Host, Limits, Root, Stat, StatFs};
 pub use decode::MAX_BUNDLE;
@@ -165,7 +165,7 @@ impl Bundle {
     fn resolve(&self, path: &Path, follow_last: bool) -> Result<PathBuf, HostError> {
         let looked = self.locate(path, follow_last)?;
         match self.index.fault(&looked) {
-            Some(fault) => Err(renamed(fault, path)),
+            Some(fault) => Err(with_path(fault, path)),
             None => Ok(looked),
         }
     }
@@ -218,7 +218,7 @@ fn rest_of(path: &Path, candidate: &Path) -> PathBuf {
     path.strip_prefix(candidate).unwrap_or(Path::new("")).into()
 }
 
-fn renamed(error: HostError, path: &Path) -> HostError {
+fn with_path(error: HostError, path: &Path) -> HostError {
     match error {
         HostError::Path { errno, reason, .. } => HostError::Path {
             path: path.to_owned(),
@@ -283,8 +283,8 @@ impl Host for Bundle {
             return Ok(stat);
         }
         Ok(match self.entries.get(&real) {
-            Some(Entry::File(bytes)) => copied(FileKind::Regular, bytes.len() as u64),
-            _ => copied(FileKind::Directory, 0),
+            Some(Entry::File(bytes)) => copied_stat(FileKind::Regular, bytes.len() as u64),
+            _ => copied_stat(FileKind::Directory, 0),
         })
     }
 

@@ -218,7 +218,7 @@ pub(crate) fn resolve(
     follow_last: bool,
     mut look: impl FnMut(&Path) -> Result<Node, HostError>,
 ) -> Result<PathBuf, HostError> {
-    let mut pending: VecDeque<OsString> = components(path).collect();
+    let mut pending: VecDeque<OsString> = path_components(path).collect();
     let mut out = PathBuf::from("/");
     let mut links = 0;
     while let Some(name) = pending.pop_front() {
@@ -241,7 +241,7 @@ pub(crate) fn resolve(
                 if target.is_absolute() {
                     out = PathBuf::from("/");
                 }
-                for name in components(&target).rev() {
+                for name in path_components(&target).rev() {
                     pending.push_front(name);
                 }
             }
@@ -251,7 +251,7 @@ pub(crate) fn resolve(
     Ok(out)
 }
 
-fn components(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
+fn path_components(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
     path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some(OsString::from("..")),
@@ -260,7 +260,7 @@ fn components(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
 }
 
 /// `Stat` of something that was copied: its device numbers are not those of the machine.
-pub(crate) fn copied(kind: FileKind, size: u64) -> Stat {
+pub(crate) fn copied_stat(kind: FileKind, size: u64) -> Stat {
     let none = crate::DeviceNumber { major: 0, minor: 0 };
     Stat {
         kind,

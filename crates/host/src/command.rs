@@ -58,7 +58,7 @@ pub(crate) fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Host as _, Live};
+    use crate::{Host as _, LiveHost};
     use std::time::Duration;
 
     fn argv<'a>(words: &'a [&'a str]) -> Vec<&'a OsStr> {
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn output_and_status_are_kept_apart() {
         let script = "echo out; echo err >&2; exit 3";
-        let found = Live
+        let found = LiveHost
             .run(&argv(&["sh", "-c", script]), Limits::default())
             .unwrap();
         assert_eq!((found.status, found.text().as_str()), (3, "out\n"));
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn much_output_on_both_pipes_does_not_block() {
         let script = "head -c 1000000 /dev/zero; head -c 1000000 /dev/zero >&2";
-        let found = Live
+        let found = LiveHost
             .run(&argv(&["sh", "-c", script]), Limits::default())
             .unwrap();
         assert_eq!(
@@ -92,7 +92,7 @@ mod tests {
         let limits = Limits {
             timeout: Duration::from_millis(200),
         };
-        let error = Live.run(&argv(&["sleep", "1000"]), limits).unwrap_err();
+        let error = LiveHost.run(&argv(&["sleep", "1000"]), limits).unwrap_err();
         assert!(matches!(error, HostError::Timeout { .. }), "{error}");
     }
 
@@ -100,23 +100,23 @@ mod tests {
     fn a_service_that_it_started_is_neither_waited_for_nor_killed() {
         // As an old start script does: its service keeps both pipes open.
         let script = "sleep 1000 & echo $!";
-        let found = Live
+        let found = LiveHost
             .run(&argv(&["sh", "-c", script]), Limits::default())
             .unwrap();
         let pid = found.text().trim().parse().unwrap();
         let service = crate::ProcessId::of(pid).expect("it runs on");
-        crate::HostMut::kill(&Live, service).unwrap();
+        crate::HostMut::kill(&LiveHost, service).unwrap();
     }
 
     #[test]
     fn endless_output_is_an_error_and_ends_it() {
-        let error = Live.run(&argv(&["yes"]), Limits::default()).unwrap_err();
+        let error = LiveHost.run(&argv(&["yes"]), Limits::default()).unwrap_err();
         assert_eq!(error.to_string(), "yes: wrote more than 32 MiB");
     }
 
     #[test]
     fn a_command_that_is_not_installed_is_absent() {
-        let error = Live
+        let error = LiveHost
             .run(&argv(&["assay-no-such-command"]), Limits::default())
             .unwrap_err();
         assert!(error.is_absent());
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn speaks_english_and_reads_nothing() {
-        let found = Live
+        let found = LiveHost
             .run(&argv(&["sh", "-c", "echo $LC_ALL; cat"]), Limits::default())
             .unwrap();
         assert_eq!(found.text(), "C\n");

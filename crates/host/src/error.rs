@@ -86,7 +86,7 @@ impl HostError {
             _ => Self::Path {
                 path: path.to_owned(),
                 errno: error.raw_os_error(),
-                reason: words(error),
+                reason: describe_io_error(error),
             },
         }
     }
@@ -147,7 +147,7 @@ impl HostError {
 }
 
 /// The kernel's words without `(os error 13)`.
-fn words(error: &std::io::Error) -> String {
+fn describe_io_error(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
         Some(end) => text[..end].to_owned(),
@@ -159,5 +159,5 @@ fn words(error: &std::io::Error) -> String {
 pub(crate) fn command_line(argv: &[&OsStr]) -> String {
     let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
     // An error is shown, stored and reported; a command of the user's may hold a password.
-    assay_model::secrets::text(&words.join(" "))
+    assay_model::secrets::withhold_in_text(&words.join(" "))
 }

@@ -3,8 +3,8 @@
 use crate::error::HostError;
 use crate::held::{Identity, Removed};
 use crate::lockdir::LockDirectory;
-use crate::replace::{Seen, Times};
-use crate::{CommandOutput, Host, HostMut, Known, Limits, ProcessId, Stat, StatFs};
+use crate::replace::{FileVersion, Times};
+use crate::{CommandOutput, Host, HostMut, KnownFile, Limits, ProcessId, Stat, StatFs};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -108,19 +108,19 @@ impl<H: HostMut + ?Sized> HostMut for Faulty<'_, H> {
     fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
         self.path(path, || self.inner.write_in_place(path, bytes))
     }
-    fn read_plain(&self, path: &Path) -> Result<(Vec<u8>, Seen), HostError> {
+    fn read_plain(&self, path: &Path) -> Result<(Vec<u8>, FileVersion), HostError> {
         self.path(path, || self.inner.read_plain(path))
     }
     fn create_like(
         &self,
         path: &Path,
-        like: &Seen,
+        like: &FileVersion,
         bytes: &[u8],
         times: Option<Times>,
     ) -> Result<(), HostError> {
         self.path(path, || self.inner.create_like(path, like, bytes, times))
     }
-    fn exchange(&self, from: &Path, seen: &Seen) -> Result<(), HostError> {
+    fn exchange(&self, from: &Path, seen: &FileVersion) -> Result<(), HostError> {
         self.path(&seen.path, || self.inner.exchange(from, seen))
     }
     fn locks(&self, lasting: bool) -> Result<Option<LockDirectory>, HostError> {
@@ -135,7 +135,7 @@ impl<H: HostMut + ?Sized> HostMut for Faulty<'_, H> {
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
         self.path(dir, || self.inner.remove_tree(dir))
     }
-    fn remove_made(&self, path: &Path, known: Option<&Known>) -> Result<Removed, HostError> {
+    fn remove_made(&self, path: &Path, known: Option<&KnownFile>) -> Result<Removed, HostError> {
         self.path(path, || self.inner.remove_made(path, known))
     }
     fn loops(&self, backing: Identity) -> Result<Vec<PathBuf>, HostError> {

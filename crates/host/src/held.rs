@@ -7,12 +7,12 @@
 
 mod abandoned;
 mod device;
-mod entered;
-mod settled;
-mod use_by_others;
+mod registered_files;
+mod directory_changes;
+mod file_users;
 
-pub(crate) use settled::settled;
-pub use use_by_others::{Lease, OtherLock};
+pub(crate) use directory_changes::read_while_unchanged;
+pub use file_users::{Lease, OtherLock};
 
 use crate::error::HostError;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags};
@@ -295,14 +295,14 @@ impl Directory {
     /// its name may be another's a moment later.
     #[must_use]
     pub fn whereabouts(&self) -> PathBuf {
-        whereabouts(self.fd.as_fd()).unwrap_or_else(|| self.shown.clone())
+        find_current_path(self.fd.as_fd()).unwrap_or_else(|| self.shown.clone())
     }
 
     /// A path that leads to this directory for every program of this user, whatever becomes of its
     /// name, as long as it is held.
     #[must_use]
     pub fn through(&self) -> PathBuf {
-        through(&self.fd)
+        descriptor_path(&self.fd)
     }
 }
 
@@ -406,29 +406,29 @@ impl Held {
     /// Where it is by now, as the kernel names it; for messages only. None when its name was removed.
     #[must_use]
     pub fn whereabouts(&self) -> Option<PathBuf> {
-        whereabouts(self.file.as_fd())
+        find_current_path(self.file.as_fd())
     }
 
     /// A path that leads to this file for every program of this user, whatever becomes of its name,
     /// as long as it is held.
     #[must_use]
     pub fn through(&self) -> PathBuf {
-        through(&self.file)
+        descriptor_path(&self.file)
     }
 }
 
-fn whereabouts(fd: BorrowedFd<'_>) -> Option<PathBuf> {
-    let found = rustix::fs::readlink(through(fd), Vec::new()).ok()?;
+fn find_current_path(fd: BorrowedFd<'_>) -> Option<PathBuf> {
+    let found = rustix::fs::readlink(descriptor_path(fd), Vec::new()).ok()?;
     let path = PathBuf::from(OsStr::from_bytes(found.to_bytes()));
     // The kernel says ` (deleted)` in the name itself.
-    let there = path.is_absolute() && identity(&path).ok() == Identity::of(fd).ok();
+    let there = path.is_absolute() && read_identity(&path).ok() == Identity::of(fd).ok();
     there.then_some(path)
 }
 
 /// A path that leads to an open file, directory or device for every program of this user, whatever
 /// becomes of its name, as long as it is open here.
 #[must_use]
-pub fn through(fd: impl AsFd) -> PathBuf {
+pub fn descriptor_path(fd: impl AsFd) -> PathBuf {
     let (process, number) = (std::process::id(), fd.as_fd().as_raw_fd());
     format!("/proc/{process}/fd/{number}").into()
 }
@@ -502,7 +502,7 @@ fn fail(path: &Path) -> impl Fn(Errno) -> HostError {
 ///
 /// # Errors
 /// As stat(2).
-pub fn identity(path: &Path) -> Result<Identity, HostError> {
+pub fn read_identity(path: &Path) -> Result<Identity, HostError> {
     match rustix::fs::statat(CWD, path, AtFlags::empty()) {
         Ok(found) => Ok(Identity::from_stat(&found)),
         Err(error) => Err(fail(path)(error)),

@@ -8,7 +8,7 @@ pub const ZIL: &str = "/proc/spl/kstat/zfs/zil";
 
 /// A counter of that name. None when this version has none.
 #[must_use]
-pub fn value(text: &str, name: &str) -> Option<u64> {
+pub fn find_counter(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let mut words = line.split_whitespace();
         (words.next()? == name).then(|| words.nth(1)?.parse().ok())?
@@ -22,17 +22,17 @@ mod tests {
     #[test]
     fn of_openzfs_2_1_11() {
         let zil = include_str!("../fixtures/zfs-2.1.11-kstat-zil.txt");
-        assert_eq!(value(zil, "zil_commit_count"), Some(2));
-        assert_eq!(value(zil, "zil_commit"), None);
+        assert_eq!(find_counter(zil, "zil_commit_count"), Some(2));
+        assert_eq!(find_counter(zil, "zil_commit"), None);
     }
 
     #[test]
     fn a_whole_name_and_a_number() {
         let text =
             "9 1 0x01 147 39984 1 2\nname type data\nhits 4 900\nl2_hits 4 7\nodd 4 x\ncut 4";
-        assert_eq!(value(text, "hits"), Some(900));
+        assert_eq!(find_counter(text, "hits"), Some(900));
         for name in ["l2", "data", "odd", "cut", ""] {
-            assert_eq!(value(text, name), None, "{name}");
+            assert_eq!(find_counter(text, name), None, "{name}");
         }
     }
 }

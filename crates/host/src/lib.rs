@@ -14,15 +14,15 @@ mod command;
 mod error;
 mod faulty;
 pub mod held;
-mod known;
+mod persistent_identity;
 pub mod kstat;
 mod live;
 pub mod lockdir;
 pub mod lockfile;
 pub mod loops;
-mod marks;
+mod inode_flags;
 pub mod netns;
-pub mod ours;
+pub mod directory_owner;
 mod output;
 pub mod path_json;
 pub mod process;
@@ -42,17 +42,17 @@ pub use bundle::{Bundle, Captured, MAX_BUNDLE, open};
 pub use capture::{CaptureError, IndexError};
 pub use error::HostError;
 pub use faulty::Faulty;
-pub use known::{Known, Whereabouts};
-pub use live::Live;
-pub use marks::Mark;
+pub use persistent_identity::{KnownFile, Whereabouts};
+pub use live::LiveHost;
+pub use inode_flags::Mark;
 pub use output::{
     OutputFile, OutputFolder, check_links, is_same_file, open_own_directory, write_output,
 };
 pub use recorded::Recorded;
 pub use recording::Recording;
-pub use replace::{Seen, Times};
+pub use replace::{FileVersion, Times};
 pub use root::Root;
-pub use succeed::{Failure, succeed};
+pub use succeed::{CommandFailure, run_successfully};
 pub use write::{HostMut, ProcessId};
 
 use serde::{Deserialize, Serialize};
@@ -175,7 +175,7 @@ impl CommandOutput {
             .or_else(|| lines().next())
         {
             Some(line) => {
-                let line = assay_model::secrets::text(line);
+                let line = assay_model::secrets::withhold_in_text(line);
                 format!("exit status {}: {line}", self.status)
             }
             None => format!("exit status {}", self.status),

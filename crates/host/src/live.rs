@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// This machine, as the process sees it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Live;
+pub struct LiveHost;
 
 /// Where administrators' commands live when `PATH` of an ordinary user leaves them out.
 const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
@@ -37,7 +37,7 @@ fn open(path: &Path) -> Result<std::fs::File, HostError> {
     }
 }
 
-impl Host for Live {
+impl Host for LiveHost {
     fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
         let fail = |error: std::io::Error| HostError::io(path, &error);
         let file = open(path)?;
@@ -101,7 +101,7 @@ impl Host for Live {
         let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
         match rustix::fs::statx(CWD, path, flags, StatxFlags::TYPE | StatxFlags::SIZE) {
             Ok(found) => Ok(Stat {
-                kind: kind(FileType::from_raw_mode(found.stx_mode.into())),
+                kind: to_file_kind(FileType::from_raw_mode(found.stx_mode.into())),
                 size: found.stx_size,
                 dev: DeviceNumber {
                     major: found.stx_dev_major,
@@ -118,10 +118,10 @@ impl Host for Live {
                     .metadata()
                     .map_err(|error| HostError::io(path, &error))?;
                 Ok(Stat {
-                    kind: kind(FileType::from_raw_mode(found.mode())),
+                    kind: to_file_kind(FileType::from_raw_mode(found.mode())),
                     size: found.size(),
-                    dev: number(found.dev()),
-                    rdev: number(found.rdev()),
+                    dev: to_device_number(found.dev()),
+                    rdev: to_device_number(found.rdev()),
                 })
             }
             Err(error) => Err(HostError::io(path, &error.into())),
@@ -157,30 +157,30 @@ impl Host for Live {
     fn which(&self, name: &OsStr) -> Option<PathBuf> {
         let given = Path::new(name);
         if given.components().count() > 1 {
-            return executable(given).then(|| given.to_owned());
+            return is_executable(given).then(|| given.to_owned());
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
         // An empty or relative entry would run what lies in the directory under test.
         let dirs = std::env::split_paths(&path).filter(|dir| dir.is_absolute());
         dirs.chain(SBIN.map(PathBuf::from))
             .map(|dir| dir.join(name))
-            .find(|path| executable(path))
+            .find(|path| is_executable(path))
     }
 }
 
-fn executable(path: &Path) -> bool {
+fn is_executable(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-fn number(device: u64) -> DeviceNumber {
+fn to_device_number(device: u64) -> DeviceNumber {
     DeviceNumber {
         major: rustix::fs::major(device),
         minor: rustix::fs::minor(device),
     }
 }
 
-fn kind(file_type: FileType) -> FileKind {
+fn to_file_kind(file_type: FileType) -> FileKind {
     match file_type {
         FileType::Directory => FileKind::Directory,
         FileType::RegularFile => FileKind::Regular,

@@ -6,7 +6,7 @@
 
 use crate::error::HostError;
 use crate::held::{Access, Directory, Held};
-use crate::ours;
+use crate::directory_owner;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -97,11 +97,11 @@ impl LockDirectory {
                 other => other,
             }
         };
-        ours::check(path).map_err(way)?;
+        directory_owner::check(path).map_err(way)?;
         let dir = make(path).map_err(way)?;
         let found =
             rustix::fs::fstat(&dir).map_err(|error| way(HostError::io(path, &error.into())))?;
-        ours::closed(path, &found).map_err(way)?;
+        directory_owner::closed(path, &found).map_err(way)?;
         Ok(Self { dir: Arc::new(dir) })
     }
 
@@ -111,7 +111,7 @@ impl LockDirectory {
     /// # Errors
     /// The directory cannot be read or written, or something else has the lock's name.
     pub fn try_lock(&self, key: &str) -> Result<Attempt, HostError> {
-        let name = name(key);
+        let name = lock_file_name(key);
         let mut patience = LOCK_TRIES;
         loop {
             let held = match self.dir.file(&name, Access::ReadWrite) {
@@ -219,15 +219,15 @@ fn make(path: &Path) -> Result<Directory, HostError> {
     let parent = match Directory::open(above) {
         Err(HostError::NotFound { .. }) => {
             let higher = above.parent().unwrap_or(Path::new("/"));
-            made(&Directory::open(higher)?, above)?
+            create_lock_directory(&Directory::open(higher)?, above)?
         }
         other => other?,
     };
-    made(&parent, path)
+    create_lock_directory(&parent, path)
 }
 
-fn made(parent: &Directory, path: &Path) -> Result<Directory, HostError> {
-    let name = ours::last(path)?;
+fn create_lock_directory(parent: &Directory, path: &Path) -> Result<Directory, HostError> {
+    let name = directory_owner::last_component(path)?;
     match parent.make(name) {
         Ok(made) => {
             parent.sync()?;
@@ -240,7 +240,7 @@ fn made(parent: &Directory, path: &Path) -> Result<Directory, HostError> {
 }
 
 /// The name of a lock's file: any key fits, and none leads out of the directory.
-fn name(key: &str) -> OsString {
+fn lock_file_name(key: &str) -> OsString {
     let mut name = blake3::hash(key.as_bytes()).to_hex().to_string();
     name.truncate(32);
     name.into()
@@ -334,7 +334,7 @@ mod tests {
         assert!(LockDirectory::open(&file).is_err());
         // What lies in the place of a lock is not followed and not waited for.
         let dir = LockDirectory::open(&path).unwrap();
-        symlink(&file, path.join(name("key"))).unwrap();
+        symlink(&file, path.join(lock_file_name("key"))).unwrap();
         assert!(dir.try_lock("key").is_err());
         assert_eq!(std::fs::read(&file).unwrap(), b"");
     }

@@ -31,7 +31,7 @@ pub fn attach(file: &File, direct: bool) -> Result<PathBuf, HostError> {
     let mut last = None;
     for _ in 0..ATTEMPTS {
         // SAFETY: this call takes no argument and only returns a number.
-        let number = unsafe { call(&control, LOOP_CTL_GET_FREE, 0) }.map_err(about(CONTROL))?;
+        let number = unsafe { loop_ioctl(&control, LOOP_CTL_GET_FREE, 0) }.map_err(device_error(CONTROL))?;
         let node = PathBuf::from(format!("/dev/loop{number}"));
         let device = open(&node)?;
         match configure(&device, file, direct) {
@@ -50,11 +50,11 @@ pub fn attach(file: &File, direct: bool) -> Result<PathBuf, HostError> {
 ///
 /// # Errors
 /// /sys/block cannot be read.
-pub fn on(backing: Identity) -> Result<Vec<PathBuf>, HostError> {
+pub fn find_loop_devices(backing: Identity) -> Result<Vec<PathBuf>, HostError> {
     let sys = Path::new("/sys/block");
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(sys).map_err(about("/sys/block"))? {
-        let name = entry.map_err(about("/sys/block"))?.file_name();
+    for entry in std::fs::read_dir(sys).map_err(device_error("/sys/block"))? {
+        let name = entry.map_err(device_error("/sys/block"))?.file_name();
         // Only those in use have this directory.
         if !sys.join(&name).join("loop").exists() {
             continue;
@@ -83,7 +83,7 @@ pub fn detach(node: &Path, backing: Identity) -> Result<(), HostError> {
         Err(error) => return Err(fail(error)),
     }
     // SAFETY: this call takes no argument.
-    match unsafe { call(&device, LOOP_CLR_FD, 0) } {
+    match unsafe { loop_ioctl(&device, LOOP_CLR_FD, 0) } {
         Ok(_) => Ok(()),
         Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(()),
         Err(error) => Err(fail(error)),
@@ -98,17 +98,17 @@ fn configure(device: &File, file: &File, direct: bool) -> io::Result<()> {
         config.info.lo_flags = LO_FLAGS_DIRECT_IO as u32;
     }
     // SAFETY: the argument is a live loop_config, which the kernel only reads.
-    let done = unsafe { call(device, LOOP_CONFIGURE, (&raw const config).addr()) };
+    let done = unsafe { loop_ioctl(device, LOOP_CONFIGURE, (&raw const config).addr()) };
     match done {
         // Before Linux 5.8.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTTY)) => {
             let fd = usize::try_from(file.as_raw_fd()).map_err(io::Error::other)?;
             // SAFETY: the argument is the number of an open file.
-            unsafe { call(device, LOOP_SET_FD, fd) }?;
+            unsafe { loop_ioctl(device, LOOP_SET_FD, fd) }?;
             if direct {
                 // A wish: not every file can.
                 // SAFETY: the argument is a number.
-                let _ = unsafe { call(device, LOOP_SET_DIRECT_IO, 1) };
+                let _ = unsafe { loop_ioctl(device, LOOP_SET_DIRECT_IO, 1) };
             }
             Ok(())
         }
@@ -129,8 +129,8 @@ pub struct Backing {
 ///
 /// # Errors
 /// It is no loop device.
-pub fn backing(device: &Held) -> Result<Option<Backing>, HostError> {
-    match status(device.file()) {
+pub fn read_backing(device: &Held) -> Result<Option<Backing>, HostError> {
+    match read_loop_status(device.file()) {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
         Err(error) => Err(HostError::io(device.shown(), &error)),
@@ -138,15 +138,15 @@ pub fn backing(device: &Held) -> Result<Option<Backing>, HostError> {
 }
 
 fn backed_by(device: &File) -> io::Result<Identity> {
-    status(device).map(|found| found.file)
+    read_loop_status(device).map(|found| found.file)
 }
 
 /// The driver packs device numbers as `huge_encode_dev` of the kernel does, as in `st_dev`.
-fn status(device: &File) -> io::Result<Backing> {
+fn read_loop_status(device: &File) -> io::Result<Backing> {
     // SAFETY: a plain struct of integers and arrays of them, for which zeroes are valid.
     let mut info: loop_info64 = unsafe { std::mem::zeroed() };
     // SAFETY: the argument is a live loop_info64, which the kernel fills in.
-    unsafe { call(device, LOOP_GET_STATUS64, (&raw mut info).addr()) }?;
+    unsafe { loop_ioctl(device, LOOP_GET_STATUS64, (&raw mut info).addr()) }?;
     let number = DeviceNumber {
         major: rustix::fs::major(info.lo_rdevice),
         minor: rustix::fs::minor(info.lo_rdevice),
@@ -171,7 +171,7 @@ fn open(node: &Path) -> Result<File, HostError> {
 
 /// # Safety
 /// `argument` is what the request wants: a number, or the address of a live value of its type.
-unsafe fn call(device: &File, request: u32, argument: usize) -> io::Result<i32> {
+unsafe fn loop_ioctl(device: &File, request: u32, argument: usize) -> io::Result<i32> {
     // SAFETY: the caller's promise.
     let done = unsafe { libc::ioctl(device.as_raw_fd(), request as libc::Ioctl, argument) };
     match done {
@@ -180,6 +180,6 @@ unsafe fn call(device: &File, request: u32, argument: usize) -> io::Result<i32> 
     }
 }
 
-fn about(path: &str) -> impl Fn(io::Error) -> HostError {
+fn device_error(path: &str) -> impl Fn(io::Error) -> HostError {
     move |error| HostError::io(Path::new(path), &error)
 }

@@ -79,7 +79,7 @@ const IFF_NO_PI: i16 = 0x1000;
 ///
 /// # Errors
 /// There is no /dev/net/tun, the name is taken or too long (15 bytes), or CAP_NET_ADMIN is missing.
-pub fn tun(name: &str) -> io::Result<File> {
+pub fn create_tun(name: &str) -> io::Result<File> {
     // SAFETY: an all-zero ifreq is a valid value of a struct of bytes and integers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.is_empty() || name.len() >= request.ifr_name.len() {
@@ -123,12 +123,12 @@ mod tests {
             assay_testing::skipped("tun", "there is no /dev/net/tun");
             return;
         }
-        let device = namespace.inside(|| tun("assay0").unwrap()).unwrap();
+        let device = namespace.inside(|| create_tun("assay0").unwrap()).unwrap();
         assert!(namespace.inside(interfaces).unwrap().contains("assay0"));
         assert!(!interfaces().contains("assay0"));
-        assert!(namespace.inside(|| tun("assay0").is_err()).unwrap());
+        assert!(namespace.inside(|| create_tun("assay0").is_err()).unwrap());
         drop(device);
         assert!(!namespace.inside(interfaces).unwrap().contains("assay0"));
-        assert!(tun(&"x".repeat(16)).is_err());
+        assert!(create_tun(&"x".repeat(16)).is_err());
     }
 }

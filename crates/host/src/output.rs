@@ -4,10 +4,10 @@
 
 mod folder;
 mod stream;
-mod way;
+mod link_safe_directory;
 
 pub use folder::{OutputFolder, open_own_directory};
-pub use way::check_links;
+pub use link_safe_directory::check_links;
 
 use crate::error::HostError;
 use crate::held::{Directory, Identity};
@@ -101,7 +101,7 @@ impl OutputFile {
             return Ok(Self { shown, sink });
         }
         let name = file_name(path)?;
-        let above = way::open_parent(path)?;
+        let above = link_safe_directory::open_parent(path)?;
         let old = match look(&above, name, path)? {
             Place::Free => None,
             Place::Regular(_) if !replaces => {
@@ -183,7 +183,7 @@ impl Beside {
         mode: Mode,
         replaces: bool,
     ) -> Result<Self, HostError> {
-        let aside = aside(name);
+        let aside = temporary_name(name);
         let fail = |error: Errno| HostError::io(&above.shown().join(name), &error.into());
         let unnamed = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let (fd, named) = match rustix::fs::openat(&above, ".", unnamed, mode) {
@@ -256,7 +256,7 @@ impl Beside {
 
     /// Gives the file without a name one.
     fn link(&self, name: &OsStr) -> Result<(), Errno> {
-        let from = crate::held::through(&self.file);
+        let from = crate::held::descriptor_path(&self.file);
         rustix::fs::linkat(CWD, from, &self.above, name, AtFlags::SYMLINK_FOLLOW)
     }
 }
@@ -337,15 +337,15 @@ fn file_name(path: &Path) -> Result<&OsStr, HostError> {
 }
 
 /// A name beside `name` that no other output of this process has.
-fn aside(name: &OsStr) -> OsString {
+fn temporary_name(name: &OsStr) -> OsString {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let mut aside = format!("{PREFIX}{}{count:04}-", std::process::id()).into_bytes();
-    aside.extend_from_slice(repeated(name));
+    aside.extend_from_slice(strip_repetition(name));
     OsString::from_vec(aside)
 }
 
-fn repeated(name: &OsStr) -> &[u8] {
+fn strip_repetition(name: &OsStr) -> &[u8] {
     let name = name.as_bytes();
     &name[..name.len().min(REPEATED_NAME)]
 }
@@ -355,7 +355,7 @@ fn repeated(name: &OsStr) -> &[u8] {
 fn sweep(above: &Directory, name: &OsStr) {
     for found in above.list().unwrap_or_default() {
         let number = found.as_bytes().strip_prefix(PREFIX.as_bytes());
-        let number = number.and_then(|rest| rest.strip_suffix(repeated(name)));
+        let number = number.and_then(|rest| rest.strip_suffix(strip_repetition(name)));
         let number = number.and_then(|rest| rest.strip_suffix(b"-"));
         if number.is_some_and(|one| !one.is_empty() && one.iter().all(u8::is_ascii_digit)) {
             // What cannot be removed is in nobody's way.

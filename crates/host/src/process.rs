@@ -11,7 +11,7 @@ mod collect;
 #[cfg(test)]
 mod tests;
 
-pub use collect::{Collected, Keep, Leftovers, Look};
+pub use collect::{Collected, Keep, Leftovers, StopQuery};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, Mode, OFlags};
@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 /// A file that only this process and what it starts can read, from its beginning. It lies in memory, and where a
 /// sandbox does not allow that, in the directory for temporary files.
-fn nameless(bytes: &[u8]) -> io::Result<File> {
+fn create_unnamed_file(bytes: &[u8]) -> io::Result<File> {
     let made = rustix::fs::memfd_create("input", MemfdFlags::CLOEXEC);
     let mut file = match made {
         Err(Errno::NOSYS | Errno::PERM) => {
@@ -71,19 +71,19 @@ pub struct Running {
     dies: Dies,
     /// Readable when the program has ended; kernels before 5.3 know no such thing.
     handle: Option<OwnedFd>,
-    ended: Option<Ended>,
+    ended: Option<ProgramEnd>,
 }
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct ProgramEnd {
     /// Exit status or signal.
     pub status: ExitStatus,
     /// CPU time of the program and of those of its children that it waited for (getrusage(2)).
     pub cpu: Duration,
 }
 
-impl Ended {
+impl ProgramEnd {
     /// Exit status; 128 + signal when a signal ended it, as shells count.
     #[must_use]
     pub fn code(&self) -> i32 {
@@ -98,7 +98,7 @@ impl Ended {
     }
 }
 
-impl std::fmt::Display for Ended {
+impl std::fmt::Display for ProgramEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.status.code(), self.status.signal()) {
             (Some(code), _) => write!(f, "exit status {code}"),
@@ -132,7 +132,7 @@ impl Running {
     /// # Errors
     /// As fork(2) and execve(2); the file cannot be made.
     pub fn start_with_bytes(command: Command, input: &[u8], dies: Dies) -> io::Result<Self> {
-        let input = nameless(input).map_err(|error| {
+        let input = create_unnamed_file(input).map_err(|error| {
             let what = format!("no file without a name for what it reads: {error}");
             io::Error::new(error.kind(), what)
         })?;
@@ -185,7 +185,7 @@ impl Running {
     ///
     /// # Errors
     /// As waitid(2).
-    pub fn ended(&mut self) -> io::Result<Option<Ended>> {
+    pub fn ended(&mut self) -> io::Result<Option<ProgramEnd>> {
         match self.ended.is_some() || self.has_ended()? {
             true => self.reap().map(Some),
             false => Ok(None),
@@ -204,7 +204,7 @@ impl Running {
     ///
     /// # Errors
     /// As wait4(2).
-    pub fn kill(&mut self) -> io::Result<Ended> {
+    pub fn kill(&mut self) -> io::Result<ProgramEnd> {
         self.signal(Signal::KILL);
         self.reap()
     }
@@ -214,7 +214,7 @@ impl Running {
     /// # Errors
     /// As wait4(2).
     #[allow(unsafe_code, reason = "only wait4 tells the CPU time of one child")]
-    pub fn reap(&mut self) -> io::Result<Ended> {
+    pub fn reap(&mut self) -> io::Result<ProgramEnd> {
         if let Some(ended) = self.ended {
             return Ok(ended);
         }
@@ -233,7 +233,7 @@ impl Running {
             let part = |number| u64::try_from(number).unwrap_or(0);
             Duration::from_secs(part(time.tv_sec)) + Duration::from_micros(part(time.tv_usec))
         };
-        let ended = Ended {
+        let ended = ProgramEnd {
             status: ExitStatus::from_raw(status),
             cpu: time(usage.ru_utime) + time(usage.ru_stime),
         };

@@ -1,11 +1,11 @@
 //! A machine made of a few recorded answers, for tests.
 
-use crate::capture::{Command, Fault, Index, Node, copied, resolve};
+use crate::capture::{Command, Fault, Index, Node, copied_stat, resolve};
 use crate::error::HostError;
 use crate::held::{Identity, Removed};
-use crate::replace::{Seen, Times};
+use crate::replace::{FileVersion, Times};
 use crate::{
-    CommandOutput, DeviceNumber, FileKind, Host, HostMut, Known, Limits, ProcessId, Stat, StatFs,
+    CommandOutput, DeviceNumber, FileKind, Host, HostMut, KnownFile, Limits, ProcessId, Stat, StatFs,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -49,7 +49,7 @@ impl Recorded {
         let rdev = DeviceNumber { major, minor };
         let stat = Stat {
             rdev,
-            ..copied(FileKind::BlockDevice, 0)
+            ..copied_stat(FileKind::BlockDevice, 0)
         };
         self.index.stat.insert(path.into(), stat);
         self
@@ -157,8 +157,8 @@ impl Host for Recorded {
             return Ok(*stat);
         }
         Ok(match self.files().get(&real) {
-            Some(bytes) => copied(FileKind::Regular, bytes.len() as u64),
-            None => copied(FileKind::Directory, 0),
+            Some(bytes) => copied_stat(FileKind::Regular, bytes.len() as u64),
+            None => copied_stat(FileKind::Directory, 0),
         })
     }
     fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
@@ -204,7 +204,7 @@ impl HostMut for Recorded {
     fn create_like(
         &self,
         path: &Path,
-        like: &Seen,
+        like: &FileVersion,
         bytes: &[u8],
         _times: Option<Times>,
     ) -> Result<(), HostError> {
@@ -217,7 +217,7 @@ impl HostMut for Recorded {
             }
         }
     }
-    fn exchange(&self, from: &Path, seen: &Seen) -> Result<(), HostError> {
+    fn exchange(&self, from: &Path, seen: &FileVersion) -> Result<(), HostError> {
         let bytes = self.read(from)?;
         let mut files = self.files();
         files.remove(from);
@@ -235,7 +235,7 @@ impl HostMut for Recorded {
         self.files().retain(|path, _| !path.starts_with(dir));
         Ok(())
     }
-    fn remove_made(&self, path: &Path, _known: Option<&Known>) -> Result<Removed, HostError> {
+    fn remove_made(&self, path: &Path, _known: Option<&KnownFile>) -> Result<Removed, HostError> {
         let before = self.files().len();
         self.files().retain(|file, _| !file.starts_with(path));
         Ok(match self.files().len() == before {

@@ -4,8 +4,8 @@
 //! directory in it. What has another identity than the journal says is not ours and stays.
 
 use crate::error::HostError;
-use crate::held::{Directory, Identity, Removed, open_beneath, settled};
-use crate::known::{Known, Whereabouts};
+use crate::held::{Directory, Identity, Removed, open_beneath, read_while_unchanged};
+use crate::persistent_identity::{KnownFile, Whereabouts};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -21,14 +21,14 @@ const ATTEMPTS: usize = 64;
 /// When it is known, it goes wherever it was moved to on its file system, and nothing else does. When
 /// it is not, because assay was killed just then, a directory goes with its contents only where
 /// nobody else can have put another one in its place; else only when it is empty.
-pub(crate) fn made(path: &Path, known: Option<&Known>) -> Result<Removed, HostError> {
+pub(crate) fn remove_created(path: &Path, known: Option<&KnownFile>) -> Result<Removed, HostError> {
     let name = path.file_name().unwrap_or_default();
-    let (above, known) = match (Directory::open(parent(path)), known) {
+    let (above, known) = match (Directory::open(parent_path(path)), known) {
         (Ok(above), Some(known)) => (above, known),
-        (Ok(above), None) => return unknown(&above, name, path),
+        (Ok(above), None) => return remove_unconfirmed(&above, name, path),
         (Err(error), None) if error.is_absent() => return Ok(Removed::Absent),
         // The directory above was moved or removed; what lies on the same file system will do.
-        (Err(error), Some(known)) if error.is_absent() => (nearest(path)?, known),
+        (Err(error), Some(known)) if error.is_absent() => (open_nearest_parent(path)?, known),
         (Err(error), _) => return Err(error),
     };
     let (mut failed, mut nameless, mut taken) = (None, None, false);
@@ -66,14 +66,14 @@ pub(crate) fn made(path: &Path, known: Option<&Known>) -> Result<Removed, HostEr
     }
     match (failed, nameless) {
         (Some(error), _) => Err(error),
-        (None, Some(fd)) => empty(fd),
+        (None, Some(fd)) => empty_file(fd),
         (None, None) => Ok(Removed::Another),
     }
 }
 
 /// Takes the contents of a file whose name cannot be found: after a start of the machine the kernel
 /// knows no name of a file that is opened by its handle, before somebody looks it up.
-fn empty(fd: OwnedFd) -> Result<Removed, HostError> {
+fn empty_file(fd: OwnedFd) -> Result<Removed, HostError> {
     let link = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
     let found = rustix::fs::fstat(&fd).map_err(fail(&link))?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
@@ -87,21 +87,21 @@ fn empty(fd: OwnedFd) -> Result<Removed, HostError> {
 
 /// Removes a file, following no link.
 pub(crate) fn file(path: &Path) -> Result<(), HostError> {
-    let (above, name) = crate::replace::parent(path)?;
+    let (above, name) = crate::replace::open_parent(path)?;
     rustix::fs::unlinkat(&above, name, AtFlags::empty()).map_err(fail(path))?;
     above.sync()
 }
 
 /// Removes a directory and everything in it, whatever directory has that name now.
 pub(crate) fn tree(dir: &Path) -> Result<(), HostError> {
-    let above = Directory::open(parent(dir))?;
+    let above = Directory::open(parent_path(dir))?;
     let name = dir.file_name().unwrap_or_default();
     match above.look(name)? {
         None => Err(HostError::NotFound {
             path: dir.to_owned(),
         }),
         Some(meant) => {
-            let found = stat(above.as_fd(), name).map_err(fail(dir))?;
+            let found = stat_at(above.as_fd(), name).map_err(fail(dir))?;
             if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
                 return Err(HostError::path(dir, "not a directory"));
             }
@@ -126,7 +126,7 @@ pub(crate) fn all_of(
 }
 
 /// The nearest directory above that is there.
-fn nearest(path: &Path) -> Result<Directory, HostError> {
+fn open_nearest_parent(path: &Path) -> Result<Directory, HostError> {
     for above in path.ancestors().skip(1) {
         match Directory::open(above) {
             Err(error) if error.is_absent() => {}
@@ -151,7 +151,7 @@ enum Place {
     Moving(Option<OwnedFd>),
 }
 
-fn place(above: &Directory, name: &OsStr, known: &Known) -> Result<Place, HostError> {
+fn place(above: &Directory, name: &OsStr, known: &KnownFile) -> Result<Place, HostError> {
     let found = above.look(name)?;
     let here = |name: OsString, meant| {
         let above = above.below(Path::new("."))?;
@@ -165,12 +165,12 @@ fn place(above: &Directory, name: &OsStr, known: &Known) -> Result<Place, HostEr
         Whereabouts::Removed if elsewhere => return Ok(Place::Another),
         Whereabouts::Removed => return Ok(Place::Absent),
         Whereabouts::Unknown => {
-            if let Some((name, meant)) = beside(above, name, known)? {
+            if let Some((name, meant)) = find_renamed(above, name, known)? {
                 return here(name, meant);
             }
             // It may have been renamed during the look: only a directory that nobody changes tells.
-            let (seen, settled) = settled(above, || {
-                Ok((beside(above, name, known)?, above.look(name)?))
+            let (seen, settled) = read_while_unchanged(above, || {
+                Ok((find_renamed(above, name, known)?, above.look(name)?))
             })?;
             return match seen {
                 (Some((name, meant)), _) => here(name, meant),
@@ -188,7 +188,7 @@ fn place(above: &Directory, name: &OsStr, known: &Known) -> Result<Place, HostEr
     let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
     let now = rustix::fs::readlink(&link, Vec::new()).map_err(fail(Path::new(&link)))?;
     let now = PathBuf::from(OsString::from_vec(now.into_bytes()));
-    let there = match Directory::open(parent(&now)) {
+    let there = match Directory::open(parent_path(&now)) {
         Ok(there) => there,
         Err(error) if error.is_absent() => return Ok(Place::Moving(Some(fd))),
         Err(error) => return Err(error),
@@ -197,7 +197,7 @@ fn place(above: &Directory, name: &OsStr, known: &Known) -> Result<Place, HostEr
     if !name.is_empty() && there.look(name)? == Some(meant) {
         return Ok(Place::Here(there, name.to_owned(), meant));
     }
-    match beside(above, name, known)? {
+    match find_renamed(above, name, known)? {
         Some((name, meant)) => here(name, meant),
         None => Ok(Place::Moving(Some(fd))),
     }
@@ -205,10 +205,10 @@ fn place(above: &Directory, name: &OsStr, known: &Known) -> Result<Place, HostEr
 
 /// What is known, under whatever name in this directory: whoever renames it most likely leaves it where
 /// it is. `name` is looked at first.
-fn beside(
+fn find_renamed(
     above: &Directory,
     name: &OsStr,
-    known: &Known,
+    known: &KnownFile,
 ) -> Result<Option<(OsString, Identity)>, HostError> {
     let names = above.list()?.into_iter();
     for name in std::iter::once(name.to_owned()).chain(names) {
@@ -228,10 +228,10 @@ fn beside(
 }
 
 /// What was never confirmed: assay was killed between the journal's line and the confirmation.
-fn unknown(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed, HostError> {
+fn remove_unconfirmed(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed, HostError> {
     // Somebody may have renamed it in that moment.
     let renamed = above.remove_unentered(name)?;
-    let removed = match named(above, name, path)? {
+    let removed = match remove_named(above, name, path)? {
         Removed::Absent | Removed::Another if renamed => Removed::Gone,
         removed => removed,
     };
@@ -240,8 +240,8 @@ fn unknown(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed, Host
 }
 
 /// Removes what has the name, if it can be ours.
-fn named(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed, HostError> {
-    let found = match stat(above.as_fd(), name) {
+fn remove_named(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed, HostError> {
+    let found = match stat_at(above.as_fd(), name) {
         Ok(found) => found,
         Err(Errno::NOENT) => return Ok(Removed::Absent),
         Err(error) => return Err(fail(path)(error)),
@@ -276,7 +276,7 @@ fn take(
         Ok(fd) => fd,
         Err(Errno::NOTDIR | Errno::LOOP) => {
             // A directory that is meant is not removed as a file, whatever stands here just now.
-            let found = stat(above.as_fd(), name).map_err(fail(shown))?;
+            let found = stat_at(above.as_fd(), name).map_err(fail(shown))?;
             return match FileType::from_raw_mode(found.st_mode) {
                 FileType::Directory => Ok(Removed::Another),
                 _ if (found.st_dev, found.st_ino) != (meant.device, meant.inode) => {
@@ -293,7 +293,7 @@ fn take(
         return Ok(Removed::Another);
     }
     if is_mount_root(fd.as_fd(), c"".to_bytes()).map_err(fail(shown))? {
-        return Err(mounted(shown));
+        return Err(mounted_error(shown));
     }
     nothing_mounted(fd.as_fd(), found.device, shown)?;
     clear(fd.as_fd(), shown)?;
@@ -304,7 +304,7 @@ fn take(
 /// Removes everything in a directory. The caller has looked that nothing is mounted in it; what was
 /// mounted since is not entered.
 fn clear(dir: BorrowedFd<'_>, shown: &Path) -> Result<(), HostError> {
-    for name in names(dir, shown)? {
+    for name in read_names(dir, shown)? {
         let path = shown.join(&name);
         match rustix::fs::unlinkat(dir, &name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => continue,
@@ -312,7 +312,7 @@ fn clear(dir: BorrowedFd<'_>, shown: &Path) -> Result<(), HostError> {
             Err(error) => return Err(fail(&path)(error)),
         }
         let below = match open_inside(dir, &name) {
-            Err(Errno::XDEV) => return Err(mounted(&path)),
+            Err(Errno::XDEV) => return Err(mounted_error(&path)),
             other => other.map_err(fail(&path))?,
         };
         clear(below.as_fd(), &path)?;
@@ -326,12 +326,12 @@ fn clear(dir: BorrowedFd<'_>, shown: &Path) -> Result<(), HostError> {
 
 /// Refuses when anything below is a mount.
 fn nothing_mounted(dir: BorrowedFd<'_>, device: u64, shown: &Path) -> Result<(), HostError> {
-    for name in names(dir, shown)? {
+    for name in read_names(dir, shown)? {
         let path = shown.join(&name);
-        let found = stat(dir, &name).map_err(fail(&path))?;
+        let found = stat_at(dir, &name).map_err(fail(&path))?;
         let root = is_mount_root(dir, name.as_bytes()).map_err(fail(&path))?;
         if found.st_dev != device || root {
-            return Err(mounted(&path));
+            return Err(mounted_error(&path));
         }
         if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
             let below = open_inside(dir, &name).map_err(fail(&path))?;
@@ -341,7 +341,7 @@ fn nothing_mounted(dir: BorrowedFd<'_>, device: u64, shown: &Path) -> Result<(),
     Ok(())
 }
 
-fn mounted(path: &Path) -> HostError {
+fn mounted_error(path: &Path) -> HostError {
     HostError::path(path, "something is mounted here: not removed")
 }
 
@@ -371,7 +371,7 @@ fn open_inside(dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
     }
 }
 
-fn names(dir: BorrowedFd<'_>, shown: &Path) -> Result<Vec<OsString>, HostError> {
+fn read_names(dir: BorrowedFd<'_>, shown: &Path) -> Result<Vec<OsString>, HostError> {
     let mut names = Vec::new();
     for entry in Dir::read_from(dir).map_err(fail(shown))? {
         let entry = entry.map_err(fail(shown))?;
@@ -383,11 +383,11 @@ fn names(dir: BorrowedFd<'_>, shown: &Path) -> Result<Vec<OsString>, HostError> 
     Ok(names)
 }
 
-fn stat(dir: BorrowedFd<'_>, name: &OsStr) -> Result<rustix::fs::Stat, Errno> {
+fn stat_at(dir: BorrowedFd<'_>, name: &OsStr) -> Result<rustix::fs::Stat, Errno> {
     rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-fn parent(path: &Path) -> &Path {
+fn parent_path(path: &Path) -> &Path {
     match path.parent() {
         Some(dir) if dir != Path::new("") => dir,
         Some(_) => Path::new("."),

@@ -13,7 +13,7 @@ pub(crate) use swap::exchange;
 use crate::MAX_BYTES;
 use crate::error::HostError;
 use crate::held::{Access, Directory, Held, Identity};
-use crate::ours;
+use crate::directory_owner;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ pub struct Times {
 
 /// A file as it was read, to be told from another one of its name and from what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct FileVersion {
     /// Where it was read, without links.
     pub path: PathBuf,
     /// Which file, and its size; nothing of a machine in memory.
@@ -48,7 +48,7 @@ pub struct Seen {
     pub despite_writers: bool,
 }
 
-impl Seen {
+impl FileVersion {
     /// A file of a machine in memory, of which there is no more to see.
     #[must_use]
     pub fn plain(path: &Path) -> Self {
@@ -70,8 +70,8 @@ impl Seen {
             path: path.to_owned(),
             file: Some((identity, u64::try_from(found.st_size).unwrap_or_default())),
             times: Some(Times {
-                accessed: (found.st_atime, nanoseconds(found.st_atime_nsec)),
-                modified: (found.st_mtime, nanoseconds(found.st_mtime_nsec)),
+                accessed: (found.st_atime, to_nanoseconds(found.st_atime_nsec)),
+                modified: (found.st_mtime, to_nanoseconds(found.st_mtime_nsec)),
             }),
             content: None,
             despite_writers: false,
@@ -85,7 +85,7 @@ impl Seen {
     }
 }
 
-fn nanoseconds(value: impl TryInto<i64>) -> i64 {
+fn to_nanoseconds(value: impl TryInto<i64>) -> i64 {
     value.try_into().unwrap_or_default()
 }
 
@@ -95,8 +95,8 @@ fn fail(path: &Path) -> impl Fn(std::io::Error) -> HostError {
 }
 
 /// The directory of a path, held, no link followed.
-pub(crate) fn parent(path: &Path) -> Result<(Directory, &OsStr), HostError> {
-    let name = ours::last(path)?;
+pub(crate) fn open_parent(path: &Path) -> Result<(Directory, &OsStr), HostError> {
+    let name = directory_owner::last_component(path)?;
     let above = path.parent().unwrap_or(Path::new("/"));
     let relative = above.strip_prefix("/").map_err(|_| {
         HostError::path(path, "not an absolute path, so it is not known where it is")
@@ -134,7 +134,7 @@ fn open(directory: &Directory, name: &OsStr) -> Result<(Held, Stat), HostError> 
 
 /// Whether a file has a permission bit for writing at all.
 pub(crate) fn writable(path: &Path) -> Result<(), HostError> {
-    let (directory, name) = parent(path)?;
+    let (directory, name) = open_parent(path)?;
     let found = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW);
     let found = found.map_err(|error| fail(path)(error.into()))?;
     if FileType::from_raw_mode(found.st_mode) == FileType::Symlink {
@@ -148,7 +148,7 @@ pub(crate) fn writable(path: &Path) -> Result<(), HostError> {
 
 /// Writes to a file that is there, with one write(2).
 pub(crate) fn write_in_place(path: &Path, bytes: &[u8]) -> Result<(), HostError> {
-    let (directory, name) = parent(path)?;
+    let (directory, name) = open_parent(path)?;
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(&directory, name, flags, Mode::empty());
     let file = file.map_err(|error| fail(path)(error.into()))?;
@@ -162,8 +162,8 @@ pub(crate) fn write_in_place(path: &Path, bytes: &[u8]) -> Result<(), HostError>
 }
 
 /// Reads a file, and sees which one it is.
-pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Seen), HostError> {
-    let (directory, name) = parent(path)?;
+pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, FileVersion), HostError> {
+    let (directory, name) = open_parent(path)?;
     let (held, found) = open(&directory, name)?;
     let mut bytes = Vec::new();
     held.file()
@@ -177,8 +177,8 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Seen), HostError> {
         )),
         false => {
             let content = Some(blake3::hash(&bytes));
-            let seen = Seen::of(path, &found);
-            Ok((bytes, Seen { content, ..seen }))
+            let seen = FileVersion::of(path, &found);
+            Ok((bytes, FileVersion { content, ..seen }))
         }
     }
 }
@@ -186,16 +186,16 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Seen), HostError> {
 /// Makes a new file beside one that was read, with its owner, mode and attributes.
 pub(crate) fn create_like(
     path: &Path,
-    like: &Seen,
+    like: &FileVersion,
     bytes: &[u8],
     times: Option<Times>,
 ) -> Result<(), HostError> {
-    let (directory, name) = parent(path)?;
+    let (directory, name) = open_parent(path)?;
     if like.path.parent() != path.parent() {
         let reason = format!("not in the directory of {}", like.path.display());
         return Err(HostError::path(path, reason));
     }
-    let (model, found) = open(&directory, ours::last(&like.path)?)?;
+    let (model, found) = open(&directory, directory_owner::last_component(&like.path)?)?;
     same(like, &found)?;
     attributes::refuse_unreplaceable(&directory, &model)?;
     if found.st_nlink > 1 {
@@ -216,8 +216,8 @@ pub(crate) fn create_like(
     }
 }
 
-fn same(seen: &Seen, found: &Stat) -> Result<(), HostError> {
-    match seen.file.is_none() || seen.still(&Seen::of(&seen.path, found)) {
+fn same(seen: &FileVersion, found: &Stat) -> Result<(), HostError> {
+    match seen.file.is_none() || seen.still(&FileVersion::of(&seen.path, found)) {
         true => Ok(()),
         false => Err(HostError::meanwhile(
             &seen.path,

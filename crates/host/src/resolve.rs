@@ -4,7 +4,7 @@
 //! `nsswitch.conf` names (mDNS, LDAP, sssd), or loads those of another version. Only where there is no
 //! `getent` does our C library look the name up.
 
-use crate::{Host as _, HostError, Limits, Live};
+use crate::{Host as _, HostError, Limits, LiveHost};
 use std::ffi::OsStr;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
@@ -20,7 +20,7 @@ const UNKNOWN: i32 = 2;
 /// # Errors
 /// `NotFound`: the name has no address. `TimedOut`: nobody answered within that time. `InvalidInput`: no
 /// name at all. Others: the resolver cannot be asked.
-pub fn addresses(host: &str, port: u16, within: Duration) -> io::Result<Vec<SocketAddr>> {
+pub fn resolve_addresses(host: &str, port: u16, within: Duration) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(vec![(address, port).into()]);
     }
@@ -32,13 +32,13 @@ pub fn addresses(host: &str, port: u16, within: Duration) -> io::Result<Vec<Sock
     // Without -A, getent leaves out the families for which the machine has no address but that of
     // itself: ::1 of `localhost` where there is no other IPv6.
     let every = ["getent", "-A", "ahosts", host].map(OsStr::new);
-    let mut asked = Live.run(&every, limits);
+    let mut asked = LiveHost.run(&every, limits);
     if let Ok(output) = &asked
         && !output.success()
         && output.status != UNKNOWN
     {
         // glibc before 2.38 does not know -A.
-        asked = Live.run(&["getent", "ahosts", host].map(OsStr::new), limits);
+        asked = LiveHost.run(&["getent", "ahosts", host].map(OsStr::new), limits);
     }
     let found = match asked {
         Ok(output) if output.success() => read(&output.text()),
@@ -111,14 +111,14 @@ mod tests {
 
     #[test]
     fn an_address_asks_nobody() {
-        let found = addresses("2001:db8::1", 25, Duration::ZERO).unwrap();
+        let found = resolve_addresses("2001:db8::1", 25, Duration::ZERO).unwrap();
         assert_eq!(found, ["[2001:db8::1]:25".parse().unwrap()]);
     }
 
     #[test]
     fn the_machine_knows_its_own_name() {
         let within = Duration::from_secs(30);
-        let found = addresses("localhost", 80, within).unwrap();
+        let found = resolve_addresses("localhost", 80, within).unwrap();
         assert!(
             found
                 .iter()
@@ -136,14 +136,14 @@ mod tests {
     #[test]
     fn what_is_no_name_is_not_handed_to_a_program() {
         for name in ["", "-s", "--service=files", "a\0b"] {
-            let error = addresses(name, 1, Duration::from_secs(1)).unwrap_err();
+            let error = resolve_addresses(name, 1, Duration::from_secs(1)).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name:?}");
         }
     }
 
     #[test]
     fn a_name_that_nobody_knows_is_not_found() {
-        let error = addresses("assay.invalid", 1, Duration::from_secs(60)).unwrap_err();
+        let error = resolve_addresses("assay.invalid", 1, Duration::from_secs(60)).unwrap_err();
         let kinds = [io::ErrorKind::NotFound, io::ErrorKind::TimedOut];
         assert!(kinds.contains(&error.kind()), "{error}");
     }

@@ -1,9 +1,9 @@
 //! A directory that holds copies of a machine's files, as `assay facts --capture` writes it or as
 //! somebody packed it by hand. Read-only, and no symbolic link leads out of it.
 
-use crate::capture::{CaptureError, INDEX, Index, Node, SCHEMA, copied, resolve};
+use crate::capture::{CaptureError, INDEX, Index, Node, SCHEMA, copied_stat, resolve};
 use crate::error::HostError;
-use crate::{CommandOutput, FileKind, Host, Limits, Live, Stat, StatFs};
+use crate::{CommandOutput, FileKind, Host, Limits, LiveHost, Stat, StatFs};
 use std::ffi::{OsStr, OsString};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ impl Root {
         std::fs::read_dir(dir).map_err(io)?;
         let dir = dir.canonicalize().map_err(io)?;
         let path = dir.join(INDEX);
-        let index = match Live.read(&path) {
+        let index = match LiveHost.read(&path) {
             Ok(bytes) => {
                 Index::parse(&bytes).map_err(|source| CaptureError::Index { path, source })?
             }
@@ -89,7 +89,7 @@ impl Root {
 
 impl Host for Root {
     fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
-        self.answer(path, true, |place| Live.read(place))
+        self.answer(path, true, |place| LiveHost.read(place))
     }
 
     fn scan(
@@ -97,15 +97,15 @@ impl Host for Root {
         path: &Path,
         look: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     ) -> Result<(), HostError> {
-        self.answer(path, true, |place| Live.scan(place, look))
+        self.answer(path, true, |place| LiveHost.scan(place, look))
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
-        self.answer(dir, true, |place| Live.list(place))
+        self.answer(dir, true, |place| LiveHost.list(place))
     }
 
     fn link(&self, path: &Path) -> Result<PathBuf, HostError> {
-        self.answer(path, false, |place| Live.link(place))
+        self.answer(path, false, |place| LiveHost.link(place))
     }
 
     fn realpath(&self, path: &Path) -> Result<PathBuf, HostError> {
@@ -120,10 +120,10 @@ impl Host for Root {
             return Ok(*stat);
         }
         self.answer(path, true, |place| {
-            let found = Live.stat(place)?;
+            let found = LiveHost.stat(place)?;
             Ok(match found.kind {
-                FileKind::Directory | FileKind::Regular => copied(found.kind, found.size),
-                FileKind::BlockDevice | FileKind::Other => copied(FileKind::Other, 0),
+                FileKind::Directory | FileKind::Regular => copied_stat(found.kind, found.size),
+                FileKind::BlockDevice | FileKind::Other => copied_stat(FileKind::Other, 0),
             })
         })
     }

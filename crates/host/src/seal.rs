@@ -45,7 +45,7 @@ pub fn unseal(line: &[u8]) -> Option<(u64, Vec<u8>)> {
 }
 
 /// Whether these bytes can be the beginning of line `number` that a crash cut off.
-pub fn torn(line: &[u8], number: u64) -> bool {
+pub fn is_torn_line(line: &[u8], number: u64) -> bool {
     let first = [FIRST, number.to_string().as_bytes(), b","].concat();
     let begins = match line.len() < first.len() {
         true => first.starts_with(line),
@@ -92,9 +92,9 @@ mod tests {
                 assert_eq!(unseal(&flipped), None, "{at} {bit}");
             }
             assert_eq!(unseal(&line[..at]), None, "{at}");
-            assert!(torn(&line[..at], 12), "{at}");
-            assert_eq!(torn(&line[..at], 13), at <= 6, "{at}");
+            assert!(is_torn_line(&line[..at], 12), "{at}");
+            assert_eq!(is_torn_line(&line[..at], 13), at <= 6, "{at}");
         }
-        assert!(!torn(&[line, b"}"].concat(), 12));
+        assert!(!is_torn_line(&[line, b"}"].concat(), 12));
     }
 }

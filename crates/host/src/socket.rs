@@ -1,6 +1,6 @@
 //! Unix sockets, however long their paths: the kernel takes 107 bytes (unix(7)).
 
-use crate::held::through;
+use crate::held::descriptor_path;
 use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// As connect(2).
 pub fn connect(socket: &Path) -> io::Result<UnixStream> {
-    let (_directory, name) = near(socket)?;
+    let (_directory, name) = open_short_path(socket)?;
     UnixStream::connect(name)
 }
 
@@ -20,17 +20,17 @@ pub fn connect(socket: &Path) -> io::Result<UnixStream> {
 ///
 /// # Errors
 /// As bind(2).
-pub fn listen(socket: &Path) -> io::Result<UnixListener> {
-    let (_directory, name) = near(socket)?;
+pub fn listen_at(socket: &Path) -> io::Result<UnixListener> {
+    let (_directory, name) = open_short_path(socket)?;
     UnixListener::bind(name)
 }
 
 /// A short name: the directory is opened, and named by its descriptor as long as that is open.
-fn near(path: &Path) -> io::Result<(OwnedFd, PathBuf)> {
+fn open_short_path(path: &Path) -> io::Result<(OwnedFd, PathBuf)> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
     let directory = rustix::fs::open(above.unwrap_or(Path::new(".")), flags, Mode::empty())?;
-    let name = through(&directory).join(path.file_name().unwrap_or_default());
+    let name = descriptor_path(&directory).join(path.file_name().unwrap_or_default());
     Ok((directory, name))
 }
 
@@ -44,7 +44,7 @@ mod tests {
         let deep = dir.path().join("d".repeat(200));
         std::fs::create_dir(&deep).unwrap();
         let socket = deep.join("socket");
-        let _listens = listen(&socket).unwrap();
+        let _listens = listen_at(&socket).unwrap();
         connect(&socket).unwrap();
         assert!(connect(&deep.join("other")).is_err());
     }

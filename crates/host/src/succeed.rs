@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 
 /// Why a program did not do what it was run for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum CommandFailure {
     /// It is not installed.
     #[error("it is not installed")]
     NotInstalled,
@@ -21,33 +21,33 @@ pub enum Failure {
 ///
 /// # Errors
 /// See [`Failure`].
-pub fn succeed<H: Host + ?Sized>(
+pub fn run_successfully<H: Host + ?Sized>(
     host: &H,
     argv: &[&OsStr],
     limits: Limits,
-) -> Result<CommandOutput, Failure> {
+) -> Result<CommandOutput, CommandFailure> {
     match host.run(argv, limits) {
         Ok(output) if output.success() => Ok(output),
-        Ok(output) => Err(Failure::Complaint(output.complaint())),
-        Err(error) if error.is_absent() => Err(Failure::NotInstalled),
-        Err(error) => Err(Failure::Host(error)),
+        Ok(output) => Err(CommandFailure::Complaint(output.complaint())),
+        Err(error) if error.is_absent() => Err(CommandFailure::NotInstalled),
+        Err(error) => Err(CommandFailure::Host(error)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Live;
+    use crate::LiveHost;
 
     #[test]
     fn each_failure_is_told_apart() {
         let run = |words: &[&str]| {
             let argv: Vec<_> = words.iter().map(OsStr::new).collect();
-            succeed(&Live, &argv, Limits::default())
+            run_successfully(&LiveHost, &argv, Limits::default())
         };
         assert!(run(&["true"]).is_ok());
-        assert_eq!(run(&["no-such-program-here"]), Err(Failure::NotInstalled));
+        assert_eq!(run(&["no-such-program-here"]), Err(CommandFailure::NotInstalled));
         let said = run(&["sh", "-c", "echo no >&2; exit 3"]).unwrap_err();
-        assert_eq!(said, Failure::Complaint("exit status 3: no".to_owned()));
+        assert_eq!(said, CommandFailure::Complaint("exit status 3: no".to_owned()));
     }
 }

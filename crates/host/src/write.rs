@@ -3,8 +3,8 @@
 use crate::error::HostError;
 use crate::held::{Identity, Removed};
 use crate::lockdir::LockDirectory;
-use crate::replace::{self, Seen, Times};
-use crate::{Host, Known, Live, Root};
+use crate::replace::{self, FileVersion, Times};
+use crate::{Host, KnownFile, LiveHost, Root};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use std::path::{Path, PathBuf};
@@ -41,8 +41,8 @@ pub trait HostMut: Host {
     ///
     /// # Errors
     /// Not there, not readable, not a regular file, or a link stands on the way to it.
-    fn read_plain(&self, path: &Path) -> Result<(Vec<u8>, Seen), HostError> {
-        Ok((self.read(path)?, Seen::plain(path)))
+    fn read_plain(&self, path: &Path) -> Result<(Vec<u8>, FileVersion), HostError> {
+        Ok((self.read(path)?, FileVersion::plain(path)))
     }
 
     /// Makes a new file at `path` with these bytes, and with the owner, mode and extended
@@ -55,7 +55,7 @@ pub trait HostMut: Host {
     fn create_like(
         &self,
         path: &Path,
-        like: &Seen,
+        like: &FileVersion,
         bytes: &[u8],
         times: Option<Times>,
     ) -> Result<(), HostError>;
@@ -65,7 +65,7 @@ pub trait HostMut: Host {
     ///
     /// # Errors
     /// Somebody else replaced or wrote that file since it was read; as rename(2).
-    fn exchange(&self, from: &Path, seen: &Seen) -> Result<(), HostError>;
+    fn exchange(&self, from: &Path, seen: &FileVersion) -> Result<(), HostError>;
 
     /// Where every assay of this machine sees which settings are changed: nothing of a machine in
     /// memory. `lasting` is for what outlives a boot.
@@ -105,7 +105,7 @@ pub trait HostMut: Host {
     ///
     /// # Errors
     /// Not allowed, not empty, or something is mounted in it.
-    fn remove_made(&self, path: &Path, known: Option<&Known>) -> Result<Removed, HostError>;
+    fn remove_made(&self, path: &Path, known: Option<&KnownFile>) -> Result<Removed, HostError>;
 
     /// Nodes of the loop devices on a file.
     ///
@@ -145,7 +145,7 @@ pub trait HostMut: Host {
 /// How long a killed process may take to go: it may sleep in the kernel.
 const DYING: Duration = Duration::from_secs(10);
 
-impl HostMut for Live {
+impl HostMut for LiveHost {
     fn check_writable(&self, path: &Path) -> Result<(), HostError> {
         replace::writable(path)
     }
@@ -154,21 +154,21 @@ impl HostMut for Live {
         replace::write_in_place(path, bytes)
     }
 
-    fn read_plain(&self, path: &Path) -> Result<(Vec<u8>, Seen), HostError> {
+    fn read_plain(&self, path: &Path) -> Result<(Vec<u8>, FileVersion), HostError> {
         replace::read(path)
     }
 
     fn create_like(
         &self,
         path: &Path,
-        like: &Seen,
+        like: &FileVersion,
         bytes: &[u8],
         times: Option<Times>,
     ) -> Result<(), HostError> {
         replace::create_like(path, like, bytes, times)
     }
 
-    fn exchange(&self, from: &Path, seen: &Seen) -> Result<(), HostError> {
+    fn exchange(&self, from: &Path, seen: &FileVersion) -> Result<(), HostError> {
         replace::exchange(from, seen)
     }
 
@@ -180,7 +180,7 @@ impl HostMut for Live {
     }
 
     fn identity(&self, path: &Path) -> Result<Option<Identity>, HostError> {
-        crate::held::identity(path).map(Some)
+        crate::held::read_identity(path).map(Some)
     }
 
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
@@ -191,12 +191,12 @@ impl HostMut for Live {
         crate::remove::tree(dir)
     }
 
-    fn remove_made(&self, path: &Path, known: Option<&Known>) -> Result<Removed, HostError> {
-        crate::remove::made(path, known)
+    fn remove_made(&self, path: &Path, known: Option<&KnownFile>) -> Result<Removed, HostError> {
+        crate::remove::remove_created(path, known)
     }
 
     fn loops(&self, backing: Identity) -> Result<Vec<PathBuf>, HostError> {
-        crate::loops::on(backing)
+        crate::loops::find_loop_devices(backing)
     }
 
     fn detach_loop(&self, node: &Path, backing: Identity) -> Result<(), HostError> {
@@ -215,7 +215,7 @@ impl HostMut for Live {
             Err(Errno::SRCH) => return Ok(()),
             Err(error) => return Err(fail(error)),
         };
-        if started(process.pid) != Some(process.start) {
+        if process_start_time(process.pid) != Some(process.start) {
             return Ok(());
         }
         match rustix::process::pidfd_send_signal(&handle, Signal::KILL) {
@@ -223,7 +223,7 @@ impl HostMut for Live {
             Err(error) => return Err(fail(error)),
         }
         let deadline = Instant::now() + DYING;
-        while started(process.pid) == Some(process.start) {
+        while process_start_time(process.pid) == Some(process.start) {
             if Instant::now() >= deadline {
                 return Err(HostError::path(&stat, "was killed but does not end"));
             }
@@ -235,7 +235,7 @@ impl HostMut for Live {
 
 /// When a process was started; nothing when there is none, or only a zombie that its parent has
 /// not asked after.
-fn started(pid: i32) -> Option<u64> {
+fn process_start_time(pid: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (state, start) = parse_stat(&text)?;
     (!matches!(state, "Z" | "X")).then_some(start)
@@ -257,7 +257,7 @@ impl ProcessId {
         let pid = i32::try_from(pid).ok()?;
         Some(Self {
             pid,
-            start: started(pid)?,
+            start: process_start_time(pid)?,
         })
     }
 }
@@ -265,44 +265,44 @@ impl ProcessId {
 /// A captured machine is what it was.
 impl HostMut for Root {
     fn check_writable(&self, path: &Path) -> Result<(), HostError> {
-        Err(captured(path))
+        Err(captured_error(path))
     }
     fn write_in_place(&self, path: &Path, _bytes: &[u8]) -> Result<(), HostError> {
-        Err(captured(path))
+        Err(captured_error(path))
     }
     fn create_like(
         &self,
         path: &Path,
-        _like: &Seen,
+        _like: &FileVersion,
         _bytes: &[u8],
         _times: Option<Times>,
     ) -> Result<(), HostError> {
-        Err(captured(path))
+        Err(captured_error(path))
     }
-    fn exchange(&self, _from: &Path, seen: &Seen) -> Result<(), HostError> {
-        Err(captured(&seen.path))
+    fn exchange(&self, _from: &Path, seen: &FileVersion) -> Result<(), HostError> {
+        Err(captured_error(&seen.path))
     }
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
-        Err(captured(path))
+        Err(captured_error(path))
     }
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
-        Err(captured(dir))
+        Err(captured_error(dir))
     }
-    fn remove_made(&self, path: &Path, _known: Option<&Known>) -> Result<Removed, HostError> {
-        Err(captured(path))
+    fn remove_made(&self, path: &Path, _known: Option<&KnownFile>) -> Result<Removed, HostError> {
+        Err(captured_error(path))
     }
     fn loops(&self, _backing: Identity) -> Result<Vec<PathBuf>, HostError> {
-        Err(captured(Path::new("/sys/block")))
+        Err(captured_error(Path::new("/sys/block")))
     }
     fn detach_loop(&self, node: &Path, _backing: Identity) -> Result<(), HostError> {
-        Err(captured(node))
+        Err(captured_error(node))
     }
     fn kill(&self, process: ProcessId) -> Result<(), HostError> {
-        Err(captured(&Path::new("/proc").join(process.pid.to_string())))
+        Err(captured_error(&Path::new("/proc").join(process.pid.to_string())))
     }
 }
 
-fn captured(path: &Path) -> HostError {
+fn captured_error(path: &Path) -> HostError {
     HostError::path(
         path,
         "a captured machine cannot be changed: run this on the machine itself",

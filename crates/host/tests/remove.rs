@@ -5,8 +5,8 @@
 )]
 
 use assay_host::held::{Directory, Identity, Removed};
-use assay_host::{HostMut as _, Known, Live, loops};
-use assay_testing::{attacked, factor, skipped};
+use assay_host::{HostMut as _, KnownFile, LiveHost, loops};
+use assay_testing::{attacked, attack_factor, skipped};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags};
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 struct Scene {
     dir: tempfile::TempDir,
     ours: PathBuf,
-    known: Known,
+    known: KnownFile,
 }
 
 fn root() -> bool {
@@ -41,7 +41,7 @@ fn scene() -> Scene {
         .unwrap()
         .make("ours".as_ref())
         .unwrap();
-    let known = Known::of(&made).unwrap();
+    let known = KnownFile::of(&made).unwrap();
     fs::create_dir_all(made.through().join("a/b")).unwrap();
     fs::write(made.through().join("a/b/c"), "x").unwrap();
     Scene {
@@ -70,12 +70,12 @@ fn it_goes_wherever_it_was_moved_and_nothing_else_does() {
         let scene = scene();
         fs::rename(&scene.ours, scene.at(moved)).unwrap();
         symlink(scene.at("precious"), &scene.ours).unwrap();
-        let removed = Live.remove_made(&scene.ours, Some(&scene.known)).unwrap();
+        let removed = LiveHost.remove_made(&scene.ours, Some(&scene.known)).unwrap();
         assert_eq!(removed, Removed::Gone, "{moved}");
         assert!(!scene.at(moved).exists() && scene.ours.is_symlink());
         assert!(scene.precious_is_whole());
         // Once more, as recovery does that was killed just then.
-        let removed = Live.remove_made(&scene.ours, Some(&scene.known)).unwrap();
+        let removed = LiveHost.remove_made(&scene.ours, Some(&scene.known)).unwrap();
         assert_eq!(removed, Removed::Absent);
         assert!(scene.precious_is_whole());
     }
@@ -87,15 +87,15 @@ fn without_a_handle_it_is_looked_for_beside_its_name_and_then_told() {
         return;
     }
     let scene = scene();
-    let known = Known::only(scene.known.identity);
+    let known = KnownFile::only(scene.known.identity);
     fs::rename(&scene.ours, scene.at("up")).unwrap();
     fs::create_dir(&scene.ours).unwrap();
     fs::write(scene.ours.join("theirs"), "x").unwrap();
-    let removed = Live.remove_made(&scene.ours, Some(&known)).unwrap();
+    let removed = LiveHost.remove_made(&scene.ours, Some(&known)).unwrap();
     assert_eq!(removed, Removed::Another);
     assert!(scene.ours.join("theirs").exists() && scene.at("up/a/b/c").exists());
     fs::rename(scene.at("up"), scene.at("theirs/other")).unwrap();
-    let removed = Live.remove_made(&scene.ours, Some(&known)).unwrap();
+    let removed = LiveHost.remove_made(&scene.ours, Some(&known)).unwrap();
     assert_eq!(removed, Removed::Gone);
     assert!(scene.ours.join("theirs").exists() && !scene.at("theirs/other").exists());
 }
@@ -107,22 +107,22 @@ fn what_was_never_confirmed_goes_only_where_nobody_can_have_exchanged_it() {
     }
     let scene = scene();
     // Root's own directory, moved to the name by the owner of the directory above.
-    Live.remove_made(&scene.ours, None).unwrap_err();
+    LiveHost.remove_made(&scene.ours, None).unwrap_err();
     assert!(scene.ours.join("a/b/c").exists());
     let empty = scene.at("theirs/empty");
     fs::create_dir(&empty).unwrap();
-    assert_eq!(Live.remove_made(&empty, None).unwrap(), Removed::Gone);
+    assert_eq!(LiveHost.remove_made(&empty, None).unwrap(), Removed::Gone);
     let gone = scene.at("theirs/none");
-    assert_eq!(Live.remove_made(&gone, None).unwrap(), Removed::Absent);
+    assert_eq!(LiveHost.remove_made(&gone, None).unwrap(), Removed::Absent);
     symlink(scene.at("precious"), &gone).unwrap();
     chown_link(&gone);
-    assert_eq!(Live.remove_made(&gone, None).unwrap(), Removed::Another);
+    assert_eq!(LiveHost.remove_made(&gone, None).unwrap(), Removed::Another);
     let own = scene.at("own");
     fs::create_dir_all(own.join("a")).unwrap();
-    assert_eq!(Live.remove_made(&own, None).unwrap(), Removed::Gone);
+    assert_eq!(LiveHost.remove_made(&own, None).unwrap(), Removed::Gone);
     fs::set_permissions(scene.dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
     fs::create_dir_all(own.join("a")).unwrap();
-    Live.remove_made(&own, None).unwrap_err();
+    LiveHost.remove_made(&own, None).unwrap_err();
     assert!(scene.precious_is_whole());
 }
 
@@ -161,7 +161,7 @@ fn after_a_start_of_the_machine_it_is_found_beside_its_name_or_takes_no_space() 
         let held = Directory::open(&home).unwrap();
         let mut known = None;
         let file = held.create_known("ours".as_ref(), &mut |file| {
-            known = Some(Known::of(file.file())?);
+            known = Some(KnownFile::of(file.file())?);
             Ok::<(), assay_host::HostError>(())
         });
         file.unwrap().file().set_len(1 << 20).unwrap();
@@ -171,7 +171,7 @@ fn after_a_start_of_the_machine_it_is_found_beside_its_name_or_takes_no_space() 
         // A directory of that name, on another file system.
         fs::create_dir_all(home.join("below")).unwrap();
         assert!(!mounted || mount());
-        let removed = Live
+        let removed = LiveHost
             .remove_made(&home.join("ours"), known.as_ref())
             .unwrap();
         assert_eq!(removed, expected, "{moved}");
@@ -200,7 +200,7 @@ fn attack_nothing_but_ours_goes_while_the_names_are_exchanged() {
         return;
     }
     let (mut tried, mut held) = (0, 0);
-    for _ in 0..12 * factor() {
+    for _ in 0..12 * attack_factor() {
         let scene = scene();
         let theirs = scene.at("theirs");
         let decoys = ["link", "pipe", "file", "folder"].map(|name| theirs.join(name));
@@ -229,7 +229,7 @@ fn attack_nothing_but_ours_goes_while_the_names_are_exchanged() {
                     }
                 }
             });
-            let removed = Live.remove_made(&scene.ours, Some(&scene.known));
+            let removed = LiveHost.remove_made(&scene.ours, Some(&scene.known));
             stop.store(true, Ordering::Relaxed);
             removed
         });
@@ -287,11 +287,11 @@ fn a_loop_device_is_known_by_its_file_whatever_its_name() {
     fs::rename(dir.path().join("backing"), dir.path().join("other")).unwrap();
     fs::write(dir.path().join("backing"), [0; 4096]).unwrap();
     assert_eq!(
-        loops::on(file.identity()).unwrap(),
+        loops::find_loop_devices(file.identity()).unwrap(),
         std::slice::from_ref(&node)
     );
-    let other = assay_host::held::identity(&dir.path().join("backing")).unwrap();
-    assert_eq!(loops::on(other).unwrap(), [] as [PathBuf; 0]);
+    let other = assay_host::held::read_identity(&dir.path().join("backing")).unwrap();
+    assert_eq!(loops::find_loop_devices(other).unwrap(), [] as [PathBuf; 0]);
     loops::detach(&node, other).unwrap();
     let wrong = Identity {
         inode: other.inode,
@@ -299,13 +299,13 @@ fn a_loop_device_is_known_by_its_file_whatever_its_name() {
     };
     loops::detach(&node, wrong).unwrap();
     assert_eq!(
-        loops::on(file.identity()).unwrap(),
+        loops::find_loop_devices(file.identity()).unwrap(),
         std::slice::from_ref(&node)
     );
     loops::detach(&node, file.identity()).unwrap();
     // udev may have it open for a moment.
     for _ in 0..100 {
-        if loops::on(file.identity()).unwrap().is_empty() {
+        if loops::find_loop_devices(file.identity()).unwrap().is_empty() {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -322,16 +322,16 @@ fn attack_a_file_that_is_renamed_while_it_is_looked_for() {
         return;
     }
     let (mut tried, mut held_out) = (0, 0);
-    for round in 0..12 * factor() {
+    for round in 0..12 * attack_factor() {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let at = |name: &str| dir.path().join(name);
         let above = Directory::open(dir.path()).unwrap();
         let file = above.create("ours".as_ref()).unwrap();
-        let mut entry = serde_json::to_value(Known::of(file.file()).unwrap()).unwrap();
+        let mut entry = serde_json::to_value(KnownFile::of(file.file()).unwrap()).unwrap();
         if round % 4 != 0 {
             entry.as_object_mut().unwrap().remove("handle");
         }
-        let known: Known = serde_json::from_value(entry).unwrap();
+        let known: KnownFile = serde_json::from_value(entry).unwrap();
         let (begin, stop) = (AtomicBool::new(false), AtomicBool::new(false));
         let told = std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -354,7 +354,7 @@ fn attack_a_file_that_is_renamed_while_it_is_looked_for() {
             while !begin.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
-            let told = Live.remove_made(&at("ours"), Some(&known));
+            let told = LiveHost.remove_made(&at("ours"), Some(&known));
             stop.store(true, Ordering::Relaxed);
             told
         });
@@ -363,7 +363,7 @@ fn attack_a_file_that_is_renamed_while_it_is_looked_for() {
             Ok(Removed::Gone | Removed::Absent) => gone(),
             Ok(Removed::Another | Removed::Emptied) | Err(_) => true,
         };
-        let after = Live.remove_made(&at("ours"), Some(&known));
+        let after = LiveHost.remove_made(&at("ours"), Some(&known));
         tried += 1;
         held_out += u64::from(honest && after.is_ok() && gone());
     }

@@ -5,7 +5,7 @@
 )]
 
 use assay_host::{
-    Faulty, Host as _, HostError, HostMut, Live, ProcessId, Recorded, Root, Seen, Times,
+    Faulty, Host as _, HostError, HostMut, LiveHost, ProcessId, Recorded, Root, FileVersion, Times,
 };
 use rustix::fs::XattrFlags;
 use std::ffi::OsString;
@@ -48,7 +48,7 @@ fn a_replaced_file_gets_no_rights_from_its_directory() {
     let access = "system.posix_acl_access";
     rustix::fs::removexattr(&path, access).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    Live.replace_file(&path, &aside, b"new").unwrap();
+    LiveHost.replace_file(&path, &aside, b"new").unwrap();
     let mut value = [0; 256];
     let found = rustix::fs::getxattr(&path, access, &mut value[..]);
     assert_eq!(found, Err(rustix::io::Errno::NODATA));
@@ -72,7 +72,7 @@ fn a_replaced_file_keeps_owner_mode_and_attributes() {
     let listed = rustix::fs::setxattr(&path, name, &acl, XattrFlags::empty());
     let before = fs::metadata(&path).unwrap();
 
-    Live.replace_file(&path, &aside, b"new").unwrap();
+    LiveHost.replace_file(&path, &aside, b"new").unwrap();
 
     let after = fs::metadata(&path).unwrap();
     let attributes = |found: &fs::Metadata| (found.mode(), found.uid(), found.gid());
@@ -99,19 +99,19 @@ fn what_must_not_be_replaced_is_not() {
     fs::write(path("file"), "old").unwrap();
     symlink("file", path("link")).unwrap();
     let told = |from: &str| {
-        let told = Live
+        let told = LiveHost
             .replace_file(&path(from), &path("aside"), b"new")
             .unwrap_err();
         assert!(!path("aside").exists());
         told.to_string()
     };
-    insta::assert_snapshot!(assay_testing::normal(told("link"), &[(dir.path(), "DIR")]), @"DIR/link: not a regular file but a link");
-    insta::assert_snapshot!(assay_testing::normal(told("none"), &[(dir.path(), "DIR")]), @"DIR/none: no such file or directory");
+    insta::assert_snapshot!(assay_testing::normalize_output(told("link"), &[(dir.path(), "DIR")]), @"DIR/link: not a regular file but a link");
+    insta::assert_snapshot!(assay_testing::normalize_output(told("none"), &[(dir.path(), "DIR")]), @"DIR/none: no such file or directory");
     fs::hard_link(path("file"), path("other")).unwrap();
-    insta::assert_snapshot!(assay_testing::normal(told("file"), &[(dir.path(), "DIR")]), @"DIR/file: it has 2 names (hard links), and replacing it would change only one of them");
+    insta::assert_snapshot!(assay_testing::normalize_output(told("file"), &[(dir.path(), "DIR")]), @"DIR/file: it has 2 names (hard links), and replacing it would change only one of them");
     fs::remove_file(path("other")).unwrap();
     fs::write(path("aside"), "somebody's").unwrap();
-    Live.replace_file(&path("file"), &path("aside"), b"new")
+    LiveHost.replace_file(&path("file"), &path("aside"), b"new")
         .unwrap_err();
     assert_eq!(fs::read(path("aside")).unwrap(), b"somebody's");
     assert_eq!(fs::read(path("file")).unwrap(), b"old");
@@ -123,18 +123,18 @@ fn a_write_in_place_follows_no_link_and_makes_no_file() {
     let path = |name: &str| dir.path().join(name);
     fs::write(path("file"), "old").unwrap();
     symlink("file", path("link")).unwrap();
-    Live.write_in_place(&path("link"), b"new").unwrap_err();
+    LiveHost.write_in_place(&path("link"), b"new").unwrap_err();
     assert!(
-        Live.write_in_place(&path("none"), b"new")
+        LiveHost.write_in_place(&path("none"), b"new")
             .unwrap_err()
             .is_absent()
     );
     assert!(!path("none").exists());
-    Live.write_in_place(&path("file"), b"new").unwrap();
+    LiveHost.write_in_place(&path("file"), b"new").unwrap();
     assert_eq!(fs::read(path("file")).unwrap(), b"new");
     let read_only = Path::new("/proc/sys/kernel/random/boot_id");
     assert_eq!(
-        Live.check_writable(read_only).unwrap_err().reason(),
+        LiveHost.check_writable(read_only).unwrap_err().reason(),
         "read-only"
     );
 }
@@ -148,10 +148,10 @@ fn a_tree_is_removed_without_following_links() {
     fs::write(precious.join("x"), "").unwrap();
     symlink(&precious, tree.join("a/link")).unwrap();
     symlink(&tree, dir.path().join("to tree")).unwrap();
-    assert!(Live.remove_tree(&dir.path().join("to tree")).is_err());
-    Live.remove_tree(&tree).unwrap();
+    assert!(LiveHost.remove_tree(&dir.path().join("to tree")).is_err());
+    LiveHost.remove_tree(&tree).unwrap();
     assert!(!tree.exists() && precious.join("x").exists());
-    assert!(Live.remove_tree(&tree).unwrap_err().is_absent());
+    assert!(LiveHost.remove_tree(&tree).unwrap_err().is_absent());
 }
 
 #[test]
@@ -181,9 +181,9 @@ fn what_is_mounted_in_a_tree_is_not_removed() {
         "none".as_ref(),
         mountpoint.as_ref(),
     ]);
-    let told = Live.remove_tree(&tree).unwrap_err().to_string();
+    let told = LiveHost.remove_tree(&tree).unwrap_err().to_string();
     run(&["umount".as_ref(), mountpoint.as_ref()]);
-    insta::assert_snapshot!(assay_testing::normal(told, &[(dir.path(), "DIR")]), @"DIR/tree/a/b: something is mounted here: not removed");
+    insta::assert_snapshot!(assay_testing::normalize_output(told, &[(dir.path(), "DIR")]), @"DIR/tree/a/b: something is mounted here: not removed");
     assert!(tree.join("a/file").exists(), "nothing was removed");
 }
 
@@ -196,11 +196,11 @@ fn only_the_very_process_is_killed() {
         start: process.start + 1,
         ..process
     };
-    Live.kill(other).unwrap();
+    LiveHost.kill(other).unwrap();
     assert!(child.try_wait().unwrap().is_none());
-    Live.kill(process).unwrap();
+    LiveHost.kill(process).unwrap();
     assert!(!child.wait().unwrap().success());
-    Live.kill(process).unwrap();
+    LiveHost.kill(process).unwrap();
     assert_eq!(ProcessId::of(child.id()), None);
 }
 
@@ -215,7 +215,7 @@ fn captured_machines_refuse_and_recorded_ones_remember() {
         root.check_writable(path),
         root.write_in_place(path, b"new"),
         root.replace_file(path, Path::new("/aside"), b"new"),
-        root.exchange(Path::new("/other"), &Seen::plain(path)),
+        root.exchange(Path::new("/other"), &FileVersion::plain(path)),
         root.remove_file(path),
         root.remove_tree(Path::new("/")),
         root.kill(process),
@@ -251,16 +251,16 @@ fn a_replacement_takes_the_times_it_is_given_and_reading_leaves_none() {
     let dir = tempfile::tempdir().unwrap();
     let (path, aside) = (dir.path().join("file"), dir.path().join("aside"));
     fs::write(&path, "old").unwrap();
-    let (_, seen) = Live.read_plain(&path).unwrap();
+    let (_, seen) = LiveHost.read_plain(&path).unwrap();
     let old = Times {
         accessed: (1_000_000_000, 123_456_789),
         modified: (900_000_000, 987_654_321),
     };
-    Live.create_like(&aside, &seen, b"new", Some(old)).unwrap();
-    Live.exchange(&aside, &seen).unwrap();
-    let (bytes, now) = Live.read_plain(&path).unwrap();
+    LiveHost.create_like(&aside, &seen, b"new", Some(old)).unwrap();
+    LiveHost.exchange(&aside, &seen).unwrap();
+    let (bytes, now) = LiveHost.read_plain(&path).unwrap();
     assert_eq!((&bytes[..], now.times), (&b"new"[..], Some(old)));
-    let (_, again) = Live.read_plain(&path).unwrap();
+    let (_, again) = LiveHost.read_plain(&path).unwrap();
     assert_eq!(again, now, "reading left a trace");
 }
 
@@ -269,14 +269,14 @@ fn what_was_written_or_replaced_since_it_was_read_is_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     fs::write(path("file"), "old").unwrap();
-    let (_, seen) = Live.read_plain(&path("file")).unwrap();
-    Live.create_like(&path("aside"), &seen, b"ours", None)
+    let (_, seen) = LiveHost.read_plain(&path("file")).unwrap();
+    LiveHost.create_like(&path("aside"), &seen, b"ours", None)
         .unwrap();
     fs::write(path("theirs"), "theirs").unwrap();
     fs::rename(path("theirs"), path("file")).unwrap();
-    assert!(Live.exchange(&path("aside"), &seen).is_err());
+    assert!(LiveHost.exchange(&path("aside"), &seen).is_err());
     assert!(
-        Live.create_like(&path("more"), &seen, b"ours", None)
+        LiveHost.create_like(&path("more"), &seen, b"ours", None)
             .is_err()
     );
     assert_eq!(fs::read(path("file")).unwrap(), b"theirs");
@@ -297,7 +297,7 @@ fn attack_no_exchange_of_names_leads_a_replacement_elsewhere() {
         std::sync::atomic::AtomicBool::new(false),
         std::sync::atomic::AtomicU64::new(0),
     );
-    let rounds = 2000 * assay_testing::factor();
+    let rounds = 2000 * assay_testing::attack_factor();
     std::thread::scope(|scope| {
         let _stop = assay_testing::Stop(&stop);
         scope.spawn(|| {
@@ -339,7 +339,7 @@ fn attack_no_exchange_of_names_leads_a_replacement_elsewhere() {
         });
         for round in 0..rounds {
             let aside = path("theirs").join(format!(".assay-{round}"));
-            let _ = Live.replace_file(&path("theirs/file"), &aside, b"root was here");
+            let _ = LiveHost.replace_file(&path("theirs/file"), &aside, b"root was here");
             let whole = fs::read(path("victim/file")).unwrap() == b"precious"
                 && fs::read(path("victim/secret")).unwrap() == b"secret"
                 && fs::read_dir(path("victim")).unwrap().count() == 2;

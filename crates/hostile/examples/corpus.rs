@@ -10,7 +10,7 @@ fn main() -> std::io::Result<()> {
     let dir = std::env::args_os()
         .nth(1)
         .map_or_else(|| PathBuf::from("fuzz/corpus"), PathBuf::from);
-    for target in assay_hostile::all() {
+    for target in assay_hostile::all_targets() {
         let dir = dir.join(target.name);
         std::fs::create_dir_all(&dir)?;
         for (number, seed) in target.seeds.iter().enumerate() {

@@ -24,16 +24,16 @@ macro_rules! borrowed {
 
 borrowed! {
     formats = "../../facts/src/overwrite/formats.rs",
-    imap = "../../loads/src/imap/answers.rs",
+    imap = "../../loads/src/imap/server_replies.rs",
     nbd = "../../changes/src/side_by_side/nbd/mod.rs",
 }
 
 pub use mutate::{LONGEST, Mutator};
-pub use run::{Failure, attack};
-pub use targets::all;
+pub use run::{TargetFailure, attack};
+pub use targets::all_targets;
 
 /// A parser.
-pub struct Target {
+pub struct ParserTarget {
     /// Its name, as in `fuzz/fuzz_targets`.
     pub name: &'static str,
     /// Real inputs.
@@ -47,7 +47,7 @@ pub struct Target {
 /// # Panics
 /// There is none.
 #[must_use]
-pub fn target(name: &str) -> Target {
-    let found = all().into_iter().find(|target| target.name == name);
+pub fn find_target(name: &str) -> ParserTarget {
+    let found = all_targets().into_iter().find(|target| target.name == name);
     found.unwrap_or_else(|| panic!("no target `{name}`"))
 }

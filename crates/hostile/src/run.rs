@@ -1,6 +1,6 @@
 //! Runs a target over many inputs: no panic, no hang, no memory without end.
 
-use crate::{Mutator, Target};
+use crate::{Mutator, ParserTarget};
 use rustix::time::{ClockId, clock_gettime};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What broke a target.
-pub struct Failure {
+pub struct TargetFailure {
     /// The target.
     pub target: &'static str,
     /// The input.
@@ -28,7 +28,7 @@ const MEMORY: u64 = 6 << 30;
 ///
 /// # Errors
 /// The input that broke it.
-pub fn attack(target: &Target, executions: u64) -> Result<(), Failure> {
+pub fn attack(target: &ParserTarget, executions: u64) -> Result<(), TargetFailure> {
     limit_memory();
     let beat = Arc::new(AtomicU64::new(0));
     let current = Arc::new(Mutex::new(Vec::new()));
@@ -45,7 +45,7 @@ pub fn attack(target: &Target, executions: u64) -> Result<(), Failure> {
         input.clone_into(&mut current.lock().unwrap_or_else(PoisonError::into_inner));
         beat.fetch_add(1, Ordering::Relaxed);
         if catch_unwind(AssertUnwindSafe(|| (target.run)(&input))).is_err() {
-            outcome = Err(Failure {
+            outcome = Err(TargetFailure {
                 target: target.name,
                 input,
             });

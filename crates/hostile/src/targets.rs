@@ -1,26 +1,26 @@
 //! The parsers, each with real inputs and what it promises.
 
 mod files;
-mod kept;
+mod stored_files;
 mod machine;
 mod net;
 mod probe;
 mod seeds;
 mod settings;
 mod tables;
-mod talks;
+mod peer_protocols;
 mod wifi;
 
-use crate::Target;
+use crate::ParserTarget;
 
 /// Every parser.
 #[must_use]
-pub fn all() -> Vec<Target> {
+pub fn all_targets() -> Vec<ParserTarget> {
     let mut all = settings::targets();
     all.extend(machine::targets());
     all.extend(files::targets());
-    all.extend(kept::targets());
-    all.extend(talks::targets());
+    all.extend(stored_files::targets());
+    all.extend(peer_protocols::targets());
     all.extend(probe::targets());
     all.extend(net::targets());
     all.extend(wifi::targets());

@@ -1,8 +1,8 @@
 //! Every parser over mutated inputs: some hundred each, or as many times more as `ASSAY_ATTACK` says;
 //! `ASSAY_TARGET` chooses some by the start of their names.
 
-use assay_hostile::{LONGEST, all, attack};
-use assay_testing::{attacked, factor};
+use assay_hostile::{LONGEST, all_targets, attack};
+use assay_testing::{attacked, attack_factor};
 
 /// Executions of each target when nothing is said.
 const SHORT: u64 = 200;
@@ -10,7 +10,7 @@ const SHORT: u64 = 200;
 /// A seed that is cut is understood no more, and every mutation of it is refused at its end.
 #[test]
 fn every_real_input_is_mutated_whole() {
-    for target in all() {
+    for target in all_targets() {
         for (number, seed) in target.seeds.iter().enumerate() {
             let length = seed.len();
             assert!(length <= LONGEST, "{} {number}: {length}", target.name);
@@ -22,7 +22,7 @@ fn every_real_input_is_mutated_whole() {
 #[test]
 fn every_parser_has_a_program_in_fuzz() {
     let programs = include_str!("../../../fuzz/Cargo.toml");
-    for target in all() {
+    for target in all_targets() {
         let path = format!("path = \"fuzz_targets/{}.rs\"", target.name);
         assert!(programs.contains(&path), "fuzz/Cargo.toml: {path}");
     }
@@ -30,9 +30,9 @@ fn every_parser_has_a_program_in_fuzz() {
 
 #[test]
 fn attack_parsers_with_mutated_inputs() {
-    let factor = factor();
+    let factor = attack_factor();
     let chosen = std::env::var("ASSAY_TARGET").unwrap_or_default();
-    let targets = all();
+    let targets = all_targets();
     let (mut tried, mut held) = (0, 0);
     let mut broken = Vec::new();
     for target in targets

@@ -113,7 +113,7 @@ impl Url {
     /// # Errors
     /// The name is not known, or the resolver does not answer.
     pub fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
-        resolve::addresses(self.host(), self.port, RESOLVER)
+        resolve::resolve_addresses(self.host(), self.port, RESOLVER)
     }
 
     /// `HOST:PORT`, for people.

@@ -117,7 +117,7 @@ fn attack_by_answers_that_never_end_or_lie() {
         ..Expect::default()
     };
     let (mut tried, mut held) = (0, 0);
-    for round in 0..assay_testing::factor().min(20) {
+    for round in 0..assay_testing::attack_factor().min(20) {
         for (name, answer, may) in HOSTILE {
             let url = server(move |_, stream| answer(stream));
             let mut load = expecting(load(&url, 3), expect);

@@ -5,7 +5,7 @@ mod common;
 
 use assay_http::{Expect, Load, Method, ProbeError, Request, Tls, Trust, Url, probe};
 use assay_model::web::{FailureKind, Measured, Pace, Protocol};
-use assay_testing::servers::http2::{Kind, Server};
+use assay_testing::servers::http2::{Http2ServerKind, Http2Server};
 use assay_testing::servers::nginx::Nginx;
 use common::{expecting, good, http2, kinds, measure};
 use std::time::Duration;
@@ -26,8 +26,8 @@ fn long(length: u64) -> Expect {
 
 #[test]
 fn real_servers_answer() {
-    for kind in Kind::ALL {
-        let Some(server) = Server::start(kind, "") else {
+    for kind in Http2ServerKind::ALL {
+        let Some(server) = Http2Server::start(kind, "") else {
             continue;
         };
         for (tls, path, length, connections, streams) in [
@@ -65,7 +65,7 @@ fn real_servers_answer() {
 
 #[test]
 fn an_open_loop_counts_what_is_due() {
-    let Some(server) = Server::start(Kind::Nginx, "") else {
+    let Some(server) = Http2Server::start(Http2ServerKind::Nginx, "") else {
         return;
     };
     let mut load = http2(&server.url(false, "/small"), 3, 4);
@@ -77,7 +77,7 @@ fn an_open_loop_counts_what_is_due() {
 /// A server that ends connections in order (GOAWAY) after some requests: none is lost.
 #[test]
 fn connections_that_end_in_order_lose_nothing() {
-    let Some(server) = Server::start(Kind::Nginx, "keepalive_requests 20;") else {
+    let Some(server) = Http2Server::start(Http2ServerKind::Nginx, "keepalive_requests 20;") else {
         return;
     };
     let measured = good(&http2(&server.url(false, "/small"), 2, 8));
@@ -90,7 +90,7 @@ fn connections_that_end_in_order_lose_nothing() {
 
 #[test]
 fn a_server_that_takes_few_streams_makes_the_others_wait() {
-    let Some(server) = Server::start(Kind::Nginx, "http2_max_concurrent_streams 2;") else {
+    let Some(server) = Http2Server::start(Http2ServerKind::Nginx, "http2_max_concurrent_streams 2;") else {
         return;
     };
     let url = Url::parse(&server.url(false, "/small")).unwrap();
@@ -125,7 +125,7 @@ fn methods_statuses_and_bodies() {
                   location = /taken { client_max_body_size 2m; client_body_buffer_size 2m; \
                   proxy_pass http://127.0.0.1:1/; error_page 502 = @ok; } \
                   location @ok { return 200 taken; }";
-    let Some(server) = Server::start(Kind::Nginx, config) else {
+    let Some(server) = Http2Server::start(Http2ServerKind::Nginx, config) else {
         return;
     };
     let load = |method: &Method, path: &str, body: &[u8]| {
@@ -175,7 +175,7 @@ fn a_server_without_it_is_an_error() {
     };
     assert!(matches!(said(&plain), ProbeError::Protocol { .. }));
     // The same server, with TLS and without HTTP/2.
-    let Some(server) = Server::start(Kind::Apache, "Protocols http/1.1") else {
+    let Some(server) = Http2Server::start(Http2ServerKind::Apache, "Protocols http/1.1") else {
         return;
     };
     let url = server.url(true, "/small");
@@ -184,7 +184,7 @@ fn a_server_without_it_is_an_error() {
     assert_eq!(kinds(&measure(&refused)), [FailureKind::NoHttp2]);
     let error = said(&refused);
     assert!(error.to_string().contains("ALPN"), "{error}");
-    let Some(server) = Server::start(Kind::Nginx, "") else {
+    let Some(server) = Http2Server::start(Http2ServerKind::Nginx, "") else {
         return;
     };
     let url = server.url(true, "/small");

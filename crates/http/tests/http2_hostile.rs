@@ -309,7 +309,7 @@ const BROKEN: [(&str, Answer, &[FailureKind]); 25] = {
 #[test]
 fn attack_by_servers_that_break_http2() {
     let (mut tried, mut held) = (0, 0);
-    for round in 0..assay_testing::factor().min(20) {
+    for round in 0..assay_testing::attack_factor().min(20) {
         for (name, answer, may) in BROKEN {
             let url = server(answer);
             let mut load = expecting(http2(&url, 2, 2), five());

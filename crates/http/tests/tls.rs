@@ -11,7 +11,7 @@ use std::process::Command;
 
 #[test]
 fn https() {
-    if let Some(lacking) = assay_testing::servers::lacks(&["nginx", "openssl"], false) {
+    if let Some(lacking) = assay_testing::servers::find_missing(&["nginx", "openssl"], false) {
         return assay_testing::skipped("nginx", format_args!("lacks {lacking}"));
     }
     let dir = tempfile::Builder::new()

@@ -60,7 +60,7 @@ pub use doubt_evidence::{DoubtEvidence, EvidenceOrigin};
 pub(crate) use doubt_evidence::{ENOUGH, HALF};
 
 use assay_fio::import;
-use assay_fio::json::Document;
+use assay_fio::json::FioDocument;
 use assay_fio::options::JobOptions;
 use assay_model::sample::Worker;
 use assay_model::{Doubt, Facts, Run, Sample, TargetInfo};
@@ -204,8 +204,8 @@ pub fn judge_options(jobs: &[JobOptions]) -> Vec<Vec<Doubt>> {
 
 /// Finds the doubts about each group of equal jobs in an imported result.
 #[must_use]
-pub fn judge_result(document: &Document) -> Vec<JudgedJobs> {
-    let groups = import::groups(document);
+pub fn judge_result(document: &FioDocument) -> Vec<JudgedJobs> {
+    let groups = import::find_groups(document);
     let alone = groups.len() == 1;
     let options: Vec<JobOptions> = groups
         .iter()

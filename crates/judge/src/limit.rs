@@ -10,7 +10,7 @@ pub(crate) use limit_evidence::{LimitEvidence, SiblingResult};
 pub(crate) use rate_limit::find_largest_variation;
 
 use assay_model::result::{Limit, LimitKind};
-use assay_model::units::{mb_per_s, significant};
+use assay_model::units::{mb_per_s, format_significant};
 
 /// Utilisation from which a resource counts as full. The counters span the load generator's start
 /// and end, during which it does no I/O.
@@ -179,7 +179,7 @@ fn check_one_in_flight(e: &LimitEvidence) -> Option<Limit> {
         evidence: format!(
             "{} each make {} per second{}{above}{starved}",
             format_time(e.latency.unwrap_or_default()),
-            significant(e.iops),
+            format_significant(e.iops),
             describe_deeper_sibling(e).map_or_else(String::new, |text| format!("; {text}"))
         ),
     })
@@ -191,7 +191,7 @@ fn describe_deeper_sibling(e: &LimitEvidence) -> Option<String> {
     Some(format!(
         "{} in flight gave {} per second ({})",
         best.in_flight,
-        significant(best.iops),
+        format_significant(best.iops),
         best.workload
     ))
 }

@@ -39,7 +39,7 @@ fn have_fio() -> bool {
     found
 }
 
-fn fio(arguments: &[&str]) -> json::Document {
+fn fio(arguments: &[&str]) -> json::FioDocument {
     let output = Command::new("fio")
         .args(arguments)
         .arg("--output-format=json+")
@@ -52,7 +52,7 @@ fn fio(arguments: &[&str]) -> json::Document {
         .unwrap()
 }
 
-fn codes(document: &json::Document) -> Vec<String> {
+fn codes(document: &json::FioDocument) -> Vec<String> {
     let judged = judge_result(document);
     judged
         .into_iter()

@@ -6,7 +6,7 @@
 use assay_fio::options::JobOptions;
 use assay_host::Recorded;
 use assay_judge::doubts::{DoubtEvidence, EvidenceOrigin, apply_rules};
-use assay_loads::counters::{Snapshot, Sources};
+use assay_loads::counters::{CounterSnapshot, Sources};
 use assay_model::sample::Counters;
 use assay_model::target::{TargetInfo, TargetKind};
 use assay_model::{Bytes, FactKind, Facts};
@@ -64,8 +64,8 @@ impl Case {
         let before = self.host("before");
         let devices = ["vdb1", "vdc1", "vdd1"].map(str::to_owned);
         let sources = Sources::find(&before, &devices);
-        let before = Snapshot::take(&before, &sources);
-        before.until(&Snapshot::take(&self.host("after"), &sources))
+        let before = CounterSnapshot::take(&before, &sources);
+        before.until(&CounterSnapshot::take(&self.host("after"), &sources))
     }
 
     /// Codes, severities and evidence of the doubts that come from ZFS's counters.

@@ -1,7 +1,7 @@
 //! Files, directories and device nodes, as `assay_host::Host` looks at them.
 
 use crate::Answer;
-use crate::protocol::{CHUNK, Look, Reply};
+use crate::protocol::{CHUNK, PathLook, Reply};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -18,17 +18,17 @@ const O_NONBLOCK: i32 = 0o4000;
 const O_NOFOLLOW: i32 = 0o400_000;
 
 /// Looks at a path and sends what it saw.
-pub fn look(look: Look, path: &[u8], answer: &Answer) {
+pub fn look(look: PathLook, path: &[u8], answer: &Answer) {
     let name = OsStr::from_bytes(path);
     let path = Path::new(name);
     let seen = match look {
-        Look::Read | Look::Get => read(path, answer),
-        Look::List => list(path, answer),
-        Look::Link => fs::read_link(path).map(|found| piece(found, answer)),
-        Look::RealPath => fs::canonicalize(path).map(|found| piece(found, answer)),
-        Look::Stat => stat(path),
-        Look::Exclusive => exclusive(path),
-        Look::Which => which(name)
+        PathLook::Read | PathLook::Get => read(path, answer),
+        PathLook::List => list(path, answer),
+        PathLook::Link => fs::read_link(path).map(|found| piece(found, answer)),
+        PathLook::RealPath => fs::canonicalize(path).map(|found| piece(found, answer)),
+        PathLook::Stat => stat(path),
+        PathLook::Exclusive => exclusive(path),
+        PathLook::Which => which(name)
             .map(|found| piece(found, answer))
             .ok_or_else(|| io::ErrorKind::NotFound.into()),
     };

@@ -20,7 +20,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use protocol::{Decoder, Frame, Reply, Request};
+use protocol::{FrameDecoder, Frame, Reply, AgentRequest};
 
 /// Writes the replies to one request.
 #[derive(Clone)]
@@ -117,13 +117,13 @@ fn serve(mut port: File, once: bool) {
     let Ok(writer) = port.try_clone() else { return };
     let line = Arc::new(Mutex::new(writer));
     let mut state = State::default();
-    let mut decoder = Decoder::default();
+    let mut decoder = FrameDecoder::default();
     let mut buffer = vec![0; 2 * protocol::CHUNK];
     loop {
         match port.read(&mut buffer) {
             Ok(0) => {
                 state.stop();
-                decoder = Decoder::default();
+                decoder = FrameDecoder::default();
                 if once {
                     return;
                 }
@@ -161,7 +161,7 @@ impl State {
     }
 
     fn handle(&mut self, frame: &Frame, line: &Arc<Mutex<File>>) {
-        let Some(request) = Request::read(frame) else {
+        let Some(request) = AgentRequest::read(frame) else {
             return;
         };
         let answer = Answer {
@@ -169,11 +169,11 @@ impl State {
             request: frame.request,
         };
         match request {
-            Request::Hello => {
+            AgentRequest::Hello => {
                 self.stop();
                 answer.send(&Reply::Hello);
             }
-            Request::Run {
+            AgentRequest::Run {
                 timeout_ms,
                 input,
                 argv,
@@ -182,26 +182,26 @@ impl State {
                 let limit = (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms));
                 self.running = process::start(argv, limit, input, answer);
             }
-            Request::Input(bytes) => {
+            AgentRequest::Input(bytes) => {
                 if let Some(running) = &self.running {
                     running.input(bytes);
                 }
             }
-            Request::Kill => self.stop(),
-            Request::Interrupt => {
+            AgentRequest::Kill => self.stop(),
+            AgentRequest::Interrupt => {
                 if let Some(running) = &self.running {
                     running.interrupt();
                 }
             }
             // A port of a guest tells by itself when nobody is connected.
-            Request::Alive => {}
-            Request::Look(look, path) => files::look(look, &path, &answer),
-            Request::Put { mode, path } => match files::create(&path, mode) {
+            AgentRequest::Alive => {}
+            AgentRequest::Look(look, path) => files::look(look, &path, &answer),
+            AgentRequest::Put { mode, path } => match files::create(&path, mode) {
                 Ok(file) => self.put = Some(file),
                 Err(error) => answer.refuse(&error),
             },
-            Request::Data(bytes) => self.data(&bytes, &answer),
-            Request::Log {
+            AgentRequest::Data(bytes) => self.data(&bytes, &answer),
+            AgentRequest::Log {
                 sync,
                 first,
                 records,

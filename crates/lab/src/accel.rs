@@ -4,7 +4,7 @@ use crate::console;
 use crate::emulator;
 use crate::error::LabError;
 use crate::image::Image;
-use crate::state::State;
+use crate::state::GuestRegistry;
 use assay_host::process::{Dies, Running};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -57,7 +57,7 @@ struct Known {
 ///
 /// # Errors
 /// When QEMU is missing or the state directory cannot be used.
-pub fn choose(image: &Image, state: &State) -> Result<Choice, LabError> {
+pub fn choose(image: &Image, state: &GuestRegistry) -> Result<Choice, LabError> {
     let why_not = match File::options().read(true).write(true).open("/dev/kvm") {
         Ok(_) => None,
         Err(error) => Some(format!("/dev/kvm: {error}")),
@@ -104,8 +104,8 @@ fn probe(image: &Image) -> Result<Option<String>, LabError> {
     /// A kernel without a root file system panics within this time.
     const PROBE_LIMIT: Duration = Duration::from_secs(15);
     // Files in memory, without a name: a process that is killed leaves nothing.
-    let (console, log) = unnamed()?;
-    let (complaint, said) = unnamed()?;
+    let (console, log) = create_memory_file()?;
+    let (complaint, said) = create_memory_file()?;
     let copy = |file: &OwnedFd| file.try_clone().map_err(LabError::io(&log));
     let mut command = Command::new(emulator::QEMU);
     command
@@ -138,7 +138,7 @@ fn probe(image: &Image) -> Result<Option<String>, LabError> {
     let qemu = qemu.map_err(emulator::start_error)?;
     let deadline = Instant::now() + PROBE_LIMIT;
     let why = loop {
-        if console::panic(&log).is_some() {
+        if console::find_panic(&log).is_some() {
             break None;
         }
         match qemu.wait(Duration::from_millis(50)) {
@@ -150,7 +150,7 @@ fn probe(image: &Image) -> Result<Option<String>, LabError> {
                 ));
             }
             // The panic may have been written just before the end.
-            _ if console::panic(&log).is_some() => break None,
+            _ if console::find_panic(&log).is_some() => break None,
             _ => {
                 let said = fs::read_to_string(&said).unwrap_or_default();
                 let line = said
@@ -168,7 +168,7 @@ fn probe(image: &Image) -> Result<Option<String>, LabError> {
 }
 
 /// A file in memory, for another process to write to and for this one to read by its path.
-fn unnamed() -> Result<(OwnedFd, PathBuf), LabError> {
+fn create_memory_file() -> Result<(OwnedFd, PathBuf), LabError> {
     let file = rustix::fs::memfd_create("probe", rustix::fs::MemfdFlags::CLOEXEC)
         .map_err(|error| LabError::io(Path::new("a file in memory"))(error.into()))?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());

@@ -2,7 +2,7 @@
 
 use crate::accel::{Choice, choose};
 use crate::channel::Channel;
-use crate::claim::Claims;
+use crate::disk_guard::Claims;
 use crate::command;
 use crate::cpio;
 use crate::emulator;
@@ -10,11 +10,11 @@ use crate::error::LabError;
 use crate::files;
 use crate::guest::Guest;
 use crate::image::Image;
-use crate::options::Options;
-use crate::state::{Entry, State};
+use crate::options::GuestOptions;
+use crate::state::{GuestEntry, GuestRegistry};
 use crate::tools;
 use assay_host::process::{self, Dies, Running};
-use assay_host::{Host as _, Limits, Live, ProcessId};
+use assay_host::{Host as _, Limits, LiveHost, ProcessId};
 use assay_loads::Cancel;
 use assay_protocol::PORTS;
 use std::collections::BTreeMap;
@@ -36,8 +36,8 @@ impl Guest {
     /// nothing is left then.
     pub fn boot(
         image: &Image,
-        options: &Options,
-        state: &State,
+        options: &GuestOptions,
+        state: &GuestRegistry,
         cancel: &Cancel,
     ) -> Result<Self, LabError> {
         if AGENT.is_empty() {
@@ -50,7 +50,7 @@ impl Guest {
         };
         check_space(state)?;
         let place = state.add(&options.name)?;
-        let entry = Entry {
+        let entry = GuestEntry {
             name: options.name.clone(),
             detached: false,
             pid: 0,
@@ -64,7 +64,7 @@ impl Guest {
                 .map(|disk| (disk.name.clone(), disk.size))
                 .collect(),
             image: image.hash(),
-            files: files::outside(&place.dir, &options.disks),
+            files: files::list_outside_files(&place.dir, &options.disks),
             known: BTreeMap::new(),
         };
         // From here on dropping the guest removes all there is of it.
@@ -91,7 +91,7 @@ impl Guest {
         Ok(guest)
     }
 
-    fn start(&mut self, image: &Image, options: &Options) -> Result<(), LabError> {
+    fn start(&mut self, image: &Image, options: &GuestOptions) -> Result<(), LabError> {
         let dir = self.place.dir.clone();
         let (from, initrd) = (image.initrd(), dir.join("initrd"));
         let mut bytes = fs::read(&from).map_err(LabError::io(&from))?;
@@ -102,7 +102,7 @@ impl Guest {
         let claims = Claims::take(options)?;
         let mut disks = Vec::new();
         for disk in &options.disks {
-            let mut names = files::of(&dir, disk);
+            let mut names = files::disk_file_names(&dir, disk);
             let claimed = claims.paths(disk);
             if let Some((ours, _)) = &claimed {
                 names.data.clone_from(ours);
@@ -116,7 +116,7 @@ impl Guest {
         if let Some(program) = &options.assay {
             tools::make(program, &dir)?;
         }
-        let arguments = command::arguments(image, options, self.accel.accel, &disks)?;
+        let arguments = command::qemu_arguments(image, options, self.accel.accel, &disks)?;
         let complaint = dir.join("stderr");
         let stderr = File::create(&complaint).map_err(LabError::io(&complaint))?;
         let mut command = Command::new(emulator::QEMU);
@@ -223,9 +223,9 @@ impl Guest {
     }
 }
 
-fn check_space(state: &State) -> Result<(), LabError> {
+fn check_space(state: &GuestRegistry) -> Result<(), LabError> {
     let path = state.root();
-    let found = Live.statfs(path).ok();
+    let found = LiveHost.statfs(path).ok();
     match found.map(|found| found.available) {
         Some(free) if free < SPACE => Err(LabError::Space {
             path: path.to_owned(),

@@ -1,7 +1,7 @@
 //! Who builds an image: root, or a user who is root of a namespace of their own.
 
 use crate::error::LabError;
-use assay_host::{Host as _, Limits, Live};
+use assay_host::{Host as _, Limits, LiveHost};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
@@ -59,7 +59,7 @@ impl Builder {
         let namespaces = self.namespaces();
         let words = ["unshare"].iter().chain(&namespaces).chain(&["true"]);
         let argv: Vec<_> = words.map(OsStr::new).collect();
-        let refused = match Live.run(&argv, limits) {
+        let refused = match LiveHost.run(&argv, limits) {
             Ok(output) if output.success() => return Ok(()),
             Ok(output) => output.complaint(),
             Err(error) => error.to_string(),
@@ -86,13 +86,13 @@ impl Builder {
             timeout: Duration::from_secs(300),
         };
         // What stays is removed by the next build.
-        let _ = Live.run(&argv, limits);
+        let _ = LiveHost.run(&argv, limits);
     }
 }
 
 /// What of a failed build is the machine's doing and not the recipe's, from mmdebstrap's log; none
 /// when that is not known.
-pub(crate) fn refusal(log: &str, mirror: &str) -> Option<LabError> {
+pub(crate) fn find_refusal(log: &str, mirror: &str) -> Option<LabError> {
     let line = |words: &[&str]| {
         let found = |line: &&str| words.iter().any(|word| line.contains(word));
         log.lines().find(found).map(|line| line.trim().to_owned())

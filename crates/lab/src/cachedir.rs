@@ -12,7 +12,7 @@ pub(crate) const VARIABLE: &str = "ASSAY_LAB_CACHE";
 
 /// `$ASSAY_LAB_CACHE`, else `$XDG_CACHE_HOME/assay/lab`, else `~/.cache/assay/lab` (XDG Base
 /// Directory Specification 0.8: relative paths in its variables are ignored).
-pub(crate) fn of(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, LabError> {
+pub(crate) fn cache_directory(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, LabError> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());
     if let Some(dir) = set(VARIABLE).map(PathBuf::from) {
         return std::path::absolute(&dir).map_err(LabError::io(&dir));
@@ -35,7 +35,7 @@ pub(crate) fn of(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf,
 /// Whose it is, or who may write where.
 pub(crate) fn ours(dir: &Path) -> Result<(), LabError> {
     let refuse = |source| LabError::NotOurs { source };
-    assay_host::ours::check(dir).map_err(refuse)?;
+    assay_host::directory_owner::check(dir).map_err(refuse)?;
     let Ok(held) = Directory::open(dir) else {
         return Ok(());
     };
@@ -52,16 +52,16 @@ pub(crate) fn ours(dir: &Path) -> Result<(), LabError> {
         let others = Mode::from_raw_mode(found.st_mode) & (Mode::WGRP | Mode::WOTH);
         if ![0, us].contains(&found.st_uid) {
             let reason = format!("belongs to user {}, and this is user {us}", found.st_uid);
-            return Err(refuse(wrong(path, reason)));
+            return Err(refuse(wrong_directory(path, reason)));
         }
         if !others.is_empty() {
-            return Err(refuse(wrong(path, "others may write it".to_owned())));
+            return Err(refuse(wrong_directory(path, "others may write it".to_owned())));
         }
     }
     Ok(())
 }
 
-fn wrong(path: PathBuf, reason: String) -> HostError {
+fn wrong_directory(path: PathBuf, reason: String) -> HostError {
     HostError::Path {
         path,
         errno: None,
@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn place(variables: &[(&str, &str)]) -> Option<PathBuf> {
-        of(|name| {
+        cache_directory(|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| value.into())
         })

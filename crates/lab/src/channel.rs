@@ -2,7 +2,7 @@
 
 use crate::error::LabError;
 use assay_host::{lockfile, socket};
-use assay_protocol::{Decoder, PORTS, Reply, Request};
+use assay_protocol::{FrameDecoder, PORTS, Reply, AgentRequest};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -21,7 +21,7 @@ pub(crate) type Watch<'a> = &'a dyn Fn() -> Result<(), LabError>;
 #[derive(Debug)]
 pub(crate) struct Channel {
     stream: UnixStream,
-    decoder: Decoder,
+    decoder: FrameDecoder,
     request: u64,
     _lock: File,
 }
@@ -50,7 +50,7 @@ impl Channel {
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
         Ok(Self {
             stream,
-            decoder: Decoder::default(),
+            decoder: FrameDecoder::default(),
             // Answers to an earlier conversation may still be on the line: they bear other numbers.
             request: u64::from_le_bytes(random),
             _lock: lock,
@@ -62,7 +62,7 @@ impl Channel {
         let deadline = Instant::now() + limit;
         self.request = self.request.wrapping_add(1);
         while Instant::now() < deadline {
-            self.send(&Request::Hello, watch)?;
+            self.send(&AgentRequest::Hello, watch)?;
             let again = deadline.min(Instant::now() + AGAIN);
             while let Some(reply) = self.receive(Some(again), watch)? {
                 if reply == Reply::Hello {
@@ -74,13 +74,13 @@ impl Channel {
     }
 
     /// Begins a request: answers to earlier ones are no longer listened to.
-    pub(crate) fn begin(&mut self, request: &Request, watch: Watch<'_>) -> Result<(), LabError> {
+    pub(crate) fn begin(&mut self, request: &AgentRequest, watch: Watch<'_>) -> Result<(), LabError> {
         self.request = self.request.wrapping_add(1);
         self.send(request, watch)
     }
 
     /// Sends a further message that belongs to the request.
-    pub(crate) fn send(&mut self, request: &Request, watch: Watch<'_>) -> Result<(), LabError> {
+    pub(crate) fn send(&mut self, request: &AgentRequest, watch: Watch<'_>) -> Result<(), LabError> {
         let bytes = request.frame(self.request).encode();
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
@@ -88,7 +88,7 @@ impl Channel {
                 Ok(count) => rest = &rest[count..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => watch()?,
-                Err(error) => return Err(lost(error, watch)),
+                Err(error) => return Err(connection_lost(error, watch)),
             }
         }
         Ok(())
@@ -110,11 +110,11 @@ impl Channel {
                 }
             }
             match self.stream.read(&mut buffer) {
-                Ok(0) => return Err(lost(io::ErrorKind::UnexpectedEof.into(), watch)),
+                Ok(0) => return Err(connection_lost(io::ErrorKind::UnexpectedEof.into(), watch)),
                 Ok(count) => self.decoder.push(&buffer[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => watch()?,
-                Err(error) => return Err(lost(error, watch)),
+                Err(error) => return Err(connection_lost(error, watch)),
             }
             if deadline.is_some_and(|at| Instant::now() >= at) {
                 return Ok(None);
@@ -129,7 +129,7 @@ impl Channel {
 }
 
 /// The socket broke: the end of the guest is the usual reason, and the better message.
-fn lost(error: io::Error, watch: Watch<'_>) -> LabError {
+fn connection_lost(error: io::Error, watch: Watch<'_>) -> LabError {
     let deadline = Instant::now() + Duration::from_secs(2);
     while Instant::now() < deadline {
         if let Err(better) = watch() {

@@ -6,7 +6,7 @@ use crate::disk::Disk;
 use crate::error::LabError;
 use crate::files::DiskFiles;
 use crate::image::Image;
-use crate::options::Options;
+use crate::options::GuestOptions;
 use crate::tools;
 use assay_protocol::{PORT_NAME, PORTS};
 use serde_json::json;
@@ -14,9 +14,9 @@ use std::ffi::OsString;
 
 /// Arguments for a guest whose QEMU works in the guest's directory: the names of sockets, console
 /// and initramfs are relative to it.
-pub(crate) fn arguments(
+pub(crate) fn qemu_arguments(
     image: &Image,
-    options: &Options,
+    options: &GuestOptions,
     accel: Accel,
     disks: &[(Disk, DiskFiles)],
 ) -> Result<Vec<OsString>, LabError> {

@@ -11,11 +11,11 @@ const NO_MEMORY: &str = "it ran out of memory, give it more with --memory";
 
 /// The last lines of a log file, made safe for a terminal: nothing but text.
 #[must_use]
-pub fn tail(path: &Path, lines: usize) -> String {
-    last(&end(path, 0), lines)
+pub fn read_tail(path: &Path, lines: usize) -> String {
+    last_lines(&read_end(path, 0), lines)
 }
 
-fn last(text: &str, lines: usize) -> String {
+fn last_lines(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text
         .lines()
         .map(str::trim_end)
@@ -35,18 +35,18 @@ fn last(text: &str, lines: usize) -> String {
 }
 
 /// The end of a file, but nothing of its first `from` bytes.
-fn end(path: &Path, from: u64) -> String {
+fn read_end(path: &Path, from: u64) -> String {
     let mut bytes = Vec::new();
     if let Ok(mut file) = File::open(path) {
         let length = file.seek(SeekFrom::End(0)).unwrap_or(0);
         let _ = file.seek(SeekFrom::Start(length.saturating_sub(TAIL).max(from)));
         let _ = file.take(TAIL).read_to_end(&mut bytes);
     }
-    plain(&String::from_utf8_lossy(&bytes))
+    strip_escapes(&String::from_utf8_lossy(&bytes))
 }
 
 /// Text without control characters and without the escape sequences of terminals (ECMA-48 CSI).
-fn plain(text: &str) -> String {
+fn strip_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars();
     while let Some(one) = rest.next() {
@@ -71,33 +71,33 @@ fn plain(text: &str) -> String {
 
 /// Why the guest's kernel ended, when its console tells.
 #[must_use]
-pub fn panic(path: &Path) -> Option<String> {
-    judge_panic(&end(path, 0))
+pub fn find_panic(path: &Path) -> Option<String> {
+    judge_panic(&read_end(path, 0))
 }
 
 /// What the guest's kernel killed for lack of memory, in what it said after the first `from` bytes.
 #[must_use]
-pub fn killed(path: &Path, from: u64) -> Option<String> {
-    judge_killed(&end(path, from))
+pub fn find_oom_kill(path: &Path, from: u64) -> Option<String> {
+    judge_killed(&read_end(path, from))
 }
 
 /// The last line with this word.
-fn line<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+fn last_line_with<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     text.lines()
         .rfind(|line| line.contains(word))
         .map(str::trim)
 }
 
 fn judge_killed(text: &str) -> Option<String> {
-    let found = line(text, "Out of memory: Killed process")?;
+    let found = last_line_with(text, "Out of memory: Killed process")?;
     Some(format!("{NO_MEMORY}: {found}"))
 }
 
 fn judge_panic(text: &str) -> Option<String> {
-    let panic = line(text, PANIC)?;
+    let panic = last_line_with(text, PANIC)?;
     let said = &panic[panic.find(PANIC).unwrap_or(0)..];
     // A command that was killed long ago is not why it panics now; that init died may be.
-    let killed = line(text, "Out of memory: Killed process").is_some();
+    let killed = last_line_with(text, "Out of memory: Killed process").is_some();
     let memory = said.contains("memory") || (killed && said.contains("kill init"));
     Some(match memory {
         true => format!("{NO_MEMORY}: {said}"),
@@ -143,24 +143,24 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("console.log");
         std::fs::write(&path, KILLED).unwrap();
-        assert!(killed(&path, 0).is_some());
-        assert_eq!(killed(&path, KILLED.len() as u64), None);
+        assert!(find_oom_kill(&path, 0).is_some());
+        assert_eq!(find_oom_kill(&path, KILLED.len() as u64), None);
     }
 
     #[test]
     fn the_lines_about_a_panic_are_those_that_led_to_it() {
         let registers: String = (0..60).map(|at| format!("R{at:02}: 0\n")).collect();
-        let shown = last(&format!("boot\n{CRASH}{registers}"), 12);
+        let shown = last_lines(&format!("boot\n{CRASH}{registers}"), 12);
         assert!(
             shown.contains("Trigger a crash") && shown.contains("Comm: sh"),
             "{shown}"
         );
         assert_eq!(shown.lines().count(), 12);
-        assert!(last(&registers, 12).ends_with("R59: 0"));
+        assert!(last_lines(&registers, 12).ends_with("R59: 0"));
     }
 
     #[test]
     fn a_hostile_console_cannot_command_the_terminal() {
-        assert_eq!(plain("a\u{1b}[2J\u{1b}[31;1mb\u{7}\u{1b}]c\r\n"), "abc\n");
+        assert_eq!(strip_escapes("a\u{1b}[2J\u{1b}[31;1mb\u{7}\u{1b}]c\r\n"), "abc\n");
     }
 }

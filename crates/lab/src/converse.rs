@@ -2,7 +2,7 @@
 
 use crate::error::LabError;
 use crate::guest::Guest;
-use crate::talk::Output;
+use crate::agent_requests::CommandOutputPart;
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -21,11 +21,11 @@ pub struct Conversation<'scope> {
 }
 
 /// Waits for the end of a program.
-pub struct End<'scope>(ScopedJoinHandle<'scope, Result<Ended, LabError>>);
+pub struct End<'scope>(ScopedJoinHandle<'scope, Result<ConversationEnd, LabError>>);
 
 /// How a program ended.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct ConversationEnd {
     /// Its exit status.
     pub status: i32,
     /// What it wrote to standard error.
@@ -48,13 +48,13 @@ impl Guest {
             let mut complaint = Vec::new();
             let status =
                 self.stream(&words, Some(limit), Some(input), &mut |piece| match piece {
-                    Output::Out(bytes) => {
+                    CommandOutputPart::Out(bytes) => {
                         // Whoever does not listen any more misses nothing.
                         let _ = output.send(bytes.to_vec());
                     }
-                    Output::Err(bytes) => complaint.extend_from_slice(bytes),
+                    CommandOutputPart::Err(bytes) => complaint.extend_from_slice(bytes),
                 })?;
-            Ok(Ended {
+            Ok(ConversationEnd {
                 status,
                 complaint: String::from_utf8_lossy(&complaint).trim().to_owned(),
             })
@@ -78,7 +78,7 @@ impl End<'_> {
     ///
     /// # Panics
     /// The thread that waits for the program panicked.
-    pub fn wait(self) -> Result<Ended, LabError> {
+    pub fn wait(self) -> Result<ConversationEnd, LabError> {
         match self.0.join() {
             Ok(ended) => ended,
             Err(panic) => std::panic::resume_unwind(panic),

@@ -29,7 +29,7 @@ fn is_device(qdev: &str, id: &str) -> bool {
 ///
 /// None before Linux 5.5, which has no such field.
 #[must_use]
-pub fn flushes(stat: &str) -> Option<u64> {
+pub fn parse_flushes(stat: &str) -> Option<u64> {
     stat.split_whitespace().nth(15)?.parse().ok()
 }
 
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn flushes_are_the_sixteenth_field() {
         let stat = "     105        0     4968       42       14        0      112        9        0       64       59        0        0        0        0        7        7\n";
-        assert_eq!(flushes(stat), Some(7));
-        assert_eq!(flushes("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15"), None);
+        assert_eq!(parse_flushes(stat), Some(7));
+        assert_eq!(parse_flushes("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! What QEMU is given for a disk: on its command line, or by hot-plug.
 
-use crate::disk::{Bus, Disk, Format, SECRET};
+use crate::disk::{Bus, Disk, DiskFormat, SECRET};
 use crate::error::LabError;
 use crate::files::DiskFiles;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ impl Places {
     pub(crate) fn parts(&mut self, disk: &Disk, files: &DiskFiles) -> Result<Vec<Part>, LabError> {
         disk.check()?;
         let mut parts = Vec::new();
-        if disk.format == Format::Luks && !self.secret {
+        if disk.format == DiskFormat::Luks && !self.secret {
             self.secret = true;
             parts.push(Part::Object(
                 json!({ "qom-type": "secret", "id": SECRET_ID, "data": SECRET }),
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     fn files(disk: &Disk) -> DiskFiles {
-        crate::files::of(Path::new("/g"), disk)
+        crate::files::disk_file_names(Path::new("/g"), disk)
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub struct Disk {
     /// Size in bytes, a multiple of 512.
     pub size: u64,
     /// Format of the file.
-    pub format: Format,
+    pub format: DiskFormat,
     /// The controller the guest sees.
     pub bus: Bus,
     /// QEMU's cache mode.
@@ -93,7 +93,7 @@ impl Bad {
 
 /// What is in the file under a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum DiskFormat {
     /// The disk, byte by byte; holes take no space.
     Raw,
     /// QEMU's own format.
@@ -111,7 +111,7 @@ pub enum Format {
     Luks,
 }
 
-impl Format {
+impl DiskFormat {
     /// qcow2 as `qemu-img create` makes it.
     pub const QCOW2: Self = Self::Qcow2 {
         cluster: 64 << 10,
@@ -172,7 +172,7 @@ impl Disk {
         Self {
             name: name.to_owned(),
             size,
-            format: Format::Raw,
+            format: DiskFormat::Raw,
             bus: Bus::VirtioBlk,
             cache: CacheMode::Writeback,
             aio: Aio::Threads,
@@ -257,11 +257,11 @@ impl Disk {
                  for files only",
             ));
         }
-        if self.content.is_some() && self.format != Format::Raw {
+        if self.content.is_some() && self.format != DiskFormat::Raw {
             return Err(self.refuse("only a raw disk can hold a file's content at first"));
         }
         match self.format {
-            Format::Qcow2 { cluster, .. }
+            DiskFormat::Qcow2 { cluster, .. }
                 if !(cluster.is_power_of_two() && (512..=2 << 20).contains(&cluster)) =>
             {
                 Err(self.refuse("a cluster is a power of two from 512 bytes to 2 MiB"))
@@ -297,7 +297,7 @@ impl Disk {
     /// Block nodes for `-blockdev`, those that others stand on first. The last one is named after
     /// the disk. `file` is where the data lie, `log` the log of writes.
     pub(crate) fn nodes(&self, file: &str, log: Option<&str>) -> Vec<Value> {
-        let cache = assay_qemu::cache(self.cache);
+        let cache = assay_qemu::cache_option(self.cache);
         let discard = if self.discard { "unmap" } else { "ignore" };
         let node = |part: &str| format!("{}-{part}", self.name);
         let mut nodes = vec![json!({
@@ -320,11 +320,11 @@ impl Disk {
             "driver": self.format.name(), "node-name": node("top"), "file": under,
             "cache": cache, "discard": discard,
         });
-        if self.device.is_some() && self.format == Format::Raw {
+        if self.device.is_some() && self.format == DiskFormat::Raw {
             // The device may be larger.
             top["size"] = json!(self.size);
         }
-        if self.format == Format::Luks {
+        if self.format == DiskFormat::Luks {
             top["key-secret"] = json!("secret");
         }
         nodes.push(top);

@@ -148,7 +148,7 @@ pub enum LabError {
     #[error("QEMU did not start: {0}")]
     Qemu(#[source] Cause),
     /// The guest did not come up.
-    #[error("the guest did not come up: {why}{}", tail(console))]
+    #[error("the guest did not come up: {why}{}", format_console_tail(console))]
     Boot {
         /// Panic, timeout, end of QEMU.
         why: String,
@@ -156,7 +156,7 @@ pub enum LabError {
         console: String,
     },
     /// The guest is gone.
-    #[error("the guest is gone: {why}{}", tail(console))]
+    #[error("the guest is gone: {why}{}", format_console_tail(console))]
     Gone {
         /// Panic, out of memory, killed.
         why: String,
@@ -164,7 +164,7 @@ pub enum LabError {
         console: String,
     },
     /// The guest is there but does not answer.
-    #[error("the guest has not answered for {} s: {why}; `assay lab down` removes one that stays{}", after.as_secs(), tail(console))]
+    #[error("the guest has not answered for {} s: {why}; `assay lab down` removes one that stays{}", after.as_secs(), format_console_tail(console))]
     Silent {
         /// How long it was waited for.
         after: Duration,
@@ -177,7 +177,7 @@ pub enum LabError {
     #[error("all {0} channels to the guest are in use; end another `assay lab run` or `ssh`")]
     Busy(usize),
     /// No guest has that name.
-    #[error("there is no guest {name}; {}", known(running))]
+    #[error("there is no guest {name}; {}", list_running(running))]
     NoGuest {
         /// The name.
         name: String,
@@ -248,14 +248,14 @@ impl LabError {
     }
 }
 
-fn tail(console: &str) -> String {
+fn format_console_tail(console: &str) -> String {
     match console.is_empty() {
         true => "; its console said nothing".to_owned(),
         false => format!("\nits console said last:\n{console}"),
     }
 }
 
-fn known(running: &[String]) -> String {
+fn list_running(running: &[String]) -> String {
     match running {
         [] => "none is running: `assay lab up` starts one".to_owned(),
         names => format!("running: {}", names.join(", ")),

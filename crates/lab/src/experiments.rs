@@ -10,8 +10,8 @@
 
 pub mod crypto;
 pub mod disks;
-pub mod full;
+pub mod full_disk;
 mod pool;
 pub mod powercut;
-mod room;
+mod small_filesystem;
 pub mod writelog;

@@ -1,11 +1,11 @@
 //! The files under a guest's disks.
 
-use crate::disk::{Disk, Format, SECRET};
+use crate::disk::{Disk, DiskFormat, SECRET};
 use crate::error::LabError;
 use crate::sparse;
 use crate::state::scratch_prefix;
 use assay_host::held::{Directory, Held};
-use assay_host::{Failure, Host as _, Limits, Live, succeed};
+use assay_host::{CommandFailure, Host as _, Limits, LiveHost, run_successfully};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ pub(crate) struct Made {
 }
 
 /// The names of the files of a disk of the guest that works in `guest`.
-pub(crate) fn of(guest: &Path, disk: &Disk) -> DiskFiles {
+pub(crate) fn disk_file_names(guest: &Path, disk: &Disk) -> DiskFiles {
     if let Some(device) = &disk.device {
         return DiskFiles {
             data: device.clone(),
@@ -98,7 +98,7 @@ pub(crate) fn of(guest: &Path, disk: &Disk) -> DiskFiles {
     let (dir, prefix) = match &disk.dir {
         // As others will find it: it may have been named by a descriptor.
         Some(dir) => (
-            Live.realpath(dir).unwrap_or_else(|_| dir.clone()),
+            LiveHost.realpath(dir).unwrap_or_else(|_| dir.clone()),
             scratch_prefix(guest),
         ),
         None => (guest.to_owned(), INSIDE.to_owned()),
@@ -116,7 +116,7 @@ pub(crate) fn of(guest: &Path, disk: &Disk) -> DiskFiles {
 
 /// The files of a disk of which only the name is known: `outside` are all files of the guest that do
 /// not lie in its directory.
-pub(crate) fn named(guest: &Path, disk: &str, outside: &[PathBuf]) -> Vec<PathBuf> {
+pub(crate) fn find_disk_files(guest: &Path, disk: &str, outside: &[PathBuf]) -> Vec<PathBuf> {
     let files = |dir: &Path, prefix: &str| {
         ENDINGS.map(|ending| dir.join(format!("{prefix}{disk}.{ending}")))
     };
@@ -128,9 +128,9 @@ pub(crate) fn named(guest: &Path, disk: &str, outside: &[PathBuf]) -> Vec<PathBu
 }
 
 /// Files that will lie outside the guest's directory, absolute.
-pub(crate) fn outside(guest: &Path, disks: &[Disk]) -> Vec<PathBuf> {
+pub(crate) fn list_outside_files(guest: &Path, disks: &[Disk]) -> Vec<PathBuf> {
     let outside = disks.iter().filter(|disk| disk.dir.is_some());
-    outside.flat_map(|disk| of(guest, disk).all()).collect()
+    outside.flat_map(|disk| disk_file_names(guest, disk).all()).collect()
 }
 
 /// Makes the files of a disk; one that is there already is somebody else's. `known` hears of those
@@ -168,7 +168,7 @@ fn write(disk: &Disk, files: &DiskFiles) -> Result<(), LabError> {
     if disk.device.is_none() {
         set_size(&files.data, disk.size)?;
     }
-    if disk.format != Format::Raw {
+    if disk.format != DiskFormat::Raw {
         format(disk, &files.data)?;
     }
     if let Some(content) = &disk.content {
@@ -176,7 +176,7 @@ fn write(disk: &Disk, files: &DiskFiles) -> Result<(), LabError> {
     }
     if let Some(Logged { first, .. }) = &files.logged {
         set_size(first, disk.size)?;
-        if disk.format != Format::Raw || disk.content.is_some() {
+        if disk.format != DiskFormat::Raw || disk.content.is_some() {
             sparse::copy(&files.data, first)?;
         }
     }
@@ -194,8 +194,8 @@ fn format(disk: &Disk, path: &Path) -> Result<(), LabError> {
     let mut argv: Vec<OsString> = ["create", "-q", "-f"].map(OsString::from).into();
     argv.push(disk.format.name().into());
     match disk.format {
-        Format::Raw => {}
-        Format::Qcow2 {
+        DiskFormat::Raw => {}
+        DiskFormat::Qcow2 {
             cluster,
             preallocated,
             extended_l2,
@@ -210,7 +210,7 @@ fn format(disk: &Disk, path: &Path) -> Result<(), LabError> {
             );
             argv.extend(["-o".into(), options.into()]);
         }
-        Format::Luks => {
+        DiskFormat::Luks => {
             // A short key derivation: this is about reading and writing, not about unlocking.
             let secret = format!("secret,id=secret,data={SECRET}");
             let options = "key-secret=secret,iter-time=10";
@@ -264,9 +264,9 @@ pub fn run_here(
     (tool, package): (&'static str, &'static str),
     refused: impl FnOnce(String) -> LabError,
 ) -> Result<(), LabError> {
-    match succeed(&Live, argv, limits) {
+    match run_successfully(&LiveHost, argv, limits) {
         Ok(_) => Ok(()),
-        Err(Failure::NotInstalled) => Err(LabError::Missing { tool, package }),
+        Err(CommandFailure::NotInstalled) => Err(LabError::Missing { tool, package }),
         Err(failure) => Err(refused(failure.to_string())),
     }
 }
@@ -284,12 +284,12 @@ mod tests {
         far.dir = Some("/srv".into());
         let mut other = far.clone();
         other.name = "dd".to_owned();
-        let outside = outside(guest, &[far.clone(), other]);
+        let outside = list_outside_files(guest, &[far.clone(), other]);
         assert_eq!(outside.len(), 6);
-        let found = named(guest, "d", &outside);
-        let expected: Vec<_> = of(guest, &near)
+        let found = find_disk_files(guest, "d", &outside);
+        let expected: Vec<_> = disk_file_names(guest, &near)
             .all()
-            .chain(of(guest, &far).all())
+            .chain(disk_file_names(guest, &far).all())
             .collect();
         assert_eq!(found, expected);
     }

@@ -6,10 +6,10 @@ use crate::console;
 use crate::disk::{Disk, Throttle};
 use crate::error::LabError;
 use crate::files::{self, DiskFiles};
-use crate::state::{self, Entry, Place, State};
+use crate::state::{self, GuestEntry, GuestDirectory, GuestRegistry};
 use assay_host::held::Held;
 use assay_host::process::Running;
-use assay_host::{Known, Limits};
+use assay_host::{KnownFile, Limits};
 use assay_loads::Cancel;
 use assay_protocol::PORTS;
 use assay_qemu::Qmp;
@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 /// with the thread that booted it.
 #[derive(Debug)]
 pub struct Guest {
-    pub(crate) place: Place,
-    pub(crate) entry: Entry,
+    pub(crate) place: GuestDirectory,
+    pub(crate) entry: GuestEntry,
     pub(crate) accel: Choice,
     pub(crate) qemu: Option<Running>,
     pub(crate) cancel: Cancel,
@@ -39,7 +39,7 @@ impl Guest {
     ///
     /// # Errors
     /// When there is none.
-    pub fn attach(state: &State, name: &str, cancel: &Cancel) -> Result<Self, LabError> {
+    pub fn attach(state: &GuestRegistry, name: &str, cancel: &Cancel) -> Result<Self, LabError> {
         let (place, entry) = state.find(name)?;
         let accel = match entry.accel.as_str() {
             "kvm" => Accel::Kvm,
@@ -58,7 +58,7 @@ impl Guest {
 
     /// What is known of it.
     #[must_use]
-    pub fn entry(&self) -> &Entry {
+    pub fn entry(&self) -> &GuestEntry {
         &self.entry
     }
 
@@ -71,13 +71,13 @@ impl Guest {
     /// The file that holds a disk's data on the host.
     #[must_use]
     pub fn disk_file(&self, disk: &Disk) -> PathBuf {
-        files::of(&self.place.dir, disk).held(&self.held).data
+        files::disk_file_names(&self.place.dir, disk).held(&self.held).data
     }
 
     /// What a disk held at first, and the log of its writes, when it has one.
     #[must_use]
     pub fn disk_log(&self, disk: &Disk) -> Option<(PathBuf, PathBuf)> {
-        let logged = files::of(&self.place.dir, disk).held(&self.held).logged;
+        let logged = files::disk_file_names(&self.place.dir, disk).held(&self.held).logged;
         logged.map(|files| (files.first, files.log))
     }
 
@@ -87,7 +87,7 @@ impl Guest {
         let (entry, place) = (&mut self.entry, &self.place);
         let made = files::create(disk, names, &mut |file| {
             let name = file.shown().file_name().unwrap_or_default();
-            let known = Known::of(file.file())?;
+            let known = KnownFile::of(file.file())?;
             entry
                 .known
                 .insert(name.to_string_lossy().into_owned(), known);
@@ -113,7 +113,7 @@ impl Guest {
     /// The last lines of the guest's console.
     #[must_use]
     pub fn console(&self) -> String {
-        console::tail(&self.console_log(), 12)
+        console::read_tail(&self.console_log(), 12)
     }
 
     fn console_log(&self) -> PathBuf {
@@ -129,7 +129,7 @@ impl Guest {
     /// What its kernel killed for lack of memory since it had [`Guest::said`] so much.
     #[must_use]
     pub fn killed_since(&self, said: u64) -> Option<String> {
-        console::killed(&self.console_log(), said)
+        console::find_oom_kill(&self.console_log(), said)
     }
 
     /// Whether it lives and is still wanted.
@@ -140,7 +140,7 @@ impl Guest {
         if self.entry.alive() {
             return Ok(());
         }
-        let why = console::panic(&self.console_log())
+        let why = console::find_panic(&self.console_log())
             .or_else(|| self.complaint())
             .unwrap_or_else(|| "QEMU ended".to_owned());
         Err(LabError::Gone {
@@ -221,7 +221,7 @@ impl Guest {
             },
             false => LabError::Silent {
                 after,
-                why: console::panic(&self.console_log())
+                why: console::find_panic(&self.console_log())
                     .or_else(|| self.killed_since(0))
                     .unwrap_or_else(|| "it hangs, or gets too little of the processors".to_owned()),
                 console: self.console(),

@@ -5,7 +5,7 @@ use crate::guest::Guest;
 use assay_host::{
     CommandOutput, DeviceNumber, FileKind, Host, HostError, Limits, MAX_BYTES, Stat, StatFs,
 };
-use assay_protocol::Look;
+use assay_protocol::PathLook;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// ENOENT and ENOTDIR: there is no such thing.
 const ABSENT: [i32; 2] = [2, 20];
 
-fn about(path: &Path, error: LabError) -> HostError {
+fn with_path(path: &Path, error: LabError) -> HostError {
     match error {
         LabError::Refused { errno, .. } if ABSENT.contains(&errno) => HostError::NotFound {
             path: path.to_owned(),
@@ -32,7 +32,7 @@ fn about(path: &Path, error: LabError) -> HostError {
     }
 }
 
-fn number(device: u64) -> DeviceNumber {
+fn to_device_number(device: u64) -> DeviceNumber {
     DeviceNumber {
         major: rustix::fs::major(device),
         minor: rustix::fs::minor(device),
@@ -40,7 +40,7 @@ fn number(device: u64) -> DeviceNumber {
 }
 
 impl Guest {
-    fn whole(&self, look: Look, path: &Path) -> Result<(Vec<u8>, Vec<u64>), HostError> {
+    fn whole(&self, look: PathLook, path: &Path) -> Result<(Vec<u8>, Vec<u64>), HostError> {
         let mut bytes = Vec::new();
         let mut much = false;
         let numbers = self.look(look, path, &mut |piece| {
@@ -49,7 +49,7 @@ impl Guest {
                 bytes.extend_from_slice(piece);
             }
         });
-        let numbers = numbers.map_err(|error| about(path, error))?;
+        let numbers = numbers.map_err(|error| with_path(path, error))?;
         match much {
             true => Err(HostError::Path {
                 path: path.to_owned(),
@@ -60,7 +60,7 @@ impl Guest {
         }
     }
 
-    fn path(&self, look: Look, path: &Path) -> Result<PathBuf, HostError> {
+    fn path(&self, look: PathLook, path: &Path) -> Result<PathBuf, HostError> {
         let (bytes, _) = self.whole(look, path)?;
         Ok(OsString::from_vec(bytes).into())
     }
@@ -68,29 +68,29 @@ impl Guest {
 
 impl Host for Guest {
     fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
-        Ok(self.whole(Look::Read, path)?.0)
+        Ok(self.whole(PathLook::Read, path)?.0)
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
         let mut names = Vec::new();
-        let listed = self.look(Look::List, dir, &mut |name| {
+        let listed = self.look(PathLook::List, dir, &mut |name| {
             names.push(OsString::from_vec(name.to_vec()));
         });
-        listed.map_err(|error| about(dir, error))?;
+        listed.map_err(|error| with_path(dir, error))?;
         names.sort();
         Ok(names)
     }
 
     fn link(&self, path: &Path) -> Result<PathBuf, HostError> {
-        self.path(Look::Link, path)
+        self.path(PathLook::Link, path)
     }
 
     fn realpath(&self, path: &Path) -> Result<PathBuf, HostError> {
-        self.path(Look::RealPath, path)
+        self.path(PathLook::RealPath, path)
     }
 
     fn stat(&self, path: &Path) -> Result<Stat, HostError> {
-        let (_, numbers) = self.whole(Look::Stat, path)?;
+        let (_, numbers) = self.whole(PathLook::Stat, path)?;
         let [kind, size, dev, rdev] = numbers[..] else {
             return Err(HostError::Path {
                 path: path.to_owned(),
@@ -106,8 +106,8 @@ impl Host for Guest {
                 _ => FileKind::Other,
             },
             size,
-            dev: number(dev),
-            rdev: number(rdev),
+            dev: to_device_number(dev),
+            rdev: to_device_number(rdev),
         })
     }
 
@@ -140,7 +140,7 @@ impl Host for Guest {
     }
 
     fn open_exclusive(&self, path: &Path) -> Result<(), HostError> {
-        self.whole(Look::Exclusive, path).map(drop)
+        self.whole(PathLook::Exclusive, path).map(drop)
     }
 
     fn run(&self, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, HostError> {
@@ -163,6 +163,6 @@ impl Host for Guest {
     }
 
     fn which(&self, name: &OsStr) -> Option<PathBuf> {
-        self.path(Look::Which, Path::new(name)).ok()
+        self.path(PathLook::Which, Path::new(name)).ok()
     }
 }

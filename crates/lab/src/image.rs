@@ -5,10 +5,10 @@ use crate::cachedir;
 use crate::emulator;
 use crate::error::LabError;
 use crate::recipe::{self, Zfs};
-use crate::steps::{Progress, Steps};
+use crate::steps::{BuildProgress, Steps};
 use assay_host::lockfile;
 use assay_host::process::{Dies, Running};
-use assay_host::{Host, Limits, Live};
+use assay_host::{Host, Limits, LiveHost};
 use assay_loads::Cancel;
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::{OsStr, OsString};
@@ -107,7 +107,7 @@ impl Cache {
     /// # Errors
     /// None of these variables is set, or somebody else may write there.
     pub fn of_user() -> Result<Self, LabError> {
-        let cache = Self::new(&cachedir::of(|name| std::env::var_os(name))?);
+        let cache = Self::new(&cachedir::cache_directory(|name| std::env::var_os(name))?);
         cachedir::ours(&cache.root)?;
         for image in cache.all() {
             cachedir::ours(&image.dir)?;
@@ -173,7 +173,7 @@ impl Cache {
     /// the log of a failed build.
     pub fn build(
         &self,
-        progress: &mut dyn FnMut(Progress<'_>),
+        progress: &mut dyn FnMut(BuildProgress<'_>),
         cancel: &Cancel,
     ) -> Result<Image, LabError> {
         if let Some(image) = self.find() {
@@ -221,7 +221,7 @@ impl Cache {
     /// One build at a time in this cache.
     fn lock(
         &self,
-        progress: &mut dyn FnMut(Progress<'_>),
+        progress: &mut dyn FnMut(BuildProgress<'_>),
         cancel: &Cancel,
     ) -> Result<File, LabError> {
         let path = self.root.join(LOCK);
@@ -232,7 +232,7 @@ impl Cache {
             if cancel.is_cancelled() {
                 return Err(LabError::Interrupted);
             }
-            progress(Progress {
+            progress(BuildProgress {
                 step: "another assay is building the guest image: waiting for it",
                 left: None,
                 done: 0.0,
@@ -266,11 +266,11 @@ impl Cache {
     fn build_in(
         &self,
         work: &Path,
-        progress: &mut dyn FnMut(Progress<'_>),
+        progress: &mut dyn FnMut(BuildProgress<'_>),
         cancel: &Cancel,
     ) -> Result<Image, LabError> {
         fs::create_dir(work).map_err(LabError::io(work))?;
-        for (name, content, executable) in recipe::files(self.zfs) {
+        for (name, content, executable) in recipe::build_files(self.zfs) {
             let path = work.join(name);
             let mode = if executable { 0o755 } else { 0o644 };
             File::options()
@@ -281,19 +281,19 @@ impl Cache {
                 .and_then(|mut file| std::io::Write::write_all(&mut file, content.as_bytes()))
                 .map_err(LabError::io(&path))?;
         }
-        let mirror = mirror();
+        let mirror = find_mirror();
         let ended = run(&self.root, work, (self.zfs, &mirror), progress, cancel)?;
         if let Some(reason) = ended {
             let log = work.join(LOG);
             let text = fs::read(&log).map_err(LabError::io(&log))?;
-            if let Some(refused) = builder::refusal(&String::from_utf8_lossy(&text), &mirror) {
+            if let Some(refused) = builder::find_refusal(&String::from_utf8_lossy(&text), &mirror) {
                 return Err(refused);
             }
             let kept = self.root.join("build-failed.log");
             let _ = fs::rename(&log, &kept);
             return Err(LabError::Build {
                 reason,
-                log: crate::console::tail(&kept, 15),
+                log: crate::console::read_tail(&kept, 15),
                 path: kept,
             });
         }
@@ -349,7 +349,7 @@ fn check_tools() -> Result<(), LabError> {
         ("mke2fs", "e2fsprogs"),
         ("unshare", "util-linux"),
     ] {
-        if Live.which(OsStr::new(tool)).is_none() {
+        if LiveHost.which(OsStr::new(tool)).is_none() {
             return Err(LabError::Missing { tool, package });
         }
     }
@@ -357,7 +357,7 @@ fn check_tools() -> Result<(), LabError> {
 }
 
 /// The Debian mirror that this machine uses itself.
-fn mirror() -> String {
+fn find_mirror() -> String {
     let argv = [
         "apt-get",
         "indextargets",
@@ -365,21 +365,21 @@ fn mirror() -> String {
         "$(REPO_URI) $(RELEASE)",
     ];
     let argv = argv.map(OsStr::new);
-    let targets = Live.run(&argv, Limits::default());
+    let targets = LiveHost.run(&argv, Limits::default());
     let text = targets.map(|output| output.text()).unwrap_or_default();
-    recipe::mirror(&text)
+    recipe::parse_mirror(&text)
         .unwrap_or(recipe::DEFAULT_MIRROR)
         .to_owned()
 }
 
 /// What mmdebstrap is given.
-fn arguments(work: &Path, zfs: Zfs, mirror: &str) -> Vec<OsString> {
+fn mmdebstrap_arguments(work: &Path, zfs: Zfs, mirror: &str) -> Vec<OsString> {
     let hook = |when: &str, name: &str| {
         let mut hook = OsString::from(format!("--{when}-hook="));
         hook.push(work.join(name));
         hook
     };
-    let mut all: Vec<OsString> = recipe::arguments().into_iter().map(Into::into).collect();
+    let mut all: Vec<OsString> = recipe::mmdebstrap_arguments().into_iter().map(Into::into).collect();
     // The last hook makes the image and empties the tree's /tmp, where mmdebstrap keeps apt's
     // configuration. Without that its own cleaning (run_cleanup, mmdebstrap 1.3.5) is done on the
     // package lists of this machine: root's are gone then, and others may not.
@@ -399,8 +399,8 @@ fn arguments(work: &Path, zfs: Zfs, mirror: &str) -> Vec<OsString> {
 fn run(
     cache: &Path,
     work: &Path,
-    (zfs, mirror): (Zfs, &str),
-    progress: &mut dyn FnMut(Progress<'_>),
+    (zfs, find_mirror): (Zfs, &str),
+    progress: &mut dyn FnMut(BuildProgress<'_>),
     cancel: &Cancel,
 ) -> Result<Option<String>, LabError> {
     let log = work.join(LOG);
@@ -410,7 +410,7 @@ fn run(
     command
         .args(Builder::of_us().namespaces())
         .arg("mmdebstrap")
-        .args(arguments(work, zfs, mirror))
+        .args(mmdebstrap_arguments(work, zfs, find_mirror))
         .env("TMPDIR", work)
         .env("LC_ALL", "C")
         .current_dir(work)
@@ -483,7 +483,7 @@ mod tests {
     #[test]
     fn nothing_is_cleaned_after_the_last_hook() {
         for zfs in Zfs::ALL {
-            let all = arguments(Path::new("/w"), zfs, "http://mirror.example/debian");
+            let all = mmdebstrap_arguments(Path::new("/w"), zfs, "http://mirror.example/debian");
             let at = |word: &str| all.iter().position(|argument| argument == word);
             assert!(at("--skip=cleanup") < at("-"), "{all:?}");
             assert!(at("--skip=cleanup").is_some());

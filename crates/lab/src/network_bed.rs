@@ -8,14 +8,14 @@
     reason = "a shaper reads the clock, and forwarding is switched on in /proc/sys of its own namespace"
 )]
 
-mod bed;
+mod namespaces;
 pub mod fq_codel;
 mod pace;
 pub mod queue;
 mod shaper;
 pub mod trace;
 
-pub use bed::{Bed, BedError, PEOPLE, SERVER};
+pub use namespaces::{Bed, BedError, PEOPLE, SERVER};
 pub use queue::Discipline;
-pub use shaper::{Counters, Rate, Shape};
+pub use shaper::{LinkCounters, Rate, LinkShape};
 pub use trace::Trace;

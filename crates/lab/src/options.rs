@@ -1,12 +1,12 @@
 //! What a guest is to be like.
 
 use crate::accel::Accel;
-use crate::claim::Claims;
+use crate::disk_guard::Claims;
 use crate::devices::Places;
 use crate::disk::Disk;
 use crate::emulator::check_cpu;
 use crate::error::LabError;
-use crate::state::State;
+use crate::state::GuestRegistry;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub const LEAST_MEMORY: u32 = 256;
 
 /// What a guest is to be like.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct GuestOptions {
     /// Its name: letters, digits, dashes, at most 32.
     pub name: String,
     /// Memory in MiB.
@@ -43,7 +43,7 @@ pub struct Options {
     pub detached: bool,
 }
 
-impl Options {
+impl GuestOptions {
     /// A small guest without disks: 1 GiB, two processors, ten minutes to boot (an emulated guest
     /// on a busy machine needs its time).
     #[must_use]
@@ -68,7 +68,7 @@ impl Options {
     ///
     /// # Errors
     /// Its name is none or taken, or a disk cannot be had.
-    pub fn check(&self, state: &State) -> Result<(), LabError> {
+    pub fn check(&self, state: &GuestRegistry) -> Result<(), LabError> {
         state.free(&self.name)?;
         let mut places = Places::default();
         let mut names = BTreeSet::new();

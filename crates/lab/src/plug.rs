@@ -39,9 +39,9 @@ impl Guest {
         if self.entry.disks.iter().any(|(name, _)| *name == disk.name) {
             return Err(disk.refuse("the guest has a disk of this name already"));
         }
-        let files = files::of(&self.place.dir, disk);
+        let files = files::disk_file_names(&self.place.dir, disk);
         self.entry.disks.push((disk.name.clone(), disk.size));
-        let outside = files::outside(&self.place.dir, std::slice::from_ref(disk));
+        let outside = files::list_outside_files(&self.place.dir, std::slice::from_ref(disk));
         self.entry.files.extend(outside);
         self.place.enter(&self.entry)?;
         let plugged = self
@@ -102,7 +102,7 @@ impl Guest {
         }
         let nodes = monitor.execute("query-named-block-nodes", json!({ "flat": true }))?;
         for node in &names.nodes {
-            if contains(&nodes, "node-name", node) {
+            if list_contains(&nodes, "node-name", node) {
                 monitor.execute("blockdev-del", json!({ "node-name": node }))?;
             }
         }
@@ -112,7 +112,7 @@ impl Guest {
             }
         }
         drop(monitor);
-        let ours = files::named(&self.place.dir, name, &self.entry.files);
+        let ours = files::find_disk_files(&self.place.dir, name, &self.entry.files);
         for file in &ours {
             state::remove_file(file, &self.entry.known)?;
         }
@@ -167,10 +167,10 @@ impl Guest {
 /// Whether QEMU's object tree has something of that name there.
 pub(crate) fn has(monitor: &mut Qmp, path: &str, name: &str) -> Result<bool, LabError> {
     let listed = monitor.execute("qom-list", json!({ "path": path }))?;
-    Ok(contains(&listed, "name", name))
+    Ok(list_contains(&listed, "name", name))
 }
 
-fn contains(list: &Value, key: &str, name: &str) -> bool {
+fn list_contains(list: &Value, key: &str, name: &str) -> bool {
     let mut items = list.as_array().into_iter().flatten();
     items.any(|item| item[key] == name)
 }

@@ -92,7 +92,7 @@ pub const PREFER: (&str, &str, bool) = (
 );
 
 /// The files that take part in a build.
-pub fn files(zfs: Zfs) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+pub fn build_files(zfs: Zfs) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
     let more = (zfs == Zfs::Backports).then_some(PREFER);
     FILES.into_iter().chain(more)
 }
@@ -106,7 +106,7 @@ pub fn more_sources(zfs: Zfs, mirror: &str) -> Option<String> {
 
 /// Arguments of mmdebstrap, without mirror and hooks.
 #[must_use]
-pub fn arguments() -> Vec<String> {
+pub fn mmdebstrap_arguments() -> Vec<String> {
     vec![
         "--variant=minbase".to_owned(),
         format!("--components={COMPONENTS}"),
@@ -133,10 +133,10 @@ pub fn hash(zfs: Zfs) -> String {
     };
     add(RELEASE);
     add(std::env::consts::ARCH);
-    for argument in arguments() {
+    for argument in mmdebstrap_arguments() {
         add(&argument);
     }
-    for (name, content, executable) in files(zfs) {
+    for (name, content, executable) in build_files(zfs) {
         add(name);
         add(content);
         add(if executable { "x" } else { "-" });
@@ -147,7 +147,7 @@ pub fn hash(zfs: Zfs) -> String {
 /// The Debian mirror in what `apt-get indextargets` says (`REPO_URI` and `RELEASE` of each line):
 /// the archive itself, not its security or backports part, nor that of another distribution.
 #[must_use]
-pub fn mirror(targets: &str) -> Option<&str> {
+pub fn parse_mirror(targets: &str) -> Option<&str> {
     targets.lines().find_map(|line| {
         let (uri, release) = line.trim().split_once(' ')?;
         let path = uri.trim_end_matches('/');
@@ -180,9 +180,9 @@ mod tests {
             http://deb.debian.org/debian-security/ bookworm-security\n\
             http://mirror.example/debian/ bookworm\n\
             http://deb.debian.org/debian/ bookworm-updates\n";
-        assert_eq!(mirror(targets), Some("http://mirror.example/debian"));
-        assert_eq!(mirror("http://archive.ubuntu.com/ubuntu/ noble\n"), None);
-        assert_eq!(mirror("cdrom:[Debian]/debian/ bookworm\n"), None);
-        assert_eq!(mirror(""), None);
+        assert_eq!(parse_mirror(targets), Some("http://mirror.example/debian"));
+        assert_eq!(parse_mirror("http://archive.ubuntu.com/ubuntu/ noble\n"), None);
+        assert_eq!(parse_mirror("cdrom:[Debian]/debian/ bookworm\n"), None);
+        assert_eq!(parse_mirror(""), None);
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// A moment that was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct GuestSnapshot {
     /// Its name.
     pub tag: String,
     /// When it was kept, in seconds since 1970.
@@ -48,7 +48,7 @@ impl Guest {
     /// # Errors
     /// The name is taken, a disk is no qcow2, or QEMU refuses (it cannot with NVMe disks).
     pub fn save_snapshot(&mut self, tag: &str, limit: Duration) -> Result<(), LabError> {
-        crate::state::State::check_name(tag)?;
+        crate::state::GuestRegistry::check_name(tag)?;
         if self.snapshots()?.iter().any(|known| known.tag == tag) {
             return Err(LabError::Snapshot(format!(
                 "there is a snapshot {tag} already"
@@ -81,11 +81,11 @@ impl Guest {
     ///
     /// # Errors
     /// The guest is gone.
-    pub fn snapshots(&self) -> Result<Vec<Snapshot>, LabError> {
+    pub fn snapshots(&self) -> Result<Vec<GuestSnapshot>, LabError> {
         let blocks = self.qmp("query-block", json!({}))?;
-        let root = root(&blocks).map_or(&Value::Null, |root| &root["image"]["snapshots"]);
+        let root = find_root_drive(&blocks).map_or(&Value::Null, |root| &root["image"]["snapshots"]);
         let read = |one: &Value| {
-            Some(Snapshot {
+            Some(GuestSnapshot {
                 tag: one["name"].as_str()?.to_owned(),
                 seconds: one["date-sec"].as_i64()?,
                 memory: one["vm-state-size"].as_u64()?,
@@ -115,7 +115,7 @@ impl Guest {
     /// disks'.
     fn snapshot_nodes(&self, monitor: &mut Qmp) -> Result<Vec<String>, LabError> {
         let blocks = monitor.execute("query-block", json!({}))?;
-        let root = root(&blocks).and_then(|root| root["node-name"].as_str());
+        let root = find_root_drive(&blocks).and_then(|root| root["node-name"].as_str());
         let root = root.ok_or_else(|| LabError::Snapshot("the guest has no root".to_owned()))?;
         let mut nodes = vec![root.to_owned()];
         let named = monitor.execute("query-named-block-nodes", json!({ "flat": true }))?;
@@ -173,7 +173,7 @@ fn ended(monitor: &mut Qmp) -> Result<(), LabError> {
 }
 
 /// What QEMU says of the root's drive.
-fn root(blocks: &Value) -> Option<&Value> {
+fn find_root_drive(blocks: &Value) -> Option<&Value> {
     let mut blocks = blocks.as_array()?.iter();
     let root = blocks.find(|block| block["device"] == ROOT)?;
     Some(&root["inserted"])

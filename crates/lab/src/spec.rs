@@ -1,6 +1,6 @@
 //! A disk as one writes it: `1G`, or `1G,bus=nvme,cache=none,format=qcow2,cluster=128k`.
 
-use crate::disk::{Bad, Disk, Format};
+use crate::disk::{Bad, Disk, DiskFormat};
 use crate::error::{Cause, LabError};
 use assay_model::Bytes;
 use std::path::PathBuf;
@@ -33,8 +33,8 @@ impl Disk {
                 "cache" => disk.cache = value.parse().map_err(fail)?,
                 "werror" => disk.werror = Some(value.parse().map_err(fail)?),
                 "aio" => disk.aio = value.parse().map_err(fail)?,
-                "iothread" => disk.iothread = flag(value).map_err(fail)?,
-                "discard" => disk.discard = flag(value).map_err(fail)?,
+                "iothread" => disk.iothread = parse_flag(value).map_err(fail)?,
+                "discard" => disk.discard = parse_flag(value).map_err(fail)?,
                 "iops" | "bps" => {
                     let limit = size_of(value)?;
                     let throttle = disk.throttle.get_or_insert_default();
@@ -48,14 +48,14 @@ impl Disk {
                     let no = |_| fail(format!("{value:?} is no number of queues"));
                     disk.queues = Some(queues.map_err(no)?);
                 }
-                "eio" => disk.bad = Some(bad(value).map_err(fail)?),
+                "eio" => disk.bad = Some(parse_bad_blocks(value).map_err(fail)?),
                 "device" => disk.device = Some(PathBuf::from(value)),
                 "dir" => disk.dir = Some(PathBuf::from(value)),
                 "format" => {
                     disk.format = match value {
-                        "raw" => Format::Raw,
-                        "qcow2" => Format::QCOW2,
-                        "luks" => Format::Luks,
+                        "raw" => DiskFormat::Raw,
+                        "qcow2" => DiskFormat::QCOW2,
+                        "luks" => DiskFormat::Luks,
                         _ => {
                             let known = "there are raw, qcow2, luks";
                             return Err(fail(format!("no format {value:?}; {known}")));
@@ -64,7 +64,7 @@ impl Disk {
                 }
                 "cluster" | "preallocation" | "extended_l2" | "lazy_refcounts" => {
                     qcow2 = Some(key);
-                    let Format::Qcow2 {
+                    let DiskFormat::Qcow2 {
                         cluster,
                         preallocated,
                         extended_l2,
@@ -77,9 +77,9 @@ impl Disk {
                         "cluster" => {
                             *cluster = size_of(value)?.0;
                         }
-                        "preallocation" => *preallocated = flag(value).map_err(fail)?,
-                        "extended_l2" => *extended_l2 = flag(value).map_err(fail)?,
-                        _ => *lazy_refcounts = flag(value).map_err(fail)?,
+                        "preallocation" => *preallocated = parse_flag(value).map_err(fail)?,
+                        "extended_l2" => *extended_l2 = parse_flag(value).map_err(fail)?,
+                        _ => *lazy_refcounts = parse_flag(value).map_err(fail)?,
                     }
                 }
                 _ => {
@@ -91,7 +91,7 @@ impl Disk {
             }
         }
         match (qcow2, disk.format) {
-            (Some(key), Format::Raw | Format::Luks) => {
+            (Some(key), DiskFormat::Raw | DiskFormat::Luks) => {
                 Err(fail(format!("{key} needs format=qcow2 before it")))
             }
             _ => disk.check().map(|()| disk),
@@ -102,7 +102,7 @@ impl Disk {
     #[must_use]
     pub fn describe(&self) -> String {
         let mut words = vec![self.format.name().to_owned()];
-        if let Format::Qcow2 {
+        if let DiskFormat::Qcow2 {
             cluster,
             preallocated,
             extended_l2,
@@ -110,7 +110,7 @@ impl Disk {
         } = self.format
         {
             let usual =
-                matches!(Format::QCOW2, Format::Qcow2 { cluster: usual, .. } if usual == cluster);
+                matches!(DiskFormat::QCOW2, DiskFormat::Qcow2 { cluster: usual, .. } if usual == cluster);
             if !usual {
                 words.push(format!("cluster={}", Bytes(cluster).short()));
             }
@@ -150,7 +150,7 @@ impl Disk {
     }
 }
 
-fn bad(value: &str) -> Result<Bad, String> {
+fn parse_bad_blocks(value: &str) -> Result<Bad, String> {
     let parts = value.split_once('+');
     let (offset, length) =
         parts.ok_or_else(|| format!("eio={value}: give OFFSET+LENGTH, such as 16M+4k"))?;
@@ -164,7 +164,7 @@ fn bad(value: &str) -> Result<Bad, String> {
     })
 }
 
-fn flag(value: &str) -> Result<bool, String> {
+fn parse_flag(value: &str) -> Result<bool, String> {
     match value {
         "on" => Ok(true),
         "off" => Ok(false),
@@ -192,7 +192,7 @@ mod tests {
         let expected = Disk {
             name: "x".to_owned(),
             size: 64 << 20,
-            format: Format::Qcow2 {
+            format: DiskFormat::Qcow2 {
                 cluster: 128 << 10,
                 preallocated: false,
                 extended_l2: true,

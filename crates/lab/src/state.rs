@@ -8,7 +8,7 @@
 use crate::child::working_in;
 use crate::error::LabError;
 use assay_host::held::Removed;
-use assay_host::{HostMut as _, Known, Live, ProcessId, lockfile};
+use assay_host::{HostMut as _, KnownFile, LiveHost, ProcessId, lockfile};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ const PART: &str = ".part-";
 
 /// What is known of a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct GuestEntry {
     /// Its name.
     pub name: String,
     /// Whether it runs on after the assay that started it.
@@ -50,10 +50,10 @@ pub struct Entry {
     pub files: Vec<PathBuf>,
     /// Which files these are, by their names, since they were made.
     #[serde(default)]
-    pub known: BTreeMap<String, Known>,
+    pub known: BTreeMap<String, KnownFile>,
 }
 
-impl Entry {
+impl GuestEntry {
     /// Whether its QEMU runs.
     #[must_use]
     pub fn alive(&self) -> bool {
@@ -63,20 +63,20 @@ impl Entry {
 
 /// Where guests are entered.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct GuestRegistry {
     root: PathBuf,
 }
 
 /// The directory of a guest.
 #[derive(Debug)]
-pub struct Place {
+pub struct GuestDirectory {
     /// Where it is.
     pub dir: PathBuf,
     /// Held while this process owns the guest.
     pub(crate) owner: Option<File>,
 }
 
-impl State {
+impl GuestRegistry {
     /// Uses the directory `lab` below `root`, creating it for this user alone when it is missing.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ impl State {
     }
 
     /// Makes the directory of a new guest and holds it.
-    pub fn add(&self, name: &str) -> Result<Place, LabError> {
+    pub fn add(&self, name: &str) -> Result<GuestDirectory, LabError> {
         let _lock = self.lock()?;
         let dir = self.free(name)?;
         // It appears with its owner in it: that tells it from directories of other people.
@@ -153,7 +153,7 @@ impl State {
         flock(&owner, FlockOperation::NonBlockingLockExclusive)
             .map_err(|error| LabError::io(&part)(error.into()))?;
         fs::rename(&part, &dir).map_err(LabError::io(&dir))?;
-        Ok(Place {
+        Ok(GuestDirectory {
             dir,
             owner: Some(owner),
         })
@@ -179,21 +179,21 @@ impl State {
 
     /// The guests that run, by name. Sweep before.
     #[must_use]
-    pub fn list(&self) -> Vec<Entry> {
+    pub fn list(&self) -> Vec<GuestEntry> {
         let dirs = self.dirs();
         dirs.iter()
             .filter_map(|dir| read(dir))
-            .filter(Entry::alive)
+            .filter(GuestEntry::alive)
             .collect()
     }
 
     /// The directory of the detached guest of that name.
-    pub(crate) fn find(&self, name: &str) -> Result<(Place, Entry), LabError> {
+    pub(crate) fn find(&self, name: &str) -> Result<(GuestDirectory, GuestEntry), LabError> {
         let mut running = self.list();
         running.retain(|entry| entry.detached);
         match running.iter().find(|entry| entry.name == name) {
             Some(entry) => Ok((
-                Place {
+                GuestDirectory {
                     dir: self.root.join(name),
                     owner: None,
                 },
@@ -235,7 +235,7 @@ impl State {
     }
 }
 
-impl State {
+impl GuestRegistry {
     /// Directories that were never a guest's. To be called with the lock: nobody makes one now.
     fn sweep_parts(&self) {
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
@@ -251,9 +251,9 @@ impl State {
     }
 }
 
-impl Place {
+impl GuestDirectory {
     /// Enters what is known of the guest, whole or not at all.
-    pub(crate) fn enter(&self, entry: &Entry) -> Result<(), LabError> {
+    pub(crate) fn enter(&self, entry: &GuestEntry) -> Result<(), LabError> {
         let (path, part) = (self.dir.join(ENTRY), self.dir.join("entry.part"));
         let text = serde_json::to_vec_pretty(entry)
             .map_err(|error| LabError::io(&path)(io::Error::other(error)))?;
@@ -264,12 +264,12 @@ impl Place {
     }
 
     /// What is entered.
-    pub(crate) fn entered(&self) -> Option<Entry> {
+    pub(crate) fn entered(&self) -> Option<GuestEntry> {
         read(&self.dir)
     }
 }
 
-fn read(dir: &Path) -> Option<Entry> {
+fn read(dir: &Path) -> Option<GuestEntry> {
     serde_json::from_slice(&fs::read(dir.join(ENTRY)).ok()?).ok()
 }
 
@@ -315,9 +315,9 @@ pub(crate) fn remove(dir: &Path) -> Result<(), LabError> {
 
 /// Removes a file outside the guest's directory, wherever it was moved to, and nothing else that has
 /// its name by now.
-pub(crate) fn remove_file(file: &Path, known: &BTreeMap<String, Known>) -> Result<(), LabError> {
+pub(crate) fn remove_file(file: &Path, known: &BTreeMap<String, KnownFile>) -> Result<(), LabError> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    match Live.remove_made(file, known.get(&*name))? {
+    match LiveHost.remove_made(file, known.get(&*name))? {
         Removed::Gone | Removed::Absent => Ok(()),
         Removed::Another => {
             let reason = "not removed: something else has this name now, and where the disk's file \
@@ -345,8 +345,8 @@ pub(crate) fn scratch_prefix(dir: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn entry(name: &str, files: Vec<PathBuf>) -> Entry {
-        Entry {
+    fn entry(name: &str, files: Vec<PathBuf>) -> GuestEntry {
+        GuestEntry {
             name: name.to_owned(),
             detached: true,
             pid: 0,
@@ -365,7 +365,7 @@ mod tests {
     fn a_guest_that_ended_is_swept_with_its_own_files_and_no_others() {
         let home = tempfile::tempdir().unwrap();
         let elsewhere = tempfile::tempdir().unwrap();
-        let state = State::open(home.path()).unwrap();
+        let state = GuestRegistry::open(home.path()).unwrap();
         let place = state.add("gone").unwrap();
         let ours = elsewhere.path().join(scratch_prefix(&place.dir) + "data");
         // Of a guest of the same name that is entered elsewhere.
@@ -392,13 +392,13 @@ mod tests {
     #[test]
     fn what_lay_on_a_file_system_of_ours_that_is_gone_keeps_nothing() {
         let home = tempfile::tempdir().unwrap();
-        let state = State::open(home.path()).unwrap();
+        let state = GuestRegistry::open(home.path()).unwrap();
         let (guest, room) = (state.add("full").unwrap(), state.add("full-room").unwrap());
         let mount = room.dir.join("mnt");
         fs::create_dir(&mount).unwrap();
         let file = mount.join(scratch_prefix(&guest.dir) + "data.img");
         // A file of another file system: where this one lay is mounted no more.
-        let known = Known::of(File::open("/proc/self/status").unwrap()).unwrap();
+        let known = KnownFile::of(File::open("/proc/self/status").unwrap()).unwrap();
         let name = file.file_name().unwrap().to_str().unwrap().to_owned();
         let known = BTreeMap::from([(name, known)]);
         assert!(remove_file(&file, &known).is_err());
@@ -414,7 +414,7 @@ mod tests {
     #[test]
     fn what_cannot_be_removed_does_not_keep_the_rest() {
         let dir = tempfile::tempdir().unwrap();
-        let state = State::open(dir.path()).unwrap();
+        let state = GuestRegistry::open(dir.path()).unwrap();
         let outside = tempfile::tempdir().unwrap();
         // A way that leads to itself.
         let way = outside.path().join("way");
@@ -445,7 +445,7 @@ mod tests {
     #[test]
     fn directories_of_others_are_left_alone() {
         let home = tempfile::tempdir().unwrap();
-        let state = State::open(home.path()).unwrap();
+        let state = GuestRegistry::open(home.path()).unwrap();
         let lab = home.path().join("lab");
         let theirs = [lab.join("thesis"), lab.join("owned"), lab.join(".part")];
         for dir in &theirs {
@@ -467,7 +467,7 @@ mod tests {
     #[test]
     fn what_a_kill_left_half_made_is_in_nobodys_way() {
         let home = tempfile::tempdir().unwrap();
-        let state = State::open(home.path()).unwrap();
+        let state = GuestRegistry::open(home.path()).unwrap();
         fs::create_dir(home.path().join("lab/.part-one")).unwrap();
         let _one = state.add("one").unwrap();
         let part = home.path().join("lab/.part-two");
@@ -484,7 +484,7 @@ mod tests {
     #[test]
     fn a_detached_guest_that_runs_stays() {
         let home = tempfile::tempdir().unwrap();
-        let state = State::open(home.path()).unwrap();
+        let state = GuestRegistry::open(home.path()).unwrap();
         let mut place = state.add("up").unwrap();
         // This very process stands for QEMU.
         let pid = std::process::id();
@@ -504,7 +504,7 @@ mod tests {
     #[test]
     fn names_cannot_lead_elsewhere_and_are_given_once() {
         let home = tempfile::tempdir().unwrap();
-        let state = State::open(home.path()).unwrap();
+        let state = GuestRegistry::open(home.path()).unwrap();
         for name in ["", "..", "a/b", ".lock", "x y", &"n".repeat(33)] {
             assert!(matches!(state.add(name), Err(LabError::Name(_))), "{name}");
         }

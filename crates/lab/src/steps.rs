@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What the user may want to see of a build.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress<'a> {
+pub struct BuildProgress<'a> {
     /// What is being done.
     pub step: &'a str,
     /// Time that is left, as such builds went before; none while another assay builds.
@@ -82,7 +82,7 @@ impl Steps {
         }
     }
 
-    pub(crate) fn progress(&mut self, now: Duration) -> Progress<'static> {
+    pub(crate) fn progress(&mut self, now: Duration) -> BuildProgress<'static> {
         let (now, at, pace) = (now.as_secs_f64(), self.at(), self.pace());
         let here = now - self.began[at];
         let expected = self.usual[at] * pace;
@@ -90,7 +90,7 @@ impl Steps {
         let left = (expected - here).max(here / 10.0);
         let left = left + pace * self.usual[at + 1..].iter().sum::<f64>();
         self.shown = self.shown.max(now / (now + left.max(1.0)));
-        Progress {
+        BuildProgress {
             step: STEPS[at].1,
             left: Some(Duration::from_secs_f64(left.max(1.0))),
             done: self.shown,

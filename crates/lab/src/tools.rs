@@ -6,7 +6,7 @@
 
 use crate::error::{Cause, LabError};
 use crate::files::run_here;
-use assay_host::{Host as _, Limits, Live};
+use assay_host::{Host as _, Limits, LiveHost};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -56,7 +56,7 @@ struct Needs {
 /// # Errors
 /// `program` is no x86-64 ELF program, a library of it is missing, or there is no room.
 pub(crate) fn make(program: &Path, dir: &Path) -> Result<(), LabError> {
-    let needs = needs(program)?;
+    let needs = read_needs(program)?;
     let tree = dir.join("tools");
     let lib = tree.join("lib");
     fs::create_dir_all(&lib).map_err(LabError::io(&lib))?;
@@ -120,13 +120,13 @@ fn make_file_system(tree: &Path, file: &Path, size: u64) -> Result<(), LabError>
     })
 }
 
-fn needs(program: &Path) -> Result<Needs, LabError> {
+fn read_needs(program: &Path) -> Result<Needs, LabError> {
     let refuse = |source: Cause| LabError::Tool {
         path: program.to_owned(),
         source,
     };
     let bytes = fs::read(program).map_err(LabError::io(program))?;
-    let Some(loader) = loader(&bytes).map_err(|reason| refuse(reason.into()))? else {
+    let Some(loader) = find_loader(&bytes).map_err(|reason| refuse(reason.into()))? else {
         return Ok(Needs::default());
     };
     // The loader itself says what it would load: it knows its own configuration and cache. It runs
@@ -136,13 +136,13 @@ fn needs(program: &Path) -> Result<Needs, LabError> {
         OsStr::new("--list"),
         program.as_os_str(),
     ];
-    let output = Live
+    let output = LiveHost
         .run(&argv, Limits::default())
         .map_err(|error| refuse(error.into()))?;
     if !output.success() {
         return Err(refuse(output.complaint().into()));
     }
-    let libraries = libraries(&output.stdout).map_err(|reason| refuse(reason.into()))?;
+    let libraries = parse_libraries(&output.stdout).map_err(|reason| refuse(reason.into()))?;
     Ok(Needs {
         libraries,
         loader: Some(loader),
@@ -150,7 +150,7 @@ fn needs(program: &Path) -> Result<Needs, LabError> {
 }
 
 /// The loader that an ELF program asks for; none when it is static.
-fn loader(program: &[u8]) -> Result<Option<PathBuf>, String> {
+fn find_loader(program: &[u8]) -> Result<Option<PathBuf>, String> {
     let fail = |error: object::Error| format!("not a program for x86-64: {error}");
     let file = ElfFile64::<object::Endianness>::parse(program).map_err(fail)?;
     let (header, endian) = (file.elf_header(), file.endian());
@@ -167,7 +167,7 @@ fn loader(program: &[u8]) -> Result<Option<PathBuf>, String> {
 
 /// Reads lines as `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f…)`; others name what
 /// comes from the kernel, or the loader itself.
-fn libraries(list: &[u8]) -> Result<Vec<(OsString, PathBuf)>, String> {
+fn parse_libraries(list: &[u8]) -> Result<Vec<(OsString, PathBuf)>, String> {
     let mut found = Vec::new();
     for line in String::from_utf8_lossy(list).lines() {
         let Some((name, place)) = line.trim().split_once(" => ") else {
@@ -194,21 +194,21 @@ mod tests {
             \tlibgcc_s.so.1 => /lib/x86_64-linux-gnu/libgcc_s.so.1 (0x00007f01)\n\
             \tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f00)\n\
             \t/lib64/ld-linux-x86-64.so.2 (0x00007f02)\n";
-        let found = libraries(list).unwrap();
+        let found = parse_libraries(list).unwrap();
         let names: Vec<_> = found
             .iter()
             .map(|(name, _)| name.to_str().unwrap())
             .collect();
         assert_eq!(names, ["libgcc_s.so.1", "libc.so.6"]);
         assert_eq!(found[1].1, Path::new("/lib/x86_64-linux-gnu/libc.so.6"));
-        let error = libraries(b"\tlibssl.so.9 => not found\n").unwrap_err();
+        let error = parse_libraries(b"\tlibssl.so.9 => not found\n").unwrap_err();
         assert!(error.contains("libssl.so.9"), "{error}");
     }
 
     #[test]
     fn this_very_test_could_come_along() {
         let us = std::env::current_exe().unwrap();
-        let found = needs(&us).unwrap();
+        let found = read_needs(&us).unwrap();
         assert!(found.loader.is_some_and(|loader| loader.exists()));
         assert!(found.libraries.iter().all(|(_, path)| path.exists()));
         assert!(!found.libraries.is_empty());
@@ -232,9 +232,9 @@ mod tests {
     #[test]
     fn the_static_agent_needs_nothing_and_a_script_is_refused() {
         if !crate::boot::AGENT.is_empty() {
-            assert_eq!(loader(crate::boot::AGENT).unwrap(), None);
+            assert_eq!(find_loader(crate::boot::AGENT).unwrap(), None);
         }
-        let error = loader(b"#!/bin/sh\n").unwrap_err();
+        let error = find_loader(b"#!/bin/sh\n").unwrap_err();
         assert!(error.contains("x86-64"), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 //! no such load.
 
 use crate::Cancel;
-use crate::measured::{Done, LoadError, Measured, Tally, Timing, finish, rest, thread_cpu};
+use crate::measured::{Done, LoadError, LoadResult, Tally, Timing, finish, rest, thread_cpu};
 use assay_model::Bytes;
 use assay_model::sample::Operation;
 use rustix::fs::{CWD, Mode, OFlags, XattrFlags, fgetxattr, fsetxattr, openat, unlink};
@@ -17,7 +17,7 @@ const LONGEST: u64 = 64 << 10;
 
 /// What to run.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct AttributesRequest {
     /// A directory of assay's own. The files stay in it.
     pub dir: PathBuf,
     /// How many files there are at most; at least 1.
@@ -34,7 +34,7 @@ pub struct Request {
 /// # Errors
 /// Numbers that cannot be, or not one operation that succeeded. Operations that failed among others
 /// are in `Measured::errors`.
-pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
+pub fn run(request: &AttributesRequest, cancel: &Cancel) -> Result<LoadResult, LoadError> {
     if request.files == 0 || !(1..=LONGEST).contains(&request.size.0) {
         return Err(LoadError::Request {
             what: format!("{} files, attribute of {}", request.files, request.size),
@@ -61,7 +61,7 @@ pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
             .dir
             .join(format!("a{}", number % u64::from(request.files)));
         let start = Instant::now();
-        let done = one(&path, &value, &mut found);
+        let done = time_operation(&path, &value, &mut found);
         let end = Instant::now();
         let failed = done.is_err();
         tally.record(start, end, done);
@@ -79,7 +79,7 @@ pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
     )
 }
 
-fn one(path: &std::path::Path, value: &[u8], found: &mut [u8]) -> Done {
+fn time_operation(path: &std::path::Path, value: &[u8], found: &mut [u8]) -> Done {
     let fault = |what: &'static str| {
         move |errno: Errno| LoadError::Io {
             what,
@@ -109,9 +109,9 @@ mod tests {
     use super::*;
     use assay_model::Nanos;
 
-    fn request(files: u32, size: u64) -> (tempfile::TempDir, Request) {
+    fn request(files: u32, size: u64) -> (tempfile::TempDir, AttributesRequest) {
         let dir = tempfile::tempdir().unwrap();
-        let request = Request {
+        let request = AttributesRequest {
             dir: dir.path().to_owned(),
             files,
             size: Bytes(size),

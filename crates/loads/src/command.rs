@@ -1,7 +1,7 @@
 //! A command as a load: run again and again, timed from spawn to exit.
 
 use crate::Cancel;
-use crate::measured::{Done, LoadError, Measured, Tally, Timing, finish, rest};
+use crate::measured::{Done, LoadError, LoadResult, Tally, Timing, finish, rest};
 use assay_host::process::{Collected, Dies, Keep, Leftovers, Running};
 use assay_model::Nanos;
 use assay_model::sample::Operation;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// What to run.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct CommandRequest {
     /// The program and its arguments; no shell looks at them.
     pub argv: Vec<OsString>,
     /// How long.
@@ -27,7 +27,7 @@ pub struct Request {
 /// # Errors
 /// No such command, or not one run that succeeded. Runs that failed among others are in
 /// `Measured::errors`.
-pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
+pub fn run(request: &CommandRequest, cancel: &Cancel) -> Result<LoadResult, LoadError> {
     let Some(program) = request.argv.first() else {
         return Err(LoadError::Request {
             what: "command".to_owned(),
@@ -108,7 +108,7 @@ fn judge(collected: &Collected, program: &str, limit: Nanos) -> Done {
     Err(LoadError::Exit {
         program: program.to_owned(),
         status: collected.ended.to_string(),
-        stderr: secrets::text(stderr.unwrap_or_default()),
+        stderr: secrets::withhold_in_text(stderr.unwrap_or_default()),
     })
 }
 
@@ -118,8 +118,8 @@ mod tests {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
 
-    fn request(argv: &[&[u8]], washout: u64, runtime: u64) -> Request {
-        Request {
+    fn request(argv: &[&[u8]], washout: u64, runtime: u64) -> CommandRequest {
+        CommandRequest {
             argv: argv
                 .iter()
                 .map(|a| OsStr::from_bytes(a).to_owned())

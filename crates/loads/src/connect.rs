@@ -42,7 +42,7 @@ pub(crate) fn wait(
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        let slice = timespec(left.min(LOOK));
+        let slice = to_timespec(left.min(LOOK));
         match poll(&mut [PollFd::new(&stream, PollFlags::OUT)], Some(&slice)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -56,7 +56,7 @@ pub(crate) fn wait(
     Ok(stream)
 }
 
-pub(crate) fn timespec(duration: Duration) -> Timespec {
+pub(crate) fn to_timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(duration.subsec_nanos()),

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 /// Counters as they stood at one moment.
 #[derive(Clone, Debug)]
-pub struct Snapshot {
+pub struct CounterSnapshot {
     at: Instant,
     disks: BTreeMap<String, DeviceDelta>,
     cpu: Vec<CpuTimes>,
@@ -45,12 +45,12 @@ pub struct Sources {
     nvme: Vec<(PathBuf, f64)>,
 }
 
-fn text(host: &dyn Host, path: impl AsRef<Path>) -> Option<String> {
+fn read_text(host: &dyn Host, path: impl AsRef<Path>) -> Option<String> {
     host.read_text(path.as_ref()).ok()
 }
 
-fn number(host: &dyn Host, path: impl AsRef<Path>) -> Option<f64> {
-    text(host, path)?.trim().parse().ok()
+fn read_number(host: &dyn Host, path: impl AsRef<Path>) -> Option<f64> {
+    read_text(host, path)?.trim().parse().ok()
 }
 
 /// The disk of a partition: `vda` of `vda2`.
@@ -58,7 +58,7 @@ fn disk_of(host: &dyn Host, name: &str) -> Option<String> {
     let dir = host
         .realpath(&Path::new("/sys/class/block").join(name))
         .ok()?;
-    text(host, dir.join("partition"))?;
+    read_text(host, dir.join("partition"))?;
     Some(dir.parent()?.file_name()?.to_str()?.to_owned())
 }
 
@@ -89,20 +89,20 @@ impl Sources {
         let throttle: Vec<PathBuf> = cpus
             .iter()
             .map(|cpu| cpu.join("thermal_throttle/core_throttle_count"))
-            .filter(|path| text(host, path).is_some())
+            .filter(|path| read_text(host, path).is_some())
             .collect();
         let freq = cpus
             .iter()
             .filter_map(|cpu| {
-                let max = number(host, cpu.join("cpufreq/cpuinfo_max_freq"))?;
+                let max = read_number(host, cpu.join("cpufreq/cpuinfo_max_freq"))?;
                 Some((cpu.join("cpufreq/scaling_cur_freq"), max))
             })
             .collect();
         let nvme = entries("/sys/class/hwmon", "hwmon")
             .into_iter()
-            .filter(|dir| text(host, dir.join("name")).is_some_and(|name| name.trim() == "nvme"))
+            .filter(|dir| read_text(host, dir.join("name")).is_some_and(|name| name.trim() == "nvme"))
             .filter_map(|dir| {
-                let limit = number(host, dir.join("temp1_max"))?;
+                let limit = read_number(host, dir.join("temp1_max"))?;
                 Some((dir.join("temp1_input"), limit / 1000.0))
             })
             .collect();
@@ -119,12 +119,12 @@ impl Sources {
     }
 }
 
-impl Snapshot {
+impl CounterSnapshot {
     /// Reads all counters now.
     #[must_use]
     pub fn take(host: &dyn Host, sources: &Sources) -> Self {
         let at = Instant::now();
-        let mut disks = parse_diskstats(&text(host, "/proc/diskstats").unwrap_or_default());
+        let mut disks = parse_diskstats(&read_text(host, "/proc/diskstats").unwrap_or_default());
         for (partition, disk) in &sources.disk_of {
             let flushed = disks.get(disk).map(|disk| (disk.flushes, disk.flush_ms));
             if let (Some(of), Some((flushes, flush_ms))) = (disks.get_mut(partition), flushed) {
@@ -134,17 +134,17 @@ impl Snapshot {
         let counts: Vec<u64> = sources
             .throttle
             .iter()
-            .filter_map(|path| Some(number(host, path)? as u64))
+            .filter_map(|path| Some(read_number(host, path)? as u64))
             .collect();
         let shares: Vec<f64> = sources
             .freq
             .iter()
-            .filter_map(|(path, max)| Some(number(host, path)? / max))
+            .filter_map(|(path, max)| Some(read_number(host, path)? / max))
             .collect();
         let celsius = sources
             .nvme
             .iter()
-            .filter_map(|(path, limit)| Some((number(host, path)? / 1000.0, *limit)))
+            .filter_map(|(path, limit)| Some((read_number(host, path)? / 1000.0, *limit)))
             .max_by(|a, b| (a.0 - a.1).total_cmp(&(b.0 - b.1)));
         Self {
             at,
@@ -152,14 +152,14 @@ impl Snapshot {
                 .into_iter()
                 .filter(|(name, _)| sources.devices.contains(name))
                 .collect(),
-            cpu: parse_stat(&text(host, "/proc/stat").unwrap_or_default()),
-            arc: text(host, kstat::ARCSTATS).map(|text| zfs::Arc::parse(&text)),
-            zil: text(host, kstat::ZIL).and_then(|text| zfs::Zil::parse(&text)),
+            cpu: parse_stat(&read_text(host, "/proc/stat").unwrap_or_default()),
+            arc: read_text(host, kstat::ARCSTATS).map(|text| zfs::Arc::parse(&text)),
+            zil: read_text(host, kstat::ZIL).and_then(|text| zfs::Zil::parse(&text)),
             throttle_events: (!counts.is_empty()).then(|| counts.iter().sum()),
             freq_share: (!shares.is_empty())
                 .then(|| shares.iter().sum::<f64>() / shares.len() as f64),
             nvme_celsius: celsius,
-            mem_available: text(host, "/proc/meminfo")
+            mem_available: read_text(host, "/proc/meminfo")
                 .and_then(|text| parse_meminfo(&text, "MemAvailable")),
         }
     }

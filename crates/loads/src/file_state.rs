@@ -17,7 +17,7 @@ const WINDOW: u64 = 128 << 10;
 /// The kernel's answer when the file cannot be read.
 pub fn look(file: &File) -> io::Result<FileState> {
     let meta = file.metadata()?;
-    let (written, unwritten) = extents(file).map_or((None, None), |(w, u)| (Some(w), Some(u)));
+    let (written, unwritten) = read_extents(file).map_or((None, None), |(w, u)| (Some(w), Some(u)));
     Ok(FileState {
         size: Bytes(meta.len()),
         allocated: Bytes(meta.blocks() * 512),
@@ -29,7 +29,7 @@ pub fn look(file: &File) -> io::Result<FileState> {
 
 /// Bytes in written and in allocated-but-unwritten extents; none when the file system has no
 /// FIEMAP (tmpfs, ZFS before 2.x, NFS).
-fn extents(file: &File) -> Option<(Bytes, Bytes)> {
+fn read_extents(file: &File) -> Option<(Bytes, Bytes)> {
     let (mut written, mut unwritten) = (0u64, 0u64);
     for extent in fiemap::Fiemap::new(file) {
         let extent = extent.ok()?;

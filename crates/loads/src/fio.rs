@@ -81,7 +81,7 @@ pub enum FioError {
 
 /// How a fio process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum FioEnd {
     /// By itself, with this exit status (128 + signal when a signal ended it).
     Exited(i32),
     /// Because the user interrupted us.
@@ -92,13 +92,13 @@ pub enum Ended {
 
 /// What a fio process left.
 #[derive(Clone, Debug)]
-pub struct Output {
+pub struct FioOutput {
     /// The JSON+ document, as printed; empty when there was none.
     pub json: Vec<u8>,
     /// What it said on standard error, at most 64 KiB.
     pub stderr: String,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: FioEnd,
     /// From start to end.
     pub wall: Nanos,
     /// User and system time of the process; not known of one in a guest.
@@ -109,7 +109,7 @@ pub struct Output {
 
 /// What to run.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
+pub struct FioRequest<'a> {
     /// The job file's text.
     pub job: &'a str,
     /// Directory for the job file, the result and the logs; relative file names are found here.
@@ -189,7 +189,7 @@ impl Fio {
     #[must_use]
     pub fn best_engine(&self, work_dir: &Path, cancel: &Cancel) -> Engine {
         let probe = work_dir.join("probe");
-        let request = Request {
+        let request = FioRequest {
             job: "[probe]\nfilename=probe\nioengine=io_uring\nrw=read\nbs=4096\nsize=4096\nthread=1\n",
             ..self.small(work_dir)
         };
@@ -198,7 +198,7 @@ impl Fio {
             .is_ok()
             && self
                 .run(&request, cancel)
-                .is_ok_and(|output| output.ended == Ended::Exited(0));
+                .is_ok_and(|output| output.ended == FioEnd::Exited(0));
         let _ = fs::remove_file(&probe);
         if works {
             Engine::IoUring
@@ -213,7 +213,7 @@ impl Fio {
     /// # Errors
     /// When fio cannot be started or does not do the simplest job.
     pub fn overhead(&self, work_dir: &Path, cancel: &Cancel) -> Result<Nanos, FioError> {
-        let request = Request {
+        let request = FioRequest {
             job: "[overhead]\nioengine=null\nthread=1\nsize=4096\nbs=4096\nrw=read\n",
             ..self.small(work_dir)
         };
@@ -221,8 +221,8 @@ impl Fio {
     }
 
     /// A job that does next to nothing.
-    fn small<'a>(&self, work_dir: &'a Path) -> Request<'a> {
-        Request {
+    fn small<'a>(&self, work_dir: &'a Path) -> FioRequest<'a> {
+        FioRequest {
             job: "",
             work_dir,
             log_every: Nanos(100_000_000),
@@ -235,7 +235,7 @@ impl Fio {
     ///
     /// # Errors
     /// Only when fio could not be started; how it ended is in the output.
-    pub fn run(&self, request: &Request<'_>, cancel: &Cancel) -> Result<Output, FioError> {
+    pub fn run(&self, request: &FioRequest<'_>, cancel: &Cancel) -> Result<FioOutput, FioError> {
         let dir = request.work_dir;
         let [job, json, stderr] = ["job.fio", "result.json", "stderr"].map(|name| dir.join(name));
         let io = |path: &Path| {
@@ -275,7 +275,7 @@ impl Fio {
         })?;
         let waited = wait(running, start, request.limit, cancel);
         let (ended, cpu) = waited.map_err(io(&self.program))?;
-        Ok(Output {
+        Ok(FioOutput {
             wall: start.elapsed().into(),
             json: fs::read(&json).unwrap_or_default(),
             stderr: read_start(&stderr),
@@ -292,18 +292,18 @@ fn wait(
     start: Instant,
     limit: Nanos,
     cancel: &Cancel,
-) -> io::Result<(Ended, Nanos)> {
+) -> io::Result<(FioEnd, Nanos)> {
     /// How long fio may take to write its result once it was asked to end.
     const END_LIMIT: Duration = Duration::from_secs(5);
     /// A signal handler's flag is seen at once or within this time.
     const LOOK: Duration = Duration::from_millis(200);
     let limit = Duration::from(limit);
-    let mut asked: Option<(Instant, Ended)> = None;
+    let mut asked: Option<(Instant, FioEnd)> = None;
     while !running.wait(LOOK)? {
         let now = Instant::now();
         match asked {
-            None if cancel.is_cancelled() => asked = Some((now, Ended::Cancelled)),
-            None if now - start > limit => asked = Some((now, Ended::TimedOut)),
+            None if cancel.is_cancelled() => asked = Some((now, FioEnd::Cancelled)),
+            None if now - start > limit => asked = Some((now, FioEnd::TimedOut)),
             Some((since, _)) if now - since > END_LIMIT => {
                 running.signal(Signal::KILL);
                 continue;
@@ -314,7 +314,7 @@ fn wait(
     }
     let ended = running.reap()?;
     // One that was started between our signal and its own end still counts as interrupted.
-    let why = asked.map_or(Ended::Exited(ended.code()), |(_, why)| why);
+    let why = asked.map_or(FioEnd::Exited(ended.code()), |(_, why)| why);
     Ok((why, ended.cpu.into()))
 }
 
@@ -329,7 +329,7 @@ fn read_start(path: &Path) -> String {
 /// fio's own complaint, as one line for people: the first line of standard error that says
 /// something went wrong, else the first line.
 #[must_use]
-pub fn complaint(stderr: &str) -> Option<&str> {
+pub fn find_complaint(stderr: &str) -> Option<&str> {
     let mut lines = stderr
         .lines()
         .map(str::trim)

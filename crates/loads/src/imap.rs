@@ -1,10 +1,10 @@
 //! IMAP logins as a load: connect, greeting, LOGIN, OK, LOGOUT (RFC 3501), without TLS.
 
-mod answers;
-mod talk;
+mod server_replies;
+mod session;
 
 use crate::Cancel;
-use crate::measured::{Done, LoadError, Measured, Tally, Timing, finish, rest, thread_cpu};
+use crate::measured::{Done, LoadError, LoadResult, Tally, Timing, finish, rest, thread_cpu};
 use assay_host::resolve;
 use assay_model::sample::Operation;
 use std::fmt;
@@ -32,7 +32,7 @@ impl fmt::Debug for Secret {
 
 /// What to run.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ImapRequest {
     /// `HOST:PORT`.
     pub address: String,
     /// User name.
@@ -49,7 +49,7 @@ pub struct Request {
 const RESOLVER: Duration = Duration::from_secs(30);
 
 /// The addresses of `HOST:PORT`; an IPv6 address stands in brackets.
-fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
+fn resolve_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
     let wrong = |why: &str| format!("not an address as HOST:PORT ({why})");
     let (host, port) = text.rsplit_once(':').ok_or_else(|| wrong("no port"))?;
     let port = port
@@ -58,7 +58,7 @@ fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
     let bare = host
         .strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'));
-    resolve::addresses(bare.unwrap_or(host), port, RESOLVER)
+    resolve::resolve_addresses(bare.unwrap_or(host), port, RESOLVER)
         .map_err(|error| wrong(&error.to_string()))
 }
 
@@ -68,12 +68,12 @@ fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
 /// # Errors
 /// An address or a name that cannot be, or not one login that succeeded. Logins that failed among
 /// others are in `Measured::errors`.
-pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
+pub fn run(request: &ImapRequest, cancel: &Cancel) -> Result<LoadResult, LoadError> {
     let bad = |why: String| LoadError::Request {
         what: request.address.clone(),
         why,
     };
-    let addresses = addresses(&request.address).map_err(&bad)?;
+    let addresses = resolve_addresses(&request.address).map_err(&bad)?;
     if request.sessions == 0 {
         return Err(bad("no session to start".to_owned()));
     }
@@ -86,7 +86,7 @@ pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
     let mut tallies = Vec::new();
     let mut cpu = Duration::ZERO;
     thread::scope(|scope| {
-        let session = || session(request, &addresses, begin, cancel);
+        let session = || run_session(request, &addresses, begin, cancel);
         let threads: Vec<_> = (0..request.sessions)
             .map(|_| scope.spawn(session))
             .collect();
@@ -104,8 +104,8 @@ pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
     )
 }
 
-fn session(
-    request: &Request,
+fn run_session(
+    request: &ImapRequest,
     addresses: &[SocketAddr],
     begin: Instant,
     cancel: &Cancel,
@@ -113,7 +113,7 @@ fn session(
     let mut tally = Tally::new(&request.timing, begin);
     while tally.goes_on(Instant::now()) && !cancel.is_cancelled() {
         let start = Instant::now();
-        let result = talk::login(request, addresses, start, cancel);
+        let result = session::login(request, addresses, start, cancel);
         let end = Instant::now();
         let done: Done = match result {
             Ok(Some(session)) => {

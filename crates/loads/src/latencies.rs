@@ -10,7 +10,7 @@ const BITS: u32 = 6;
 const BINS: usize = ((64 - BITS as usize) + 1) << BITS;
 
 /// The bin of a value (`plat_val_to_idx` of fio 3.33's `stat.c`).
-fn bin(nanos: u64) -> usize {
+fn latency_bin(nanos: u64) -> usize {
     let top = 63 - (nanos | 1).leading_zeros();
     if top <= BITS {
         return nanos as usize;
@@ -20,7 +20,7 @@ fn bin(nanos: u64) -> usize {
 }
 
 /// The middle of a bin (`plat_idx_to_val`); exact below 128 ns.
-fn middle(bin: usize) -> u64 {
+fn bin_middle(bin: usize) -> u64 {
     if bin < 2 << BITS {
         return bin as u64;
     }
@@ -56,7 +56,7 @@ impl Default for Latencies {
 impl Latencies {
     pub fn record(&mut self, latency: Duration) {
         let nanos = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
-        self.counts[bin(nanos)] += 1;
+        self.counts[latency_bin(nanos)] += 1;
         self.n += 1;
         self.min = self.min.min(nanos);
         self.max = self.max.max(nanos);
@@ -91,7 +91,7 @@ impl Latencies {
             return Latency::default();
         }
         let bins = self.counts.iter().enumerate();
-        let histogram: Histogram = bins.map(|(bin, &count)| (middle(bin), count)).collect();
+        let histogram: Histogram = bins.map(|(bin, &count)| (bin_middle(bin), count)).collect();
         let variance = self.squares.max(0.0) / (self.n - 1).max(1) as f64;
         Latency {
             n: self.n,
@@ -113,13 +113,13 @@ mod tests {
     fn bins_are_those_fio_prints() {
         // Keys of a JSON+ histogram that fio 3.33 printed.
         for printed in [29_824, 64_256, 127_488, 257_024, 561_152, 1_761_280] {
-            assert_eq!(middle(bin(printed)), printed);
+            assert_eq!(bin_middle(latency_bin(printed)), printed);
         }
         for nanos in (0..63).flat_map(|bit| [1u64 << bit, (1 << bit) + 1, (2 << bit) - 1]) {
-            let error = middle(bin(nanos)).abs_diff(nanos) as f64;
+            let error = bin_middle(latency_bin(nanos)).abs_diff(nanos) as f64;
             assert!(error <= 0.008 * nanos as f64, "{nanos}");
         }
-        assert!(bin(u64::MAX) < BINS);
+        assert!(latency_bin(u64::MAX) < BINS);
     }
 
     #[test]

@@ -23,5 +23,5 @@ pub mod scratch;
 mod watch;
 
 pub use cancel::Cancel;
-pub use measured::{Failures, LoadError, Measured, Timing};
+pub use measured::{Failures, LoadError, LoadResult, Timing};
 pub use watch::watch;

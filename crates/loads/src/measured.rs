@@ -33,7 +33,7 @@ pub struct Timing {
 
 /// What a load returns.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct LoadResult {
     /// The operations, of one kind; latencies in fio's bins.
     pub worker: Worker,
     /// From the first operation's start to the last one's end, washout included.
@@ -47,7 +47,7 @@ pub struct Measured {
     pub cancelled: bool,
 }
 
-impl Measured {
+impl LoadResult {
     /// How many operations ended well.
     #[must_use]
     pub fn succeeded(&self) -> u64 {
@@ -132,7 +132,7 @@ pub enum LoadError {
         source: io::Error,
     },
     /// It ended with an error.
-    #[error("{program}: ended with {status}{}", said(.stderr))]
+    #[error("{program}: ended with {status}{}", first_complaint(.stderr))]
     Exit {
         /// The program.
         program: String,
@@ -151,7 +151,7 @@ pub enum LoadError {
     },
 }
 
-fn said(stderr: &str) -> String {
+fn first_complaint(stderr: &str) -> String {
     match stderr.is_empty() {
         true => String::new(),
         false => format!(": {stderr}"),
@@ -255,7 +255,7 @@ pub(crate) fn finish(
     wall: Duration,
     cpu: Duration,
     cancel: &Cancel,
-) -> Result<Measured, LoadError> {
+) -> Result<LoadResult, LoadError> {
     let mut latencies = Latencies::default();
     let mut io = Operations::default();
     let mut errors: BTreeMap<&'static str, (u64, LoadError)> = BTreeMap::new();
@@ -296,7 +296,7 @@ pub(crate) fn finish(
         count,
         first: first.to_string(),
     });
-    Ok(Measured {
+    Ok(LoadResult {
         worker: Worker {
             name: name.to_owned(),
             runtime: io.runtime,

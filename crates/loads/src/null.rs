@@ -1,7 +1,7 @@
 //! Nothing, again and again: what measuring costs by itself, and a load for tests that needs nothing.
 
 use crate::Cancel;
-use crate::measured::{LoadError, Measured, Tally, Timing, finish, thread_cpu};
+use crate::measured::{LoadError, LoadResult, Tally, Timing, finish, thread_cpu};
 use assay_model::sample::Operation;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ const REST: Duration = Duration::from_micros(100);
 ///
 /// # Errors
 /// None in practice: nothing cannot fail.
-pub fn run(timing: &Timing, cancel: &Cancel) -> Result<Measured, LoadError> {
+pub fn run(timing: &Timing, cancel: &Cancel) -> Result<LoadResult, LoadError> {
     let begin = Instant::now();
     let used = thread_cpu();
     let mut tally = Tally::new(timing, begin);

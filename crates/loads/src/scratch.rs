@@ -11,15 +11,15 @@
 //! on, nothing is opened by its name again, and it is removed only as long as the name stands for it.
 //! Which file it is, is entered before it has a name: wherever it is moved, a sweep finds it.
 
-mod astray;
+mod moved_files;
 mod list;
 mod sweep;
 
-pub use astray::{Astray, End};
+pub use moved_files::{Astray, End};
 pub use sweep::{Swept, sweep_directory};
 
 use assay_host::held::{Access, Directory, Held};
-use assay_host::{HostError, Known};
+use assay_host::{HostError, KnownFile};
 use list::{Entry, List};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -70,13 +70,13 @@ pub enum ScratchError {
 
 /// Where sessions are entered.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct ScratchRegistry {
     root: PathBuf,
 }
 
 /// A session: it may create scratch files until it is dropped, and they go with it.
 #[derive(Debug)]
-pub struct Session {
+pub struct ScratchSession {
     uid: String,
     path: PathBuf,
     dir: Directory,
@@ -111,7 +111,7 @@ pub struct Scratch {
     entry: Arc<SessionEntry>,
 }
 
-impl State {
+impl ScratchRegistry {
     /// Uses `root`, creating it for this user alone when it is missing.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl State {
     ///
     /// # Errors
     /// [`ScratchError::Busy`] when it is going on elsewhere.
-    pub fn begin(&self, uid: &str) -> Result<Session, ScratchError> {
+    pub fn begin(&self, uid: &str) -> Result<ScratchSession, ScratchError> {
         let fail = |source| ScratchError::Session { source };
         let root = Directory::open(&self.root).map_err(fail)?;
         loop {
@@ -167,7 +167,7 @@ impl State {
                 return Err(ScratchError::Busy);
             }
             if lock.names().map_err(fail)? > 0 {
-                return Ok(Session {
+                return Ok(ScratchSession {
                     uid: uid.to_owned(),
                     entry: Arc::new(SessionEntry {
                         path: self.root.join(uid),
@@ -195,7 +195,7 @@ fn scratch_name(uid: &str) -> OsString {
     format!("{PREFIX}{uid}{SUFFIX}").into()
 }
 
-impl Session {
+impl ScratchSession {
     /// A directory for job files and logs that goes with the session.
     #[must_use]
     pub fn dir(&self) -> &Path {
@@ -224,7 +224,7 @@ impl Session {
         };
         enter(None)?;
         let held = directory.create_known::<ScratchError>(&name, &mut |held| {
-            enter(Some(Known::of(held.file()).map_err(session)?))
+            enter(Some(KnownFile::of(held.file()).map_err(session)?))
         })?;
         // Best effort: some network file systems have no locks; the session's lock remains.
         let _ = flock(held.file(), FlockOperation::NonBlockingLockExclusive);
@@ -259,7 +259,7 @@ impl Scratch {
 
     fn remove_now(&mut self) -> Option<Astray> {
         self.removed = true;
-        let astray = astray::remove(self);
+        let astray = moved_files::remove(self);
         let end = astray.as_ref().map(|astray| &astray.end);
         if matches!(end, Some(End::Failed(_) | End::Elsewhere(_))) {
             self.entry.left.store(true, Ordering::Relaxed);

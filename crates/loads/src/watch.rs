@@ -1,7 +1,7 @@
 //! Disks watched while somebody else loads them.
 
 use crate::Cancel;
-use crate::counters::{Snapshot, Sources};
+use crate::counters::{CounterSnapshot, Sources};
 use assay_host::Host;
 use assay_model::siblings::{Siblings, Watched};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ pub fn watch(
         .flat_map(|group| group.disks.clone())
         .collect();
     let sources = Sources::find(host, &all);
-    let mut before = Snapshot::take(host, &sources);
+    let mut before = CounterSnapshot::take(host, &sources);
     for _ in 0..windows {
         let end = Instant::now() + window;
         while let Some(left) = end.checked_duration_since(Instant::now()) {
@@ -39,7 +39,7 @@ pub fn watch(
             }
             std::thread::sleep(left.min(NAP));
         }
-        let now = Snapshot::take(host, &sources);
+        let now = CounterSnapshot::take(host, &sources);
         let counted = before.until(&now).devices;
         before = now;
         for group in &mut watched {

@@ -1,7 +1,7 @@
 //! Logins at a real Dovecot.
 #![allow(clippy::disallowed_methods, reason = "a test drives real services")]
 
-use assay_loads::imap::{Request, Secret, run};
+use assay_loads::imap::{ImapRequest, Secret, run};
 use assay_loads::{Cancel, LoadError, Timing};
 use assay_model::Nanos;
 use assay_model::sample::Operation;
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 const MS: u64 = 1_000_000;
 
-fn request(address: String, password: &str, washout: u64, runtime: u64) -> Request {
-    Request {
+fn request(address: String, password: &str, washout: u64, runtime: u64) -> ImapRequest {
+    ImapRequest {
         address,
         user: USER.to_owned(),
         password: Secret::new(password),

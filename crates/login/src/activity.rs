@@ -1,12 +1,12 @@
 //! What processes of the client and of the server were seen doing while a login waited, and how much of
 //! each part that explains. Where the sightings come from is in `watch`; what they mean is in `cause`.
 
-use crate::{Part, Phase};
+use crate::{LoginPart, Phase};
 use assay_model::Nanos;
 
 /// Which end of the connection a process belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
+pub enum ConnectionSide {
     /// The program that logs in.
     Client,
     /// The server that it logs in to.
@@ -48,7 +48,7 @@ pub struct Sighting {
     /// End.
     pub to: Nanos,
     /// Whose process.
-    pub side: Side,
+    pub side: ConnectionSide,
     /// Number of the process.
     pub pid: u32,
     /// Name of the process.
@@ -59,11 +59,11 @@ pub struct Sighting {
 
 /// How long an activity went on within a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct ActivityShare {
     /// The part.
-    pub part: Part,
+    pub part: LoginPart,
     /// Whose process.
-    pub side: Side,
+    pub side: ConnectionSide,
     /// Name of the process.
     pub process: String,
     /// What it did.
@@ -78,8 +78,8 @@ const BEGUN: u64 = 20_000_000;
 /// Divides sightings among the parts of a login. A program of the client counts only in the part in which
 /// it began: one that goes on, such as a ProxyCommand, carries the connection.
 #[must_use]
-pub fn divide_among_parts(sightings: &[Sighting], phases: &[Phase]) -> Vec<Share> {
-    let mut shares: Vec<Share> = Vec::new();
+pub fn divide_among_parts(sightings: &[Sighting], phases: &[Phase]) -> Vec<ActivityShare> {
+    let mut shares: Vec<ActivityShare> = Vec::new();
     let mut programs: Vec<(u32, usize)> = Vec::new();
     for one in sightings {
         let mut begin = 0;
@@ -90,7 +90,7 @@ pub fn divide_among_parts(sightings: &[Sighting], phases: &[Phase]) -> Vec<Share
             if took == 0 {
                 continue;
             }
-            if one.side == Side::Client && matches!(one.activity, Activity::Program { .. }) {
+            if one.side == ConnectionSide::Client && matches!(one.activity, Activity::Program { .. }) {
                 match programs.iter().find(|(pid, _)| *pid == one.pid) {
                     Some((_, first)) if *first != index => continue,
                     Some(_) => {}
@@ -106,7 +106,7 @@ pub fn divide_among_parts(sightings: &[Sighting], phases: &[Phase]) -> Vec<Share
             });
             match same {
                 Some(share) => share.took.0 += took,
-                None => shares.push(Share {
+                None => shares.push(ActivityShare {
                     part: phase.part.clone(),
                     side: one.side,
                     process: one.process.clone(),
@@ -123,7 +123,7 @@ pub fn divide_among_parts(sightings: &[Sighting], phases: &[Phase]) -> Vec<Share
 mod tests {
     use super::*;
 
-    fn sighting(from: u64, to: u64, side: Side, pid: u32, activity: Activity) -> Sighting {
+    fn sighting(from: u64, to: u64, side: ConnectionSide, pid: u32, activity: Activity) -> Sighting {
         Sighting {
             from: Nanos(from),
             to: Nanos(to),
@@ -138,10 +138,10 @@ mod tests {
     fn intervals_are_cut_at_parts_and_a_proxy_counts_where_it_began() {
         const MS: u64 = 1_000_000;
         let phases = [
-            (Part::Name, 10),
-            (Part::Banner, 100),
-            (Part::KeyExchange, 200),
-            (Part::User, 50),
+            (LoginPart::Name, 10),
+            (LoginPart::Banner, 100),
+            (LoginPart::KeyExchange, 200),
+            (LoginPart::User, 50),
         ];
         let phases = phases.map(|(part, took)| Phase {
             part,
@@ -153,22 +153,22 @@ mod tests {
         };
         let shares = divide_among_parts(
             &[
-                sighting(2 * MS, 400 * MS, Side::Client, 7, program),
-                sighting(60 * MS, 130 * MS, Side::Server, 8, Activity::Sleep),
-                sighting(210 * MS, 260 * MS, Side::Server, 8, Activity::Sleep),
+                sighting(2 * MS, 400 * MS, ConnectionSide::Client, 7, program),
+                sighting(60 * MS, 130 * MS, ConnectionSide::Server, 8, Activity::Sleep),
+                sighting(210 * MS, 260 * MS, ConnectionSide::Server, 8, Activity::Sleep),
             ],
             &phases,
         );
-        let all: Vec<(Part, Side, u64)> = shares
+        let all: Vec<(LoginPart, ConnectionSide, u64)> = shares
             .into_iter()
             .map(|share| (share.part, share.side, share.took.0 / MS))
             .collect();
         assert_eq!(
             all,
             [
-                (Part::Banner, Side::Client, 100),
-                (Part::Banner, Side::Server, 50),
-                (Part::KeyExchange, Side::Server, 70),
+                (LoginPart::Banner, ConnectionSide::Client, 100),
+                (LoginPart::Banner, ConnectionSide::Server, 50),
+                (LoginPart::KeyExchange, ConnectionSide::Server, 70),
             ]
         );
     }

@@ -4,14 +4,14 @@
 
 mod naming;
 
-use crate::startup::Line;
-use crate::{Login, Part, is_wait};
+use crate::startup::StartupLine;
+use crate::{Login, LoginPart, is_wait};
 use assay_model::Nanos;
 use serde::Serialize;
 
 /// What a login is made to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum LoginKind {
     /// SSH.
     Ssh,
     /// IMAP.
@@ -38,7 +38,7 @@ pub struct PamLine {
 /// What is known of this machine, and of the server where that is this machine. None: it could not be
 /// read, or it is another machine's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct ServerKnowledge {
     /// Services of `hosts:` in nsswitch.conf here, with its place.
     pub hosts: Option<(String, String)>,
     /// Keyword and value of the server's effective configuration, as `sshd -T` prints it.
@@ -52,7 +52,7 @@ pub struct Known {
     /// Restrictions of Postfix that sleep before the greeting, as `postconf -n` prints them.
     pub sleeps: Vec<String>,
     /// Lines of start-up files that took long.
-    pub startup: Vec<Line>,
+    pub startup: Vec<StartupLine>,
     /// Whether the server runs here, and whether its processes were watched.
     pub is_here: bool,
     /// See `is_here`.
@@ -63,7 +63,7 @@ pub struct Known {
     pub user_exists: Option<bool>,
 }
 
-impl Known {
+impl ServerKnowledge {
     /// Returns a keyword of the server's configuration; empty when it is not set.
     #[must_use]
     pub fn setting(&self, keyword: &str) -> Option<&str> {
@@ -91,14 +91,14 @@ pub struct Cause {
     /// In how many logins it was seen.
     pub logins: usize,
     /// The parts that wait for it.
-    pub parts: Vec<Part>,
+    pub parts: Vec<LoginPart>,
 }
 
 /// Time of a part for which there is no evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Unexplained {
     /// The part.
-    pub part: Part,
+    pub part: LoginPart,
     /// How long; half of the logins have less.
     pub took: Nanos,
     /// What is known of it.
@@ -125,7 +125,7 @@ struct Named {
     then: String,
 }
 
-fn named(id: &'static str, what: &str, seen: &str, then: &str) -> Named {
+fn name_cause(id: &'static str, what: &str, seen: &str, then: &str) -> Named {
     Named {
         id,
         what: what.to_owned(),
@@ -141,9 +141,9 @@ const SMALL: Nanos = Nanos(50_000_000);
 
 /// Explains where the time of logins goes.
 #[must_use]
-pub fn explain(kind: Kind, logins: &[Login], known: &Known) -> Explanation {
+pub fn explain(kind: LoginKind, logins: &[Login], known: &ServerKnowledge) -> Explanation {
     let mut causes: Vec<Gathered> = Vec::new();
-    let mut rests: Vec<(Part, Vec<u64>)> = Vec::new();
+    let mut rests: Vec<(LoginPart, Vec<u64>)> = Vec::new();
     for (index, login) in logins.iter().enumerate() {
         for phase in &login.phases {
             let (found, rest) = explain_part(kind, &phase.part, phase.took, login, known);
@@ -166,10 +166,10 @@ pub fn explain(kind: Kind, logins: &[Login], known: &Known) -> Explanation {
             }
         }
     }
-    let whole = Nanos(median(logins.iter().map(|login| login.total().0).collect()));
+    let whole = Nanos(lower_median(logins.iter().map(|login| login.total().0).collect()));
     let causes = causes.into_iter().map(Gathered::finish);
     let unexplained = rests.into_iter().filter_map(|(part, times)| {
-        let took = Nanos(median(times));
+        let took = Nanos(lower_median(times));
         let (within, then) = naming::how_to_find_out(kind, &part, logins, known);
         is_wait(took, whole).then_some(Unexplained {
             part,
@@ -190,11 +190,11 @@ struct Gathered {
     /// Time in each login.
     times: Vec<u64>,
     /// Time in each part.
-    parts: Vec<(Part, u64)>,
+    parts: Vec<(LoginPart, u64)>,
 }
 
 impl Gathered {
-    fn add(&mut self, login: usize, part: &Part, took: Nanos) {
+    fn add(&mut self, login: usize, part: &LoginPart, took: Nanos) {
         self.times[login] += took.0;
         match self.parts.iter_mut().find(|(other, _)| other == part) {
             Some((_, time)) => *time += took.0,
@@ -208,7 +208,7 @@ impl Gathered {
             what: self.cause.what,
             seen: Some(self.cause.seen),
             then: self.cause.then,
-            took: Nanos(median(self.times.clone())),
+            took: Nanos(lower_median(self.times.clone())),
             longest: Nanos(self.times.iter().copied().max().unwrap_or(0)),
             logins: self.times.iter().filter(|time| **time > 0).count(),
             parts: main_parts(self.parts),
@@ -218,7 +218,7 @@ impl Gathered {
 
 /// Returns the parts in which a cause takes a tenth of its time or more: a look at the processes is late by
 /// up to its interval, so a little of it may fall into the part before.
-fn main_parts(parts: Vec<(Part, u64)>) -> Vec<Part> {
+fn main_parts(parts: Vec<(LoginPart, u64)>) -> Vec<LoginPart> {
     let all: u64 = parts.iter().map(|(_, time)| time).sum();
     let main = parts.into_iter().filter(|(_, time)| time * 10 >= all);
     main.map(|(part, _)| part).collect()
@@ -244,7 +244,7 @@ fn choose(all: Vec<Cause>, whole: Nanos) -> Vec<Cause> {
 }
 
 /// Returns the lower median.
-fn median(mut times: Vec<u64>) -> u64 {
+fn lower_median(mut times: Vec<u64>) -> u64 {
     times.sort_unstable();
     match times.len() {
         0 => 0,
@@ -254,15 +254,15 @@ fn median(mut times: Vec<u64>) -> u64 {
 
 /// Explains a part of one login: each cause with its time, and the time without a cause.
 fn explain_part(
-    kind: Kind,
-    part: &Part,
+    kind: LoginKind,
+    part: &LoginPart,
     took: Nanos,
     login: &Login,
-    known: &Known,
+    known: &ServerKnowledge,
 ) -> (Vec<(Named, Nanos)>, Nanos) {
     let mut rest = took.0;
     let mut found = Vec::new();
-    let lines: Vec<&Line> = known
+    let lines: Vec<&StartupLine> = known
         .startup
         .iter()
         .filter(|line| line.part == *part)
@@ -280,7 +280,7 @@ fn explain_part(
         }
         take(
             &mut found,
-            naming::name(kind, share, login, known),
+            naming::name_activity(kind, share, login, known),
             share.took.0,
             &mut rest,
         );
@@ -290,7 +290,7 @@ fn explain_part(
         take(&mut found, naming::name_line(line), line.took.0, &mut rest);
     }
     match part {
-        Part::Tcp => {
+        LoginPart::Tcp => {
             for (address, time) in &login.clues.unanswered {
                 take(
                     &mut found,
@@ -300,7 +300,7 @@ fn explain_part(
                 );
             }
         }
-        Part::Name if kind != Kind::Ssh => {
+        LoginPart::Name if kind != LoginKind::Ssh => {
             take(
                 &mut found,
                 naming::name_lookup(known, "getaddrinfo(3) was timed"),
@@ -308,15 +308,15 @@ fn explain_part(
                 &mut rest,
             );
         }
-        Part::Method(method) if method.starts_with("gssapi") => {
+        LoginPart::Method(method) if method.starts_with("gssapi") => {
             take(&mut found, naming::name_gssapi(), rest, &mut rest);
         }
-        Part::Method(_) if login.clues.refused_keys.len() > 1 => {
+        LoginPart::Method(_) if login.clues.refused_keys.len() > 1 => {
             let keys = &login.clues.refused_keys;
             let all = keys.iter().map(|time| time.0).sum();
             take(&mut found, naming::name_refused_keys(), all, &mut rest);
         }
-        Part::Banner if matches!(kind, Kind::Imap | Kind::Smtp) => {
+        LoginPart::Banner if matches!(kind, LoginKind::Imap | LoginKind::Smtp) => {
             take(
                 &mut found,
                 naming::name_late_greeting(&login.clues, known),
@@ -347,13 +347,13 @@ const LATE: u64 = 40_000_000;
 /// to a multiple (`ensure_minimum_time_since`), at most to twice of it. So a request that waits for a name
 /// server sleeps after it, and what made it wait explains both.
 fn join_fail_delay(
-    kind: Kind,
-    part: &Part,
+    kind: LoginKind,
+    part: &LoginPart,
     took: u64,
     found: &mut Vec<(Named, Nanos)>,
     rest: &mut u64,
 ) {
-    if kind != Kind::Ssh || !matches!(part, Part::User | Part::Method(_)) {
+    if kind != LoginKind::Ssh || !matches!(part, LoginPart::User | LoginPart::Method(_)) {
         return;
     }
     let Some(at) = found
@@ -378,7 +378,7 @@ const FAR: Nanos = Nanos(20_000_000);
 
 /// Returns the time to the server and back, at most: no part of one round trip is shorter.
 fn round_trip(login: &Login) -> Nanos {
-    let one = |part: &Part| matches!(part, Part::Tcp | Part::Banner | Part::User);
+    let one = |part: &LoginPart| matches!(part, LoginPart::Tcp | LoginPart::Banner | LoginPart::User);
     let parts = login.phases.iter().filter(|phase| one(&phase.part));
     let times: Vec<u64> = parts.map(|phase| phase.took.0).collect();
     match (times.len() >= 3, times.into_iter().min()) {
@@ -388,12 +388,12 @@ fn round_trip(login: &Login) -> Nanos {
 }
 
 /// Returns how often a part goes to the server and back, at least.
-fn round_trips(part: &Part) -> u64 {
+fn round_trips(part: &LoginPart) -> u64 {
     match part {
-        Part::Tcp | Part::Banner | Part::User | Part::Tls | Part::Answer => 1,
-        Part::Method(_) | Part::Session => 2,
-        Part::KeyExchange => 3,
-        Part::Name | Part::Prompt => 0,
+        LoginPart::Tcp | LoginPart::Banner | LoginPart::User | LoginPart::Tls | LoginPart::Answer => 1,
+        LoginPart::Method(_) | LoginPart::Session => 2,
+        LoginPart::KeyExchange => 3,
+        LoginPart::Name | LoginPart::Prompt => 0,
     }
 }
 

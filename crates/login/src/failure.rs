@@ -1,8 +1,8 @@
 //! Why a login failed, by what the client printed, where it was, and what is known of the server. A wait
 //! is no failure: those are in `cause`.
 
-use crate::cause::{Kind, Known};
-use crate::{LoginError, Part};
+use crate::cause::{LoginKind, ServerKnowledge};
+use crate::{LoginError, LoginPart};
 use serde::Serialize;
 
 /// Ways to fail.
@@ -55,11 +55,11 @@ pub enum FailureKind {
 
 /// A login that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Failure {
+pub struct LoginFailure {
     /// How.
     pub kind: FailureKind,
     /// The part in which it failed.
-    pub part: Part,
+    pub part: LoginPart,
     /// The evidence.
     pub seen: String,
     /// What to do.
@@ -68,12 +68,12 @@ pub struct Failure {
 
 /// Classifies a login that failed; none for an error that is no answer of the other side.
 #[must_use]
-pub fn classify(kind: Kind, error: &LoginError, known: &Known) -> Option<Failure> {
+pub fn classify_failure(kind: LoginKind, error: &LoginError, known: &ServerKnowledge) -> Option<LoginFailure> {
     let (failure, part, seen) = match error {
         LoginError::TimedOut { waited, limit, .. } => {
             let failure = match waited {
-                Part::Banner => FailureKind::BannerTimeout,
-                Part::Tcp => FailureKind::NoAnswer,
+                LoginPart::Banner => FailureKind::BannerTimeout,
+                LoginPart::Tcp => FailureKind::NoAnswer,
                 _ => FailureKind::TimedOut,
             };
             (failure, waited.clone(), format!("no end within {limit}"))
@@ -84,11 +84,11 @@ pub fn classify(kind: Kind, error: &LoginError, known: &Known) -> Option<Failure
             let part = so_far
                 .phases
                 .last()
-                .map_or(Part::Name, |phase| phase.part.clone());
+                .map_or(LoginPart::Name, |phase| phase.part.clone());
             let failure = match kind {
-                Kind::Ssh => classify_ssh(said, &part, known),
-                Kind::Imap | Kind::Smtp => classify_mail(why, &part),
-                Kind::Http => classify_http(why, &part),
+                LoginKind::Ssh => classify_ssh(said, &part, known),
+                LoginKind::Imap | LoginKind::Smtp => classify_mail(why, &part),
+                LoginKind::Http => classify_http(why, &part),
             };
             (failure, part, why.clone())
         }
@@ -100,15 +100,15 @@ pub fn classify(kind: Kind, error: &LoginError, known: &Known) -> Option<Failure
         }
         _ => seen,
     };
-    Some(Failure {
+    Some(LoginFailure {
         kind: failure,
         part,
         seen,
-        then: remedy(failure).to_owned(),
+        then: failure_remedy(failure).to_owned(),
     })
 }
 
-fn classify_ssh(said: &[String], part: &Part, known: &Known) -> FailureKind {
+fn classify_ssh(said: &[String], part: &LoginPart, known: &ServerKnowledge) -> FailureKind {
     let has = |text: &str| said.iter().any(|line| line.contains(text));
     let closed =
         has("Connection closed") || has("Connection reset") || has("closed by remote host");
@@ -125,38 +125,38 @@ fn classify_ssh(said: &[String], part: &Part, known: &Known) -> FailureKind {
             Some(false) => FailureKind::UnknownUser,
             _ => FailureKind::AuthenticationRefused,
         },
-        Part::Name | Part::Tcp if has("Connection refused") => FailureKind::ConnectionRefused,
-        Part::Name | Part::Tcp => FailureKind::NoAnswer,
-        Part::Banner if closed => match known.startups {
+        LoginPart::Name | LoginPart::Tcp if has("Connection refused") => FailureKind::ConnectionRefused,
+        LoginPart::Name | LoginPart::Tcp => FailureKind::NoAnswer,
+        LoginPart::Banner if closed => match known.startups {
             Some((now, most)) if now >= most => FailureKind::MaxStartupsFull,
             _ => FailureKind::ClosedBeforeBanner,
         },
-        Part::User | Part::Method(_) if closed => FailureKind::ClosedInAuthentication,
-        Part::Session | Part::Prompt => FailureKind::SessionEnded,
+        LoginPart::User | LoginPart::Method(_) if closed => FailureKind::ClosedInAuthentication,
+        LoginPart::Session | LoginPart::Prompt => FailureKind::SessionEnded,
         _ => FailureKind::Other,
     }
 }
 
-fn classify_mail(why: &str, part: &Part) -> FailureKind {
+fn classify_mail(why: &str, part: &LoginPart) -> FailureKind {
     let closed = why.contains("closed the connection") || why.contains("reset by peer");
     match part {
-        Part::Name => FailureKind::UnknownHost,
-        Part::Tcp if why.contains("refused") => FailureKind::ConnectionRefused,
-        Part::Tcp => FailureKind::NoAnswer,
-        Part::Tls => FailureKind::Tls,
-        Part::Banner if closed => FailureKind::ClosedBeforeBanner,
-        Part::Banner => FailureKind::GreetingRefused,
-        Part::Method(_) if closed => FailureKind::ClosedInAuthentication,
+        LoginPart::Name => FailureKind::UnknownHost,
+        LoginPart::Tcp if why.contains("refused") => FailureKind::ConnectionRefused,
+        LoginPart::Tcp => FailureKind::NoAnswer,
+        LoginPart::Tls => FailureKind::Tls,
+        LoginPart::Banner if closed => FailureKind::ClosedBeforeBanner,
+        LoginPart::Banner => FailureKind::GreetingRefused,
+        LoginPart::Method(_) if closed => FailureKind::ClosedInAuthentication,
         // RFC 4954: 454 is temporary. RFC 5530: UNAVAILABLE.
-        Part::Method(_) if why.starts_with('4') || why.contains("[UNAVAILABLE]") => {
+        LoginPart::Method(_) if why.starts_with('4') || why.contains("[UNAVAILABLE]") => {
             FailureKind::AuthenticationUnavailable
         }
-        Part::Method(_) => FailureKind::AuthenticationRefused,
+        LoginPart::Method(_) => FailureKind::AuthenticationRefused,
         _ => FailureKind::Other,
     }
 }
 
-fn classify_http(why: &str, part: &Part) -> FailureKind {
+fn classify_http(why: &str, part: &LoginPart) -> FailureKind {
     match part {
         _ if why.contains("no address for this host") => FailureKind::UnknownHost,
         _ if why.contains("refused") => FailureKind::ConnectionRefused,
@@ -167,7 +167,7 @@ fn classify_http(why: &str, part: &Part) -> FailureKind {
 }
 
 /// Returns what to do about a failure.
-fn remedy(kind: FailureKind) -> &'static str {
+fn failure_remedy(kind: FailureKind) -> &'static str {
     match kind {
         FailureKind::UnknownHost => "check the spelling: `getent ahosts HOST`",
         FailureKind::ConnectionRefused => "nothing listens on that port, or a firewall refuses it",
@@ -220,7 +220,7 @@ mod tests {
     use crate::{Login, Phase};
     use assay_model::Nanos;
 
-    fn refused(kind: Kind, part: Part, said: &[&str], known: &Known) -> FailureKind {
+    fn refused(kind: LoginKind, part: LoginPart, said: &[&str], known: &ServerKnowledge) -> FailureKind {
         let phase = Phase {
             part,
             took: Nanos(1),
@@ -234,52 +234,52 @@ mod tests {
                 ..Login::default()
             }),
         };
-        classify(kind, &error, known).unwrap().kind
+        classify_failure(kind, &error, known).unwrap().kind
     }
 
     #[test]
     fn each_failure_of_ssh_has_its_own_kind() {
-        let none = Known::default();
-        let full = Known {
+        let none = ServerKnowledge::default();
+        let full = ServerKnowledge {
             startups: Some((10, 10)),
-            ..Known::default()
+            ..ServerKnowledge::default()
         };
-        let nobody = Known {
+        let nobody = ServerKnowledge {
             user_exists: Some(false),
-            ..Known::default()
+            ..ServerKnowledge::default()
         };
-        let method = || Part::Method("publickey".to_owned());
+        let method = || LoginPart::Method("publickey".to_owned());
         let closed = "kex_exchange_identification: Connection closed by remote host";
         let denied = "x@h: Permission denied (publickey).";
         for (part, said, known, expected) in [
             (
-                Part::Name,
+                LoginPart::Name,
                 "ssh: Could not resolve hostname h: Name or service not known",
                 &none,
                 FailureKind::UnknownHost,
             ),
             (
-                Part::Tcp,
+                LoginPart::Tcp,
                 "ssh: connect to host h port 22: Connection refused",
                 &none,
                 FailureKind::ConnectionRefused,
             ),
             (
-                Part::Tcp,
+                LoginPart::Tcp,
                 "ssh: connect to host h port 22: No route to host",
                 &none,
                 FailureKind::NoAnswer,
             ),
-            (Part::Banner, closed, &none, FailureKind::ClosedBeforeBanner),
-            (Part::Banner, closed, &full, FailureKind::MaxStartupsFull),
+            (LoginPart::Banner, closed, &none, FailureKind::ClosedBeforeBanner),
+            (LoginPart::Banner, closed, &full, FailureKind::MaxStartupsFull),
             (
-                Part::Banner,
+                LoginPart::Banner,
                 "Connection timed out during banner exchange",
                 &none,
                 FailureKind::BannerTimeout,
             ),
             (
-                Part::KeyExchange,
+                LoginPart::KeyExchange,
                 "Host key verification failed.",
                 &none,
                 FailureKind::HostKeyUnknown,
@@ -294,28 +294,28 @@ mod tests {
                 FailureKind::ClosedInAuthentication,
             ),
             (
-                Part::Session,
+                LoginPart::Session,
                 "This account is currently not available.",
                 &none,
                 FailureKind::SessionEnded,
             ),
         ] {
-            assert_eq!(refused(Kind::Ssh, part, &[said], known), expected, "{said}");
+            assert_eq!(refused(LoginKind::Ssh, part, &[said], known), expected, "{said}");
         }
         let changed = [
             "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @",
             "Host key verification failed.",
         ];
         assert_eq!(
-            refused(Kind::Ssh, Part::KeyExchange, &changed, &none),
+            refused(LoginKind::Ssh, LoginPart::KeyExchange, &changed, &none),
             FailureKind::HostKeyChanged
         );
     }
 
     #[test]
     fn a_mail_server_that_cannot_check_is_not_one_that_refuses() {
-        let none = Known::default();
-        let method = || Part::Method("AUTH PLAIN".to_owned());
+        let none = ServerKnowledge::default();
+        let method = || LoginPart::Method("AUTH PLAIN".to_owned());
         for (part, why, expected) in [
             (
                 method(),
@@ -338,17 +338,17 @@ mod tests {
                 FailureKind::AuthenticationRefused,
             ),
             (
-                Part::Banner,
+                LoginPart::Banner,
                 "554 5.7.1 No service",
                 FailureKind::GreetingRefused,
             ),
             (
-                Part::Banner,
+                LoginPart::Banner,
                 "the server closed the connection",
                 FailureKind::ClosedBeforeBanner,
             ),
         ] {
-            assert_eq!(refused(Kind::Imap, part, &[why], &none), expected, "{why}");
+            assert_eq!(refused(LoginKind::Imap, part, &[why], &none), expected, "{why}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One request over a connection of its own, such as the page behind a login.
 
-use crate::watch::{Prepared, Server};
-use crate::{Login, LoginError, Part, activity};
+use crate::watch::{PreparedWatch, WatchedServer};
+use crate::{Login, LoginError, LoginPart, activity};
 use assay_http::{Exchange, Manner, ProbeError, Request, Tls, Url};
 use assay_model::Nanos;
 use std::time::{Duration, Instant};
@@ -15,11 +15,11 @@ pub fn login(
     tls: Option<&Tls>,
     request: &Request,
     status: u16,
-    server: &Server,
+    server: &WatchedServer,
     limit: Duration,
     stop: &dyn Fn() -> bool,
 ) -> Result<Login, LoginError> {
-    let watch = Prepared::new(server).start(None, Instant::now());
+    let watch = PreparedWatch::new(server).start(None, Instant::now());
     let mut ended = ask(url, tls, request, status, limit, stop);
     let seen = watch.finish();
     let login = match &mut ended {
@@ -58,7 +58,7 @@ fn ask(
             Login::default(),
         )
     })?;
-    login.add(Part::Name, begin.elapsed());
+    login.add(LoginPart::Name, begin.elapsed());
     let mut last = None;
     let mut before = Instant::now();
     for address in addresses {
@@ -79,9 +79,9 @@ fn ask(
                         before = at;
                     }
                 };
-                add(Part::Tcp, exchanged.connected);
-                add(Part::Tls, exchanged.secured);
-                add(Part::Answer, Some(exchanged.ended));
+                add(LoginPart::Tcp, exchanged.connected);
+                add(LoginPart::Tls, exchanged.secured);
+                add(LoginPart::Answer, Some(exchanged.ended));
                 let came = exchanged.answer.status;
                 return match came == status {
                     true => Ok(login),
@@ -93,11 +93,11 @@ fn ask(
             }
             Err(ProbeError::Interrupted) => return Err(LoginError::Interrupted),
             Err(ProbeError::Slow { .. }) => {
-                login.add(Part::Answer, before.elapsed());
+                login.add(LoginPart::Answer, before.elapsed());
                 return Err(LoginError::TimedOut {
                     target: url.to_string(),
                     limit: Nanos::from(limit),
-                    waited: Part::Answer,
+                    waited: LoginPart::Answer,
                     so_far: Box::new(login),
                 });
             }

@@ -10,11 +10,11 @@
 
 pub mod activity;
 pub mod cause;
-pub mod clues;
+pub mod client_trace;
 pub mod failure;
 pub mod http;
 pub mod mail;
-pub mod many;
+pub mod concurrent_logins;
 mod pipe;
 pub mod ssh;
 pub mod startup;
@@ -26,7 +26,7 @@ use serde::Serialize;
 /// A part of a login, in the order in which they come.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "method")]
-pub enum Part {
+pub enum LoginPart {
     /// The client starts, reads its configuration and looks the name up.
     Name,
     /// The connection is made, over all addresses that had to be tried.
@@ -49,7 +49,7 @@ pub enum Part {
     Answer,
 }
 
-impl Part {
+impl LoginPart {
     /// For people.
     #[must_use]
     pub fn name(&self) -> String {
@@ -72,7 +72,7 @@ impl Part {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Phase {
     /// Which.
-    pub part: Part,
+    pub part: LoginPart,
     /// How long.
     pub took: Nanos,
 }
@@ -87,15 +87,15 @@ pub struct Login {
     /// What processes of both ends were seen doing.
     #[serde(skip)]
     #[schemars(skip)]
-    pub shares: Vec<activity::Share>,
+    pub shares: Vec<activity::ActivityShare>,
     /// What the client told of this login.
     #[serde(skip)]
     #[schemars(skip)]
-    pub clues: clues::Clues,
+    pub clues: client_trace::Clues,
 }
 
 impl Login {
-    fn add(&mut self, part: Part, took: impl Into<Nanos>) {
+    fn add(&mut self, part: LoginPart, took: impl Into<Nanos>) {
         let took = took.into();
         self.phases.push(Phase { part, took });
     }
@@ -146,7 +146,7 @@ pub enum LoginError {
         /// Limit.
         limit: Nanos,
         /// Which part it waited in.
-        waited: Part,
+        waited: LoginPart,
         /// The parts until then, the waiting one included.
         so_far: Box<Login>,
     },
@@ -159,7 +159,7 @@ pub enum LoginError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Summary {
     /// Which.
-    pub part: Part,
+    pub part: LoginPart,
     /// Half of the logins were faster in it.
     pub median: Nanos,
     /// The slowest.
@@ -170,8 +170,8 @@ pub struct Summary {
 
 /// The parts of several logins, in the order in which they came first.
 #[must_use]
-pub fn summaries(logins: &[Login]) -> Vec<Summary> {
-    let mut parts: Vec<(Part, Vec<u64>)> = Vec::new();
+pub fn summarize_parts(logins: &[Login]) -> Vec<Summary> {
+    let mut parts: Vec<(LoginPart, Vec<u64>)> = Vec::new();
     for phase in logins.iter().flat_map(|login| &login.phases) {
         match parts.iter_mut().find(|(part, _)| *part == phase.part) {
             Some((_, times)) => times.push(phase.took.0),
@@ -194,18 +194,18 @@ pub fn summaries(logins: &[Login]) -> Vec<Summary> {
 }
 
 /// Methods keep the order in which they were tried.
-fn order(part: &Part) -> u8 {
+fn order(part: &LoginPart) -> u8 {
     match part {
-        Part::Name => 0,
-        Part::Tcp => 1,
-        Part::Tls => 2,
-        Part::Banner => 3,
-        Part::KeyExchange => 4,
-        Part::User => 5,
-        Part::Method(_) => 6,
-        Part::Session => 7,
-        Part::Prompt => 8,
-        Part::Answer => 9,
+        LoginPart::Name => 0,
+        LoginPart::Tcp => 1,
+        LoginPart::Tls => 2,
+        LoginPart::Banner => 3,
+        LoginPart::KeyExchange => 4,
+        LoginPart::User => 5,
+        LoginPart::Method(_) => 6,
+        LoginPart::Session => 7,
+        LoginPart::Prompt => 8,
+        LoginPart::Answer => 9,
     }
 }
 
@@ -222,7 +222,7 @@ pub fn is_wait(took: Nanos, whole: Nanos) -> bool {
 
 /// The longest part, when it is long enough to look into.
 #[must_use]
-pub fn waits(summaries: &[Summary]) -> Option<&Summary> {
+pub fn longest_wait(summaries: &[Summary]) -> Option<&Summary> {
     let all = Nanos(summaries.iter().map(|one| one.median.0).sum());
     let longest = summaries.iter().max_by_key(|one| one.median)?;
     is_wait(longest.median, all).then_some(longest)
@@ -232,7 +232,7 @@ pub fn waits(summaries: &[Summary]) -> Option<&Summary> {
 mod tests {
     use super::*;
 
-    fn login(times: &[(Part, u64)]) -> Login {
+    fn login(times: &[(LoginPart, u64)]) -> Login {
         let mut login = Login::default();
         for (part, ms) in times {
             login.add(part.clone(), Nanos(ms * 1_000_000));
@@ -242,28 +242,28 @@ mod tests {
 
     #[test]
     fn the_part_that_waits_is_named_and_a_quick_login_has_none() {
-        let key = || Part::Method("publickey".to_owned());
+        let key = || LoginPart::Method("publickey".to_owned());
         let slow = [
-            login(&[(Part::Tcp, 1), (Part::User, 2_000), (key(), 20)]),
-            login(&[(Part::Tcp, 1), (Part::User, 1_990), (key(), 30)]),
+            login(&[(LoginPart::Tcp, 1), (LoginPart::User, 2_000), (key(), 20)]),
+            login(&[(LoginPart::Tcp, 1), (LoginPart::User, 1_990), (key(), 30)]),
             // A part that comes in some logins alone.
             login(&[
-                (Part::Name, 9),
-                (Part::Tcp, 1),
-                (Part::User, 5_000),
+                (LoginPart::Name, 9),
+                (LoginPart::Tcp, 1),
+                (LoginPart::User, 5_000),
                 (key(), 30),
             ]),
         ];
-        let all = summaries(&slow);
-        assert_eq!(all[0].part, Part::Name);
-        let waits = waits(&all).unwrap();
+        let all = summarize_parts(&slow);
+        assert_eq!(all[0].part, LoginPart::Name);
+        let waits = longest_wait(&all).unwrap();
         assert_eq!(
             (&waits.part, waits.median),
-            (&Part::User, Nanos(2_000_000_000))
+            (&LoginPart::User, Nanos(2_000_000_000))
         );
         assert_eq!((waits.count, waits.longest), (3, Nanos(5_000_000_000)));
-        let quick = [login(&[(Part::Tcp, 1), (key(), 80)])];
-        assert_eq!(super::waits(&summaries(&quick)), None);
-        assert_eq!(super::waits(&[]), None);
+        let quick = [login(&[(LoginPart::Tcp, 1), (key(), 80)])];
+        assert_eq!(super::longest_wait(&summarize_parts(&quick)), None);
+        assert_eq!(super::longest_wait(&[]), None);
     }
 }

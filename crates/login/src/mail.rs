@@ -1,8 +1,8 @@
 //! IMAP and SMTP as a mail program speaks them: greeting, what the server can do, the login, and for IMAP
 //! the mailbox.
 
-use crate::watch::{Prepared, Server};
-use crate::{Login, LoginError, Part, activity};
+use crate::watch::{PreparedWatch, WatchedServer};
+use crate::{Login, LoginError, LoginPart, activity};
 use assay_host::resolve;
 use assay_http::Tls;
 use assay_model::Nanos;
@@ -36,7 +36,7 @@ impl std::fmt::Debug for User {
 
 /// Where.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct MailTarget {
     /// Host.
     pub host: String,
     /// Port.
@@ -56,13 +56,13 @@ const LINES: usize = 10_000;
 /// It did not get in, or not in time.
 pub fn login(
     protocol: Protocol,
-    target: &Target,
+    target: &MailTarget,
     user: Option<&User>,
-    server: &Server,
+    server: &WatchedServer,
     limit: Duration,
     stop: &dyn Fn() -> bool,
 ) -> Result<Login, LoginError> {
-    let prepared = Prepared::new(server);
+    let prepared = PreparedWatch::new(server);
     let begin = Instant::now();
     let watch = prepared.start(None, begin);
     let mut talk = Talk {
@@ -72,12 +72,12 @@ pub fn login(
         stop,
         login: Login::default(),
         since: begin,
-        part: Part::Name,
+        part: LoginPart::Name,
     };
     let ended = talk.all(protocol, target, user);
     let waited = talk.part.clone();
     if ended.is_err() {
-        talk.enter(Part::Answer);
+        talk.enter(LoginPart::Answer);
     }
     talk.login.shares = activity::divide_among_parts(&watch.finish(), &talk.login.phases);
     match ended {
@@ -111,7 +111,7 @@ struct Talk<'a> {
     stop: &'a dyn Fn() -> bool,
     login: Login,
     since: Instant,
-    part: Part,
+    part: LoginPart,
 }
 
 type Lines = BufReader<Box<dyn Both>>;
@@ -156,12 +156,12 @@ impl Talk<'_> {
     fn all(
         &mut self,
         protocol: Protocol,
-        target: &Target,
+        target: &MailTarget,
         user: Option<&User>,
     ) -> Result<(), Stop> {
-        let addresses = resolve::addresses(&target.host, target.port, self.limit)
+        let addresses = resolve::resolve_addresses(&target.host, target.port, self.limit)
             .map_err(|error| Stop::Refused(format!("no address for this host: {error}")))?;
-        self.enter(Part::Tcp);
+        self.enter(LoginPart::Tcp);
         let mut connected = None;
         for address in addresses {
             let begin = Instant::now();
@@ -194,7 +194,7 @@ impl Talk<'_> {
         let both: Box<dyn Both> = match &target.tls {
             None => Box::new(stream),
             Some(tls) => {
-                self.enter(Part::Tls);
+                self.enter(LoginPart::Tls);
                 let client = tls
                     .client()
                     .map_err(|error| Stop::Refused(error.to_string()))?;
@@ -209,7 +209,7 @@ impl Talk<'_> {
             }
         };
         let mut lines = BufReader::new(both);
-        self.enter(Part::Banner);
+        self.enter(LoginPart::Banner);
         match protocol {
             Protocol::Imap => self.imap(&mut lines, user),
             Protocol::Smtp => self.smtp(&mut lines, user),
@@ -221,16 +221,16 @@ impl Talk<'_> {
         if !greeting.starts_with("* OK") && !greeting.starts_with("* PREAUTH") {
             return Err(Stop::Refused(greeting));
         }
-        self.enter(Part::User);
+        self.enter(LoginPart::User);
         self.tagged(lines, "a1", "CAPABILITY")?;
         if let Some(user) = user {
-            self.enter(Part::Method("LOGIN".to_owned()));
-            let login = format!("LOGIN {} {}", quoted(&user.name)?, quoted(&user.password)?);
+            self.enter(LoginPart::Method("LOGIN".to_owned()));
+            let login = format!("LOGIN {} {}", quote_string(&user.name)?, quote_string(&user.password)?);
             self.tagged(lines, "a2", &login)?;
-            self.enter(Part::Session);
+            self.enter(LoginPart::Session);
             self.tagged(lines, "a3", "EXAMINE INBOX")?;
         }
-        self.enter(Part::Answer);
+        self.enter(LoginPart::Answer);
         // Who says goodbye leaves no half-open session behind; nobody waits for the answer.
         let _ = lines.get_mut().write_all(b"a4 LOGOUT\r\n");
         Ok(())
@@ -252,16 +252,16 @@ impl Talk<'_> {
 
     fn smtp(&mut self, lines: &mut Lines, user: Option<&User>) -> Result<(), Stop> {
         self.reply(lines)?;
-        self.enter(Part::User);
+        self.enter(LoginPart::User);
         self.send(lines, "EHLO assay.invalid\r\n")?;
         self.reply(lines)?;
         if let Some(user) = user {
-            self.enter(Part::Method("AUTH PLAIN".to_owned()));
-            let plain = base64(format!("\0{}\0{}", user.name, user.password).as_bytes());
+            self.enter(LoginPart::Method("AUTH PLAIN".to_owned()));
+            let plain = encode_base64(format!("\0{}\0{}", user.name, user.password).as_bytes());
             self.send(lines, &format!("AUTH PLAIN {plain}\r\n"))?;
             self.reply(lines)?;
         }
-        self.enter(Part::Answer);
+        self.enter(LoginPart::Answer);
         let _ = lines.get_mut().write_all(b"QUIT\r\n");
         Ok(())
     }
@@ -271,7 +271,7 @@ impl Talk<'_> {
         for _ in 0..LINES {
             let line = self.line(lines)?;
             if line.as_bytes().get(3) == Some(&b'-') {
-                if self.part == Part::Banner {
+                if self.part == LoginPart::Banner {
                     let greeted = Nanos::from(self.since.elapsed());
                     self.login.clues.greeted.get_or_insert(greeted);
                 }
@@ -334,7 +334,7 @@ impl Talk<'_> {
         }
     }
 
-    fn enter(&mut self, part: Part) {
+    fn enter(&mut self, part: LoginPart) {
         let now = Instant::now();
         let ended = std::mem::replace(&mut self.part, part);
         self.login.add(ended, Nanos::from(now - self.since));
@@ -343,7 +343,7 @@ impl Talk<'_> {
 }
 
 /// A quoted string (RFC 9051, section 4.3).
-fn quoted(text: &str) -> Result<String, Stop> {
+fn quote_string(text: &str) -> Result<String, Stop> {
     if text.bytes().any(|byte| !(b' '..0x7f).contains(&byte)) {
         let why = "a name or password with other than printable ASCII cannot be sent as LOGIN";
         return Err(Stop::Refused(why.to_owned()));
@@ -355,7 +355,7 @@ fn quoted(text: &str) -> Result<String, Stop> {
 }
 
 /// RFC 4648, section 4.
-fn base64(bytes: &[u8]) -> String {
+fn encode_base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
     for three in bytes.chunks(3) {
@@ -383,14 +383,14 @@ mod tests {
             "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy",
         ];
         for (length, expected) in all.into_iter().enumerate() {
-            assert_eq!(base64(&b"foobar"[..length]), expected);
+            assert_eq!(encode_base64(&b"foobar"[..length]), expected);
         }
     }
 
     #[test]
     fn what_cannot_be_quoted_is_not_sent() {
-        assert!(quoted("a\r\nb").is_err() && quoted("ä").is_err());
-        assert_eq!(quoted("a\"b\\").ok().unwrap(), "\"a\\\"b\\\\\"");
+        assert!(quote_string("a\r\nb").is_err() && quote_string("ä").is_err());
+        assert_eq!(quote_string("a\"b\\").ok().unwrap(), "\"a\\\"b\\\\\"");
         let user = User {
             name: "ann".to_owned(),
             password: "hunter2".to_owned(),

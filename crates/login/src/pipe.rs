@@ -24,7 +24,7 @@ pub enum From {
 }
 
 /// A running program.
-pub struct Lines {
+pub struct ProgramLines {
     running: Running,
     pipes: [(From, Option<OwnedFd>, Vec<u8>); 2],
 }
@@ -41,7 +41,7 @@ pub enum Came {
     Stopped,
 }
 
-impl Lines {
+impl ProgramLines {
     /// Starts the program with nothing to read.
     pub fn start(mut command: Command) -> io::Result<Self> {
         let (out, out_end) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
@@ -74,7 +74,7 @@ impl Lines {
     ) -> io::Result<(Instant, Came)> {
         loop {
             for (from, _, bytes) in &mut self.pipes {
-                if let Some(line) = line(bytes) {
+                if let Some(line) = take_line(bytes) {
                     return Ok((Instant::now(), Came::Line(*from, line)));
                 }
             }
@@ -136,7 +136,7 @@ impl Lines {
 }
 
 /// Takes the first whole line out.
-fn line(bytes: &mut Vec<u8>) -> Option<String> {
+fn take_line(bytes: &mut Vec<u8>) -> Option<String> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let line: Vec<u8> = bytes.drain(..=end).collect();
     let text = String::from_utf8_lossy(&line[..end]);

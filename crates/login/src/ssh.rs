@@ -1,14 +1,14 @@
 //! A login by the system's own `ssh`, with its configuration, keys and agent: `-vvv` prints when each part
 //! begins, and the line is read when it comes.
 
-pub mod control;
+pub mod control_master;
 mod transcript;
 
 pub use transcript::Transcript;
 
-use crate::pipe::{Came, From, Lines};
-use crate::watch::{Prepared, Server, Watch};
-use crate::{Login, LoginError, Part, activity};
+use crate::pipe::{Came, From, ProgramLines};
+use crate::watch::{PreparedWatch, WatchedServer, RunningWatch};
+use crate::{Login, LoginError, LoginPart, activity};
 use assay_model::Nanos;
 use std::ffi::OsString;
 use std::process::Command;
@@ -19,14 +19,14 @@ pub const MARK: &str = "assay-login-is-there";
 
 /// Where to log in, and with which options.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct SshTarget {
     /// `[USER@]HOST`, or a name of the user's ssh configuration.
     host: String,
     /// Options, as after `ssh -o`.
     options: Vec<String>,
 }
 
-impl Target {
+impl SshTarget {
     /// As the user writes it: `[USER@]HOST[:PORT]`, and options such as `Port=2222`.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Target {
     /// ssh does not answer.
     #[must_use]
     pub fn effective(&self) -> Vec<(String, String)> {
-        let Ok(mut lines) = Lines::start(self.command(&["-G"], &[])) else {
+        let Ok(mut lines) = ProgramLines::start(self.command(&["-G"], &[])) else {
             return Vec::new();
         };
         let end = Instant::now() + Duration::from_secs(10);
@@ -100,7 +100,7 @@ impl Target {
 
 /// What the far end does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Session {
+pub enum RemoteSession {
     /// A command in a shell that nobody types at.
     Command,
     /// A login shell at a terminal: it reads all that it reads for a person.
@@ -123,28 +123,28 @@ const SAY_AS_PERSON: &str = concat!(
 /// # Errors
 /// It did not get in, or not in time.
 pub fn login(
-    target: &Target,
-    session: Session,
-    server: &Server,
+    target: &SshTarget,
+    session: RemoteSession,
+    server: &WatchedServer,
     limit: Duration,
     stop: &dyn Fn() -> bool,
 ) -> Result<Login, LoginError> {
     let own = ["-vvv", "-o", "ControlMaster=no", "-o", "ControlPath=none"];
     let command = match session {
-        Session::Command => target.command(&[&own[..], &["-T"]].concat(), &[SAY]),
-        Session::Person => target.command(&[&own[..], &["-tt"]].concat(), &[SAY_AS_PERSON]),
+        RemoteSession::Command => target.command(&[&own[..], &["-T"]].concat(), &[SAY]),
+        RemoteSession::Person => target.command(&[&own[..], &["-tt"]].concat(), &[SAY_AS_PERSON]),
     };
-    let prepared = Prepared::new(server);
+    let prepared = PreparedWatch::new(server);
     let begin = Instant::now();
     let start = |source| LoginError::Start {
         program: "ssh",
         source,
     };
-    let mut lines = Lines::start(command).map_err(start)?;
+    let mut lines = ProgramLines::start(command).map_err(start)?;
     let watch = prepared.start(Some(lines.pid()), begin);
     let mut transcript = Transcript::default();
     let name = || target.host.clone();
-    let seen = |watch: Watch, mut login: Login| {
+    let seen = |watch: RunningWatch, mut login: Login| {
         login.shares = activity::divide_among_parts(&watch.finish(), &login.phases);
         login
     };
@@ -188,11 +188,11 @@ pub fn login(
 /// Adds to a login for a command what the shell for a person took: its start-up files.
 #[must_use]
 pub fn with_prompt(command: Login, person: &Login) -> Login {
-    let is_prompt = |part: &Part| *part == Part::Prompt;
+    let is_prompt = |part: &LoginPart| *part == LoginPart::Prompt;
     let phases = person.phases.iter().filter(|phase| is_prompt(&phase.part));
     let took = phases.map(|phase| phase.took.0).sum();
     let mut all = command;
-    all.add(Part::Prompt, Nanos(took));
+    all.add(LoginPart::Prompt, Nanos(took));
     let shares = person.shares.iter().filter(|share| is_prompt(&share.part));
     all.shares.extend(shares.cloned());
     all
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn targets_are_no_options() {
-        let target = |text: &str| Target::new(text, &[]);
+        let target = |text: &str| SshTarget::new(text, &[]);
         for bad in [
             "",
             "-oProxyCommand=reboot",

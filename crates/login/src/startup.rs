@@ -2,9 +2,9 @@
 //! begins. Commands are not repeated in the report, because a start-up file may hold secrets; file, line
 //! and the name of the command are.
 
-use crate::pipe::{Came, Lines};
-use crate::ssh::Target;
-use crate::{LoginError, Part};
+use crate::pipe::{Came, ProgramLines};
+use crate::ssh::SshTarget;
+use crate::{LoginError, LoginPart};
 use assay_model::Nanos;
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ const OF_COMMAND: &str = trace!(
 
 /// A line of a start-up file, and how long it took until the next one began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Line {
+pub struct StartupLine {
     /// `FILE:LINE`.
     pub place: String,
     /// First word of the command.
@@ -49,7 +49,7 @@ pub struct Line {
     /// How long, each time that it ran added up.
     pub took: Nanos,
     /// The part of a login that waits for this line.
-    pub part: Part,
+    pub part: LoginPart,
 }
 
 /// Lines that are shown.
@@ -63,23 +63,23 @@ const SHORTEST: Nanos = Nanos(50_000_000);
 ///
 /// # Errors
 /// ssh does not start, or the user interrupted.
-pub fn slowest(
-    target: &Target,
-    part: &Part,
+pub fn find_slowest_lines(
+    target: &SshTarget,
+    part: &LoginPart,
     limit: Duration,
     stop: &dyn Fn() -> bool,
-) -> Result<Vec<Line>, LoginError> {
+) -> Result<Vec<StartupLine>, LoginError> {
     let start = |source| LoginError::Start {
         program: "ssh",
         source,
     };
     let trace = match part {
-        Part::Prompt => OF_PERSON,
+        LoginPart::Prompt => OF_PERSON,
         _ => OF_COMMAND,
     };
     // At a terminal: when this process ends, the far end is hung up with all that it waits for.
     let own = ["-o", "ControlMaster=no", "-o", "ControlPath=none", "-tt"];
-    let mut lines = Lines::start(target.command(&own, &[trace])).map_err(start)?;
+    let mut lines = ProgramLines::start(target.command(&own, &[trace])).map_err(start)?;
     let begin = Instant::now();
     let mut traced = Vec::new();
     let mut last = begin;
@@ -104,7 +104,7 @@ pub fn slowest(
             Came::Stopped => return Err(LoginError::Interrupted),
         }
     }
-    Ok(longest(&traced, part))
+    Ok(longest_lines(&traced, part))
 }
 
 /// Second, place and command of a traced line.
@@ -124,8 +124,8 @@ fn read(line: &str) -> Option<Entry> {
 }
 
 /// Returns the longest lines. A line that runs in a loop is one line, and takes what all its turns take.
-fn longest(traced: &[Entry], part: &Part) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+fn longest_lines(traced: &[Entry], part: &LoginPart) -> Vec<StartupLine> {
+    let mut lines: Vec<StartupLine> = Vec::new();
     for ((at, place, command), (next, ..)) in traced.iter().zip(traced.iter().skip(1)) {
         if place.starts_with(':') {
             continue;
@@ -136,7 +136,7 @@ fn longest(traced: &[Entry], part: &Part) -> Vec<Line> {
             .find(|line| line.place == *place && line.command == *command)
         {
             Some(line) => line.took.0 += took.0,
-            None => lines.push(Line {
+            None => lines.push(StartupLine {
                 place: place.clone(),
                 command: command.clone(),
                 took,
@@ -167,7 +167,7 @@ mod tests {
         ];
         let entries: Vec<Entry> = trace.iter().filter_map(|line| read(line)).collect();
         assert_eq!(entries.len(), 5);
-        let found = longest(&entries, &Part::Prompt);
+        let found = longest_lines(&entries, &LoginPart::Prompt);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].place, "/home/u/.bashrc:12");
         assert_eq!(found[0].command, "lockfile");
@@ -189,11 +189,11 @@ mod tests {
             })
             .collect();
         all.push(entry(0.8, ":0", ":"));
-        let found = longest(&all, &Part::Session);
+        let found = longest_lines(&all, &LoginPart::Session);
         assert_eq!(found.len(), 1);
         assert_eq!(
             (&found[0].place[..], &found[0].part),
-            ("/h/.bashrc:4", &Part::Session)
+            ("/h/.bashrc:4", &LoginPart::Session)
         );
         assert!(found[0].took >= Nanos(700_000_000));
     }

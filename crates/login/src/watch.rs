@@ -4,7 +4,7 @@
 mod process;
 mod sockets;
 
-use crate::activity::{Activity, Side, Sighting};
+use crate::activity::{Activity, ConnectionSide, Sighting};
 use assay_model::Nanos;
 use process::Process;
 use sockets::Sockets;
@@ -23,7 +23,7 @@ const SOCKETS_EVERY: Duration = Duration::from_millis(50);
 
 /// Processes of the server that are watched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Server {
+pub struct WatchedServer {
     /// Processes that hold the listening socket; none when they run elsewhere or cannot be seen.
     pub listeners: Vec<u32>,
     /// Port it listens on.
@@ -32,7 +32,7 @@ pub struct Server {
     pub forks: bool,
 }
 
-impl Server {
+impl WatchedServer {
     /// Returns the same server with none of its processes to watch: of many logins at once nobody tells whose
     /// process is whose.
     #[must_use]
@@ -47,29 +47,29 @@ impl Server {
 /// A watch that has not begun. It is made before the client starts, so that the processes of its connection are
 /// told from those that were there.
 #[derive(Debug)]
-pub struct Prepared {
-    server: Server,
+pub struct PreparedWatch {
+    server: WatchedServer,
     /// Processes that were there before the login.
     before: BTreeSet<u32>,
 }
 
-impl Prepared {
+impl PreparedWatch {
     /// Notes which processes of the server are there.
     #[must_use]
-    pub fn new(server: &Server) -> Self {
+    pub fn new(server: &WatchedServer) -> Self {
         let mut server = server.clone();
-        server.listeners = process::topmost(&server.listeners);
+        server.listeners = process::topmost_listeners(&server.listeners);
         let below = server
             .listeners
             .iter()
-            .flat_map(|pid| process::descendants(*pid));
+            .flat_map(|pid| process::list_descendants(*pid));
         let before = below.map(|process| process.pid).collect();
         Self { server, before }
     }
 
     /// Starts to watch. `client` is the program that logs in; `begin` is the zero of all times.
     #[must_use]
-    pub fn start(self, client: Option<u32>, begin: Instant) -> Watch {
+    pub fn start(self, client: Option<u32>, begin: Instant) -> RunningWatch {
         let stop = Arc::new(AtomicBool::new(false));
         let mut watcher = Watcher::new(client, self, begin);
         let asked = Arc::clone(&stop);
@@ -80,7 +80,7 @@ impl Prepared {
             }
             watcher.found
         });
-        Watch {
+        RunningWatch {
             stop,
             thread: Some(thread),
         }
@@ -89,12 +89,12 @@ impl Prepared {
 
 /// A running watch; it ends when it is dropped.
 #[derive(Debug)]
-pub struct Watch {
+pub struct RunningWatch {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<Sighting>>>,
 }
 
-impl Watch {
+impl RunningWatch {
     /// Ends the watch and returns what was seen.
     #[must_use]
     pub fn finish(mut self) -> Vec<Sighting> {
@@ -110,7 +110,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for RunningWatch {
     fn drop(&mut self) {
         let _ = self.end();
     }
@@ -118,7 +118,7 @@ impl Drop for Watch {
 
 /// A process that does something, of all that were looked at.
 struct Candidate {
-    side: Side,
+    side: ConnectionSide,
     pid: u32,
     process: String,
     activity: Activity,
@@ -126,7 +126,7 @@ struct Candidate {
 
 struct Watcher {
     client: Option<u32>,
-    server: Server,
+    server: WatchedServer,
     begin: Instant,
     /// Processes that were there before the login.
     before: BTreeSet<u32>,
@@ -143,7 +143,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn new(client: Option<u32>, prepared: Prepared, begin: Instant) -> Self {
+    fn new(client: Option<u32>, prepared: PreparedWatch, begin: Instant) -> Self {
         Self {
             client,
             server: prepared.server,
@@ -177,7 +177,7 @@ impl Watcher {
             let known = now - INTERVAL - LATE;
             if queued * 2 > gap {
                 let starved = Candidate {
-                    side: Side::Client,
+                    side: ConnectionSide::Client,
                     pid: 0,
                     process: "assay".to_owned(),
                     activity: Activity::CpuQueue,
@@ -226,21 +226,21 @@ impl Watcher {
         let Some(process) = Process::read(client) else {
             return;
         };
-        if let Some(activity) = self.activity(&process, Side::Client) {
+        if let Some(activity) = self.activity(&process, ConnectionSide::Client) {
             all.push(Candidate {
-                side: Side::Client,
+                side: ConnectionSide::Client,
                 pid: client,
                 process: process.name.clone(),
                 activity,
             });
         }
-        for child in process::children(client)
+        for child in process::list_children(client)
             .into_iter()
             .filter_map(Process::read)
         {
             // A child that has not yet become another program is the client itself.
             if child.name != process.name || child.words() != process.words() {
-                self.add_program(Side::Client, &child, all);
+                self.add_program(ConnectionSide::Client, &child, all);
             }
         }
     }
@@ -249,7 +249,7 @@ impl Watcher {
         for listener in self.server.listeners.clone() {
             match self.server.forks {
                 true => {
-                    let new: Vec<u32> = process::children(listener)
+                    let new: Vec<u32> = process::list_children(listener)
                         .into_iter()
                         .filter(|pid| !self.before.contains(pid))
                         .collect();
@@ -275,7 +275,7 @@ impl Watcher {
             .and_then(|client| sockets::local_port(client, self.server.port));
         match port {
             Some(port) => {
-                let serves = sockets::serves(pid, self.server.port, port);
+                let serves = sockets::serves_connection(pid, self.server.port, port);
                 // The socket of a process that has just been forked may not be there yet.
                 if let Some(serves) = serves {
                     self.ours.insert(pid, serves);
@@ -293,28 +293,28 @@ impl Watcher {
         if !process.is_of_server() {
             // A service that was there before, such as a policy server of Postfix, was not started for us.
             if !self.before.contains(&pid) {
-                self.add_program(Side::Server, &process, all);
+                self.add_program(ConnectionSide::Server, &process, all);
             }
             return;
         }
-        if let Some(activity) = self.activity(&process, Side::Server) {
+        if let Some(activity) = self.activity(&process, ConnectionSide::Server) {
             all.push(Candidate {
-                side: Side::Server,
+                side: ConnectionSide::Server,
                 pid,
                 process: process.name.clone(),
                 activity,
             });
         }
-        for child in process::children(pid) {
+        for child in process::list_children(pid) {
             self.descend(child, all);
         }
     }
 
-    fn add_program(&self, side: Side, process: &Process, all: &mut Vec<Candidate>) {
+    fn add_program(&self, side: ConnectionSide, process: &Process, all: &mut Vec<Candidate>) {
         if process.state == 'Z' {
             return;
         }
-        let below = process::descendants(process.pid);
+        let below = process::list_descendants(process.pid);
         let mut words = process.words();
         words.extend(below.iter().flat_map(Process::words));
         let inner = below.last().unwrap_or(process).name.clone();
@@ -327,8 +327,8 @@ impl Watcher {
     }
 
     /// Returns what a process of the client or the server itself does.
-    fn activity(&mut self, process: &Process, side: Side) -> Option<Activity> {
-        let times = process::times(process.pid);
+    fn activity(&mut self, process: &Process, side: ConnectionSide) -> Option<Activity> {
+        let times = process::read_cpu_times(process.pid);
         let before = self.times.insert(process.pid, times).unwrap_or(times);
         match process.state {
             'R' => {
@@ -345,7 +345,7 @@ impl Watcher {
         }
     }
 
-    fn wait(&mut self, process: &Process, side: Side) -> Option<Activity> {
+    fn wait(&mut self, process: &Process, side: ConnectionSide) -> Option<Activity> {
         let place = process.wait_channel();
         if place.contains("nanosleep") {
             return Some(Activity::Sleep);
@@ -366,9 +366,9 @@ impl Watcher {
             return activity.clone();
         }
         let own = match side {
-            Side::Client => sockets::Own::Remote(self.server.port),
-            Side::Server if self.server.forks => sockets::Own::Local(self.server.port),
-            Side::Server => sockets::Own::Many(self.server.port),
+            ConnectionSide::Client => sockets::Own::Remote(self.server.port),
+            ConnectionSide::Server if self.server.forks => sockets::Own::Local(self.server.port),
+            ConnectionSide::Server => sockets::Own::Many(self.server.port),
         };
         let activity = self.sockets.asked(process.pid, own);
         let entry = (Instant::now(), activity.clone());

@@ -3,19 +3,19 @@
 //!
 //! Nothing is printed: whoever calls is told by [`Event`]s.
 
-mod claim;
+mod target_lock;
 pub mod estimate;
 mod execute;
-mod ground;
+mod prepared_target;
 mod prepare;
 mod remarks;
 mod targets;
 
-pub use crate::engine::{Environment, Event};
-pub use claim::Claim;
+pub use crate::engine::{Environment, MeasureEvent};
+pub use target_lock::Claim;
 pub use execute::{Finished, execute};
-pub use ground::Ground;
-pub use prepare::{Begin, Prepared, prepare, prepare_resume};
+pub use prepared_target::Ground;
+pub use prepare::{Begin, PreparedRun, prepare, prepare_resume};
 pub use targets::{Permission, TargetRefused};
 
 use assay_store::StoreError;

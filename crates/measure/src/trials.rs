@@ -14,18 +14,18 @@ mod pairs;
 mod plan;
 mod stopped;
 
-pub use crate::engine::{Environment, Event};
+pub use crate::engine::{Environment, MeasureEvent};
 pub use budget::too_small;
 pub use candidate::Candidate;
 pub use error::TrialError;
 pub use execute::{Finished, Wish, clearly_worse, execute, new_trial, refuses_to_keep};
 pub use pairs::Stop;
-pub use plan::{Options, again, coins};
+pub use plan::{TrialOptions, plan_again, draw_order};
 
 use assay_model::{Doubt, doubt::Severity};
 
 /// A doubt that takes a pair out of the trial.
-fn doubt(code: &str, evidence: String, remedy: &str) -> Doubt {
+fn void_doubt(code: &str, evidence: String, remedy: &str) -> Doubt {
     Doubt {
         code: code.to_owned(),
         severity: Severity::Void,

@@ -5,11 +5,11 @@
 )]
 
 use assay_changes::Journal;
-use assay_host::Live;
+use assay_host::LiveHost;
 use assay_loads::Cancel;
-use assay_loads::scratch::State;
+use assay_loads::scratch::ScratchRegistry;
 use assay_measure::runner::{
-    Begin, Environment, Event, Permission, execute, prepare, prepare_resume,
+    Begin, Environment, MeasureEvent, Permission, execute, prepare, prepare_resume,
 };
 use assay_model::plan::PlanSpec;
 use assay_model::run::RunState;
@@ -48,12 +48,12 @@ fn a_run_cancelled_after_its_first_sample_is_resumed_to_its_end() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let target = dir.path().join("target");
     std::fs::create_dir(&target).unwrap();
-    let state = State::open(&dir.path().join("state")).unwrap();
+    let state = ScratchRegistry::open(&dir.path().join("state")).unwrap();
     let journal = Journal::open(&dir.path().join("state")).unwrap();
     let mut store = Store::open(&dir.path().join("store.db")).unwrap();
     let cancel = Cancel::default();
     let env = Environment {
-        host: &Live,
+        host: &LiveHost,
         fio: None,
         state: &state,
         journal: &journal,
@@ -73,8 +73,8 @@ fn a_run_cancelled_after_its_first_sample_is_resumed_to_its_end() {
     let stop = cancel.clone();
     let mut laid_out = false;
     let finished = execute(prepared, &env, &mut store, &mut |event| match event {
-        Event::Stored(_) => stop.cancel(),
-        Event::Layout { written, size, .. } => laid_out = written == size,
+        MeasureEvent::Stored(_) => stop.cancel(),
+        MeasureEvent::Layout { written, size, .. } => laid_out = written == size,
         _ => {}
     })
     .unwrap();

@@ -4,12 +4,12 @@
     reason = "tests make files and read the clock"
 )]
 
-use assay_host::Live;
+use assay_host::LiveHost;
 use assay_loads::Cancel;
 use assay_loads::counters::Sources;
-use assay_loads::fio::{Ended, Fio, Output};
+use assay_loads::fio::{FioEnd, Fio, FioOutput};
 use assay_measure::engine::{
-    Carried, EngineError, Event, Meter, Place, Slot, Stopped, Tools, Turn,
+    Carried, EngineError, MeasureEvent, Meter, LoadTarget, MeterSlot, Stopped, Tools, Turn,
 };
 use assay_model::plan::{PlanSpec, Settings};
 use assay_model::sample::{Operation, Outcome, Sample};
@@ -33,7 +33,7 @@ fn workload() -> Workload {
 
 fn meter<'a>(work: &'a Path, cancel: &'a Cancel, tools: &'a Tools) -> Meter<'a> {
     Meter {
-        host: &Live,
+        host: &LiveHost,
         cancel,
         now: &jiff::Timestamp::now,
         work,
@@ -41,8 +41,8 @@ fn meter<'a>(work: &'a Path, cancel: &'a Cancel, tools: &'a Tools) -> Meter<'a> 
     }
 }
 
-fn slot<'a>(load: &'a Load, place: &'a Place, sources: &'a Sources) -> Slot<'a> {
-    Slot {
+fn slot<'a>(load: &'a Load, place: &'a LoadTarget, sources: &'a Sources) -> MeterSlot<'a> {
+    MeterSlot {
         load,
         name: load.name(),
         ramp: Nanos(20_000_000),
@@ -74,7 +74,7 @@ fn belongs(sample: &Sample) {
 
 #[test]
 fn fio_reads_a_file_through_its_link_and_its_time_is_counted() {
-    let Ok(fio_here) = Fio::find(&Live, None) else {
+    let Ok(fio_here) = Fio::find(&LiveHost, None) else {
         assay_testing::skipped("fio", "fio is not installed");
         return;
     };
@@ -82,7 +82,7 @@ fn fio_reads_a_file_through_its_link_and_its_time_is_counted() {
     let real = work.path().join("a:name of = the user's");
     std::fs::write(&real, vec![7; SIZE.0 as usize]).unwrap();
     std::os::unix::fs::symlink(&real, work.path().join("link")).unwrap();
-    let place = Place::File {
+    let place = LoadTarget::File {
         dir: None,
         link: "link".to_owned(),
         state: None,
@@ -92,7 +92,7 @@ fn fio_reads_a_file_through_its_link_and_its_time_is_counted() {
         direct: false,
         ..workload()
     });
-    let (cancel, sources) = (Cancel::default(), Sources::find(&Live, &[]));
+    let (cancel, sources) = (Cancel::default(), Sources::find(&LiveHost, &[]));
     let tools = Tools::fio(fio_here);
     let sample = meter(work.path(), &cancel, &tools)
         .take(&slot(&load, &place, &sources))
@@ -110,8 +110,8 @@ fn fio_reads_a_file_through_its_link_and_its_time_is_counted() {
 #[test]
 fn a_command_that_fails_is_a_sample_that_says_so() {
     let cancel = Cancel::default();
-    let place = Place::Named { path: "x".into() };
-    let sources = Sources::find(&Live, &[]);
+    let place = LoadTarget::Named { path: "x".into() };
+    let sources = Sources::find(&LiveHost, &[]);
     let of = |command: &str| {
         let load = Load::Command {
             argv: vec![command.to_owned()],
@@ -130,21 +130,21 @@ fn a_command_that_fails_is_a_sample_that_says_so() {
 
 #[test]
 fn a_guest_gets_the_job_and_its_clock_is_not_ours() {
-    let place = Place::Guest {
+    let place = LoadTarget::Guest {
         path: "/dev/vdb".into(),
     };
     let load = fio(workload());
-    let (cancel, sources) = (Cancel::default(), Sources::find(&Live, &[]));
+    let (cancel, sources) = (Cancel::default(), Sources::find(&LiveHost, &[]));
     let tools = Tools::default();
     let meter = meter(Path::new("."), &cancel, &tools);
     let slot = slot(&load, &place, &sources);
     let mut given = None;
     let sample: Result<Sample, EngineError> = meter.take_in(&slot, &mut |job, planned| {
         given = Some((job.to_owned(), planned));
-        Ok(Output {
+        Ok(FioOutput {
             json: br#"{"fio version":"fio-3.33","jobs":[{"jobname":"w","error":0}]}"#.to_vec(),
             stderr: String::new(),
-            ended: Ended::Exited(0),
+            ended: FioEnd::Exited(0),
             wall: Nanos(0),
             cpu: None,
             series: Vec::new(),
@@ -163,7 +163,7 @@ fn a_guest_gets_the_job_and_its_clock_is_not_ours() {
 
 #[test]
 fn what_does_not_fit_is_refused_before_anything_runs() {
-    let (cancel, sources) = (Cancel::default(), Sources::find(&Live, &[]));
+    let (cancel, sources) = (Cancel::default(), Sources::find(&LiveHost, &[]));
     let tools = Tools::default();
     let meter = meter(Path::new("."), &cancel, &tools);
     let load = Load::Attributes {
@@ -171,7 +171,7 @@ fn what_does_not_fit_is_refused_before_anything_runs() {
         size: Bytes(1),
     };
     // A file of the user's has no directory of assay's own.
-    let place = Place::File {
+    let place = LoadTarget::File {
         dir: None,
         link: "link".to_owned(),
         state: None,
@@ -179,7 +179,7 @@ fn what_does_not_fit_is_refused_before_anything_runs() {
     let refused = meter.take(&slot(&load, &place, &sources));
     assert!(matches!(refused, Err(EngineError::Unfit(_))));
     let load = fio(workload());
-    let timeless = Slot {
+    let timeless = MeterSlot {
         runtime: Nanos(0),
         ..slot(&load, &place, &sources)
     };
@@ -195,10 +195,10 @@ struct Kept<'a> {
     kept: Vec<(u32, u64)>,
 }
 
-impl assay_measure::engine::Kept<KeptError> for Kept<'_> {
+impl assay_measure::engine::SampleSink<KeptError> for Kept<'_> {
     fn take(&mut self, turn: Turn<'_>) -> Result<Sample, KeptError> {
-        let place = Place::Named { path: "x".into() };
-        let slot = Slot {
+        let place = LoadTarget::Named { path: "x".into() };
+        let slot = MeterSlot {
             name: &turn.workload.name,
             ramp: turn.workload.ramp,
             runtime: turn.workload.runtime,
@@ -253,7 +253,7 @@ fn carried(load: &str, rounds: u32, stop_after: usize) -> Seen {
     let tools = Tools::default();
     let mut by = Kept {
         meter: meter(Path::new("."), &cancel, &tools),
-        sources: Sources::find(&Live, &[]),
+        sources: Sources::find(&LiveHost, &[]),
         stop_after,
         kept: Vec::new(),
     };
@@ -261,9 +261,9 @@ fn carried(load: &str, rounds: u32, stop_after: usize) -> Seen {
     let ended =
         assay_measure::engine::carry_out_plan(&plan, &todo, &cancel, &mut by, &mut |event| {
             told.push(match event {
-                Event::Left(left) => left.0.to_string(),
-                Event::Begin { workload, .. } => workload.to_owned(),
-                Event::Stored(_) => "stored".to_owned(),
+                MeasureEvent::Left(left) => left.0.to_string(),
+                MeasureEvent::Begin { workload, .. } => workload.to_owned(),
+                MeasureEvent::Stored(_) => "stored".to_owned(),
                 other => panic!("{other:?}"),
             });
         });

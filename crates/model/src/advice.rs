@@ -298,7 +298,7 @@ pub struct TrialSpec {
     #[serde(default)]
     pub no_tail_guard: Option<String>,
     /// Smallest ratio that matters in practice: 0.03 for 3 %.
-    #[serde(default = "margin")]
+    #[serde(default = "default_margin")]
     pub margin: f64,
     /// Seconds one slot measures.
     #[serde(default = "slot_seconds")]
@@ -322,7 +322,7 @@ pub struct TrialSpec {
     pub keep: Option<Change>,
 }
 
-fn margin() -> f64 {
+fn default_margin() -> f64 {
     0.03
 }
 fn slot_seconds() -> f64 {

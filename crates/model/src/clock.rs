@@ -47,7 +47,7 @@ impl Exchange {
 
 /// What the best of several exchanges says.
 #[must_use]
-pub fn best(exchanges: &[Exchange]) -> Option<Offset> {
+pub fn best_offset(exchanges: &[Exchange]) -> Option<Offset> {
     let offsets = exchanges.iter().filter_map(Exchange::offset);
     offsets.min_by_key(|offset| offset.error_us)
 }
@@ -79,9 +79,9 @@ mod tests {
             there: i64::MAX,
             received: i64::MAX,
         };
-        let best = best(&[slow, fast, back, wild]).unwrap();
+        let best = best_offset(&[slow, fast, back, wild]).unwrap();
         assert_eq!((best.offset_us, best.error_us), (1_000_000, 100));
-        assert_eq!(super::best(&[back]), None);
+        assert_eq!(super::best_offset(&[back]), None);
     }
 
     proptest! {
@@ -95,7 +95,7 @@ mod tests {
                 there: sent + out + offset,
                 received: sent + out + home,
             }).collect();
-            let found = best(&exchanges).unwrap();
+            let found = best_offset(&exchanges).unwrap();
             prop_assert!((found.offset_us - offset).abs() <= found.error_us);
         }
     }

@@ -251,7 +251,7 @@ pub enum CriterionError {
     },
 }
 
-fn threshold(metric: Metric, text: &str) -> Result<f64, CriterionError> {
+fn parse_threshold(metric: Metric, text: &str) -> Result<f64, CriterionError> {
     let misfit = |expected| CriterionError::Threshold {
         value: text.to_owned(),
         metric: metric.to_string(),
@@ -327,7 +327,7 @@ impl FromStr for Criterion {
             target,
             metric,
             comparison,
-            threshold: threshold(metric, value)?,
+            threshold: parse_threshold(metric, value)?,
             written: value.to_owned(),
         })
     }

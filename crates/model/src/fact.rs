@@ -1,7 +1,7 @@
 //! Facts: what is true of a machine now, and how we know.
 
-use crate::place::Place;
-use crate::subject::Subject;
+use crate::fact_source::FactPlace;
+use crate::fact_subject::Subject;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub struct Fact {
     /// The value or why it is unknown.
     pub value: FactValue,
     /// Where it was read.
-    pub place: Place,
+    pub place: FactPlace,
     /// Default, configured or run-time.
     pub kind: FactKind,
     /// What it is about, where there may be several of the kind.
@@ -48,7 +48,7 @@ struct Written {
     value: FactValue,
     source: String,
     #[serde(default)]
-    place: Option<Place>,
+    place: Option<FactPlace>,
     kind: FactKind,
     #[serde(default, skip_serializing_if = "Subject::is_machine")]
     subject: Subject,
@@ -71,7 +71,7 @@ impl From<Written> for Fact {
         let place = written.place;
         Self {
             value: written.value,
-            place: place.unwrap_or_else(|| Place::from_text(&written.source)),
+            place: place.unwrap_or_else(|| FactPlace::from_text(&written.source)),
             kind: written.kind,
             subject: written.subject,
         }
@@ -98,7 +98,7 @@ impl Facts {
         key: impl Into<String>,
         value: impl Into<serde_json::Value>,
         kind: FactKind,
-        place: impl Into<Place>,
+        place: impl Into<FactPlace>,
     ) {
         self.add(key.into(), FactValue::Known(value.into()), kind, place);
     }
@@ -109,12 +109,12 @@ impl Facts {
         key: impl Into<String>,
         reason: impl Into<String>,
         kind: FactKind,
-        place: impl Into<Place>,
+        place: impl Into<FactPlace>,
     ) {
         self.add(key.into(), FactValue::Unknown(reason.into()), kind, place);
     }
 
-    fn add(&mut self, key: String, value: FactValue, kind: FactKind, place: impl Into<Place>) {
+    fn add(&mut self, key: String, value: FactValue, kind: FactKind, place: impl Into<FactPlace>) {
         let fact = Fact {
             value,
             place: place.into(),
@@ -174,6 +174,6 @@ mod tests {
         assert_eq!(serde_json::from_str::<Fact>(&new).unwrap(), fact);
         let unknown = r#"{"unknown":"Permission denied","source":"zdb -C tank","kind":"runtime"}"#;
         let fact: Fact = serde_json::from_str(unknown).unwrap();
-        assert_eq!(fact.place, Place::Words("zdb -C tank".to_owned()));
+        assert_eq!(fact.place, FactPlace::Words("zdb -C tank".to_owned()));
     }
 }

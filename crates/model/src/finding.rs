@@ -4,8 +4,8 @@
 use crate::change::ConfigLanguage;
 use crate::coverage::{Outcome, Service, WithoutRules};
 use crate::fact::FactKind;
-use crate::place::Place;
-use crate::subject::{Pattern, Subject};
+use crate::fact_source::FactPlace;
+use crate::fact_subject::{Pattern, Subject};
 use crate::trial::{TrialId, Verdict};
 use serde::{Deserialize, Serialize};
 
@@ -233,7 +233,7 @@ pub struct Seen {
     /// Default, configured or run-time.
     pub kind: FactKind,
     /// Where it was read.
-    pub place: Place,
+    pub place: FactPlace,
 }
 
 /// What can be done about a finding.
@@ -266,7 +266,7 @@ pub struct Finding {
     /// Why it matters; where it is unknown, what could not be read.
     pub text: String,
     /// Where the machine says so, the deciding place first.
-    pub places: Vec<Place>,
+    pub places: Vec<FactPlace>,
     /// The facts it rests on.
     pub evidence: Vec<Seen>,
     /// What can be done.

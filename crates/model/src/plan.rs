@@ -6,7 +6,7 @@ mod builtin;
 mod parse;
 mod planned;
 
-pub use builtin::{BUILTIN, builtin};
+pub use builtin::{BUILTIN, builtin_plan};
 pub use parse::PlanError;
 pub use planned::Planned;
 
@@ -281,7 +281,7 @@ impl Plan {
     #[must_use]
     pub fn kept(mut self) -> Self {
         for target in self.targets.iter_mut().filter(|target| is_url(target)) {
-            *target = crate::secrets::text(target);
+            *target = crate::secrets::withhold_in_text(target);
         }
         self.workloads = self
             .workloads

@@ -221,7 +221,7 @@ pub struct Operations {
     #[serde(default)]
     pub bytes: Bytes,
     /// How many failed; they are in no other figure.
-    #[serde(default, skip_serializing_if = "none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub errors: u64,
     /// Time in which they were done.
     #[serde(default)]
@@ -242,15 +242,15 @@ pub struct Operations {
     #[serde(default)]
     pub lat: Latency,
     /// Those that moved less than asked.
-    #[serde(default, alias = "short_ios", skip_serializing_if = "none")]
+    #[serde(default, alias = "short_ios", skip_serializing_if = "is_zero")]
     pub short: u64,
     /// Those that were dropped.
-    #[serde(default, alias = "drop_ios", skip_serializing_if = "none")]
+    #[serde(default, alias = "drop_ios", skip_serializing_if = "is_zero")]
     pub dropped: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
-fn none(count: &u64) -> bool {
+fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 

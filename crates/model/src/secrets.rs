@@ -85,7 +85,7 @@ pub fn is_path(value: &str) -> bool {
 
 /// The value where it is plain or empty, else [`WITHHELD`].
 #[must_use]
-pub fn plain(value: &str) -> &str {
+pub fn withhold_value(value: &str) -> &str {
     match value.is_empty() || is_plain(value) {
         true => value,
         false => WITHHELD,
@@ -98,10 +98,10 @@ pub fn plain(value: &str) -> &str {
 ///
 /// This is the last net and not the first: it cannot know a secret that stands alone.
 #[must_use]
-pub fn text(text: &str) -> String {
-    let mut clean = once(text);
+pub fn withhold_in_text(text: &str) -> String {
+    let mut clean = withhold_once(text);
     for _ in 0..ROUNDS {
-        let again = once(&clean);
+        let again = withhold_once(&clean);
         if again == clean {
             return clean;
         }
@@ -114,11 +114,11 @@ pub fn text(text: &str) -> String {
 /// often than this.
 const ROUNDS: usize = 8;
 
-fn once(text: &str) -> String {
+fn withhold_once(text: &str) -> String {
     let keys = private_keys(text);
     let lines: Vec<String> = keys
         .split('\n')
-        .map(|line| values(&addresses(&quoted(line))))
+        .map(|line| withhold_values(&withhold_in_urls(&withhold_quoted(line))))
         .collect();
     lines.join("\n")
 }
@@ -127,7 +127,7 @@ fn once(text: &str) -> String {
 pub fn json(value: &mut Value) {
     match value {
         Value::String(string) => {
-            let clean = text(string);
+            let clean = withhold_in_text(string);
             if clean != *string {
                 *string = clean;
             }
@@ -167,7 +167,7 @@ fn private_keys(text: &str) -> String {
 }
 
 /// What serde says of a value of the wrong type, without the value.
-fn quoted(line: &str) -> String {
+fn withhold_quoted(line: &str) -> String {
     const MARK: &str = ": string \"";
     const END: &str = "\", expected";
     match (line.find(MARK), line.rfind(END)) {
@@ -186,7 +186,7 @@ fn ends_address(c: char) -> bool {
 
 /// Addresses of the web without users, passwords and queries.
 #[must_use]
-pub fn addresses(text: &str) -> String {
+pub fn withhold_in_urls(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("://") {
@@ -246,7 +246,7 @@ fn name_before(text: &str) -> (&str, bool, bool) {
     (&bare[start..], quoted, bare[..start].ends_with('/'))
 }
 
-fn values(line: &str) -> String {
+fn withhold_values(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
     while let Some(at) = rest.find(['=', ':']) {
@@ -275,7 +275,7 @@ fn values(line: &str) -> String {
             rest = after;
             continue;
         }
-        let (taken, quote) = extent(value, separator == ":" && !quoted);
+        let (taken, quote) = value_extent(value, separator == ":" && !quoted);
         if taken == 0 {
             continue;
         }
@@ -291,7 +291,7 @@ fn values(line: &str) -> String {
 }
 
 /// How many bytes a value takes, and its quotation mark.
-fn extent(value: &str, to_the_end: bool) -> (usize, &str) {
+fn value_extent(value: &str, to_the_end: bool) -> (usize, &str) {
     let quote = match value.as_bytes().first() {
         Some(b'"' | b'\'') => &value[..1],
         _ => "",

@@ -121,7 +121,7 @@ impl Convention {
         let (number, suffix) = (&trimmed[..end], trimmed[end..].trim_start());
         let (power, unit) = self.suffix(suffix).ok_or_else(|| wrong(Problem::Suffix))?;
         let base: u128 = if unit == Unit::Binary { 1024 } else { 1000 };
-        let bytes = scaled(number, base.pow(power)).ok_or_else(|| wrong(Problem::Number))?;
+        let bytes = scale_decimal(number, base.pow(power)).ok_or_else(|| wrong(Problem::Number))?;
         match u64::try_from(bytes) {
             Ok(bytes) => Ok((bytes, unit)),
             Err(_) => Err(wrong(Problem::TooLarge)),
@@ -175,7 +175,7 @@ impl Convention {
 
 /// `number × scale`, rounded down; none when it is no decimal number. Saturates beyond 128 bits, which
 /// is beyond 64 as well.
-fn scaled(number: &str, scale: u128) -> Option<u128> {
+fn scale_decimal(number: &str, scale: u128) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if whole.is_empty() && fraction.is_empty() || !digits(whole) || !digits(fraction) {

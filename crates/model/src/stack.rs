@@ -105,7 +105,7 @@ pub struct Layer {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        serialize_with = "lossy"
+        serialize_with = "serialize_lossy"
     )]
     pub place: Option<PathBuf>,
     /// Settings that decide what it costs, by their field's own names (`volblocksize`, `cache`,
@@ -121,7 +121,7 @@ pub struct Layer {
 }
 
 /// A path that is not UTF-8 must not make the whole stack unwritable.
-fn lossy<S: Serializer>(place: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_lossy<S: Serializer>(place: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
     place
         .as_ref()
         .map(|path| path.to_string_lossy())

@@ -68,7 +68,7 @@ fn split_number(text: &str) -> (&str, &str) {
 }
 
 /// `number × unit` as an integer; fractions are kept as far as they are whole in the result.
-fn scale(number: &str, unit: u64) -> Option<u64> {
+fn scale_number(number: &str, unit: u64) -> Option<u64> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(unit);
     }
@@ -155,7 +155,7 @@ impl FromStr for Nanos {
             "h" => Some(3_600_000_000_000),
             _ => None,
         };
-        unit.and_then(|unit| scale(number, unit))
+        unit.and_then(|unit| scale_number(number, unit))
             .filter(|nanos| *nanos <= LONGEST_TIME)
             .map(Nanos)
             .ok_or_else(|| UnitError {
@@ -251,12 +251,12 @@ deserialize_quantity!(
 /// A rate in MB/s (10⁶ bytes per second) with three significant digits: `0.52`, `43.1`, `1240`.
 #[must_use]
 pub fn mb_per_s(bytes_per_second: f64) -> String {
-    significant(bytes_per_second / 1e6)
+    format_significant(bytes_per_second / 1e6)
 }
 
 /// A count such as IOPS, three significant digits up to 9,999, then whole with separators.
 #[must_use]
-pub fn significant(value: f64) -> String {
+pub fn format_significant(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude >= 1000.0 {
         let whole = format!("{:.0}", value.abs());
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(Nanos(1_234_567).to_string(), "1.23 ms");
         assert_eq!(Nanos(125_000_000_000).to_string(), "2 m 05 s");
         assert_eq!(mb_per_s(43_100_000.0), "43.1");
-        assert_eq!(significant(123_456.0), "123,456");
+        assert_eq!(format_significant(123_456.0), "123,456");
     }
 
     proptest! {

@@ -3,12 +3,12 @@
 //! Everything is stored as it was counted; who was the limit, and whether a figure may be believed, is
 //! derived from it by `assay-judge`.
 
-mod many;
+mod combined_load;
 mod over_time;
 pub mod result;
 mod sample;
 
-pub use many::Part;
+pub use combined_load::Part;
 pub use over_time::Point;
 
 use crate::histogram::Histogram;
@@ -454,7 +454,7 @@ pub struct Step {
     #[serde(default)]
     pub protocol: Protocol,
     /// Requests at once on each connection, at most.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub streams: u32,
     /// When requests are sent.
     pub pace: Pace,
@@ -473,7 +473,7 @@ pub struct Step {
     pub parts: Vec<Part>,
 }
 
-fn one() -> u32 {
+fn default_one() -> u32 {
     1
 }
 
@@ -489,11 +489,11 @@ impl Step {
     pub fn server_cpus(&self) -> (u32, f64) {
         let there = self.server.as_ref().ok().and_then(|server| {
             let machine = server.machine.as_ref()?;
-            Some((machine.cpus, share(machine.busy, server.window)))
+            Some((machine.cpus, cpu_share(machine.busy, server.window)))
         });
         there.unwrap_or((
             self.machine.cpus,
-            share(self.machine.busy, self.machine.window),
+            cpu_share(self.machine.busy, self.machine.window),
         ))
     }
 
@@ -502,14 +502,14 @@ impl Step {
     pub fn foreign_cpus(&self) -> Option<f64> {
         let server = self.server.as_ref().ok()?;
         let own = match self.parts.is_empty() {
-            true => share(self.measured.cpu, self.measured.window),
+            true => cpu_share(self.measured.cpu, self.measured.window),
             // The generators are elsewhere.
             false => 0.0,
         };
-        let busy = share(self.machine.busy, self.machine.window);
+        let busy = cpu_share(self.machine.busy, self.machine.window);
         let server = match server.machine {
             Some(_) => 0.0,
-            None => share(server.cpu, server.window),
+            None => cpu_share(server.cpu, server.window),
         };
         Some((busy - own - server).max(0.0))
     }
@@ -519,13 +519,13 @@ impl Step {
     pub fn foreign_cpus_there(&self) -> Option<(f64, u32)> {
         let server = self.server.as_ref().ok()?;
         let machine = server.machine.as_ref()?;
-        let foreign = share(machine.busy, server.window) - share(server.cpu, server.window);
+        let foreign = cpu_share(machine.busy, server.window) - cpu_share(server.cpu, server.window);
         Some((foreign.max(0.0), machine.cpus))
     }
 }
 
 /// CPUs that a time is, on average.
-fn share(cpu: Nanos, window: Nanos) -> f64 {
+fn cpu_share(cpu: Nanos, window: Nanos) -> f64 {
     match window.0 {
         0 => 0.0,
         window => cpu.0 as f64 / window as f64,

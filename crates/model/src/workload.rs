@@ -122,10 +122,10 @@ pub struct Workload {
     /// Size of one I/O.
     pub block_size: Bytes,
     /// I/Os in flight per job.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub queue_depth: u32,
     /// Concurrent jobs; each works on its own share of the file when sequential.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub jobs: u32,
     /// Share of reads in a mix, percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,7 +134,7 @@ pub struct Workload {
     #[serde(default)]
     pub engine: Engine,
     /// Bypass the page cache (O_DIRECT).
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub direct: bool,
     /// When a write counts as done.
     #[serde(default)]
@@ -147,10 +147,10 @@ pub struct Workload {
     pub ramp: Option<Nanos>,
 }
 
-fn one() -> u32 {
+fn default_one() -> u32 {
     1
 }
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 

@@ -19,7 +19,7 @@ pub use link::{Link, LinkError};
 use crate::air::Air;
 use crate::congestion;
 use crate::wire::{Done, Join, Joined, Order, Poll, Polled, VERSION, Verdict};
-use assay_host::Live;
+use assay_host::LiveHost;
 use assay_model::clock::{self, Exchange, Offset};
 use radio::Radio;
 use std::collections::VecDeque;
@@ -193,7 +193,7 @@ impl<'a> Client<'a> {
     }
 
     fn offset(&mut self) -> Option<Offset> {
-        clock::best(self.exchanges.make_contiguous())
+        clock::best_offset(self.exchanges.make_contiguous())
     }
 
     fn serve(
@@ -256,7 +256,7 @@ impl<'a> Client<'a> {
             let handle = scope.spawn(|| carrying.carry_out(stop));
             // Beside the rest: a driver may let `iw` wait.
             let radio = scope.spawn(|| {
-                let radio = Radio::find(&Live, link.address().ip())?;
+                let radio = Radio::find(&LiveHost, link.address().ip())?;
                 Some(radio.watch(begin, &|| over.load(Ordering::SeqCst)))
             });
             while !handle.is_finished() {

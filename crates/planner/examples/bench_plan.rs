@@ -1,9 +1,9 @@
 //! Prints how long the planner takes, and the naive way beside it. `bench/plan/run` calls it.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
-use assay_planner::btrfs::{Profile, simulate as btrfs};
+use assay_planner::btrfs::{Profile, simulate_filesystem};
 use assay_planner::clones::{Graph, parse_zfs_get, report};
-use assay_planner::durability::{Assumptions, Group, HOURS_A_YEAR, simulate};
+use assay_planner::durability::{Assumptions, DiskGroup, HOURS_A_YEAR, simulate_arrays};
 use assay_planner::layout::{Context, Disk, search};
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -150,7 +150,7 @@ fn main() {
     let sizes: Vec<u64> = many.iter().map(|disk| disk.size).collect();
     row(
         "btrfs raid1 over 200 disks",
-        seconds(|| btrfs(&sizes, Profile::Raid1, Profile::Raid1)),
+        seconds(|| simulate_filesystem(&sizes, Profile::Raid1, Profile::Raid1)),
         5.0,
         Some(("every chunk", seconds(|| naive_raid1(&sizes)))),
     );
@@ -166,7 +166,7 @@ fn main() {
             seconds(|| naive_clones(&text, 1_000)) * 100.0,
         )),
     );
-    let group = Group {
+    let group = DiskGroup {
         disks: 8,
         survives: 2,
         rebuild_reads: 0.0,
@@ -176,7 +176,7 @@ fn main() {
     let naive = seconds(|| naive_years(8, 2, 0.015, 48.0, 2_000)) * years as f64 / 2_000.0;
     row(
         "1,000,000 array-years of 8 disks, 2 threads",
-        seconds(|| simulate(group, &Assumptions::default(), years, 1, threads)),
+        seconds(|| simulate_arrays(group, &Assumptions::default(), years, 1, threads)),
         2.0,
         Some(("hour by hour, from 2,000 years", naive)),
     );

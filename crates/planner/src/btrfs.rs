@@ -12,4 +12,4 @@ mod sort;
 mod space;
 
 pub use profile::Profile;
-pub use space::{DeviceUse, Filesystem, simulate};
+pub use space::{DeviceUse, Filesystem, simulate_filesystem};

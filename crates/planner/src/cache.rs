@@ -1,6 +1,6 @@
 //! How much memory and flash are worth for caches.
 
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use crate::zfs::Version;
 use assay_model::size::Convention::Binary;
 use serde::Serialize;
@@ -96,10 +96,10 @@ pub struct CacheAnswer {
 ///
 /// # Errors
 /// A block size that is no power of two from 512 bytes to 16 MiB, or guests that take all memory.
-pub fn caches(
+pub fn size_caches(
     question: &CacheQuestion,
     counters: Option<ArcCounters>,
-) -> Result<CacheAnswer, PlanError> {
+) -> Result<CacheAnswer, PlannerError> {
     crate::size::check_block(question.block, &question.block.to_string())?;
     let mut answer = CacheAnswer {
         arc: counters,
@@ -131,7 +131,7 @@ pub fn caches(
             .checked_sub(guests)
             .and_then(|left| left.checked_sub(SYSTEM));
         let left = left.filter(|left| *left >= SMALLEST_ARC).ok_or_else(|| {
-            PlanError::value(
+            PlannerError::value(
                 format!("guests of {}", Binary.show(guests)),
                 format!(
                     "leave less than {} of {} beside 1 GiB for the system; give the guests less",
@@ -181,7 +181,7 @@ pub fn caches(
     }
     if let Some(rate) = question.sync_writes {
         if !(rate.is_finite() && rate >= 0.0) {
-            return Err(PlanError::value("sync writes", "must be a rate from 0 up"));
+            return Err(PlannerError::value("sync writes", "must be a rate from 0 up"));
         }
         let dirty = question
             .dirty_max
@@ -216,12 +216,12 @@ pub fn caches(
 ///
 /// # Errors
 /// [`PlanError::Record`] when the counters are missing, as in a file cut off.
-pub fn parse_arcstats(source: &str, text: &str) -> Result<ArcCounters, PlanError> {
+pub fn parse_arcstats(source: &str, text: &str) -> Result<ArcCounters, PlannerError> {
     let mut values: HashMap<&str, u64> = HashMap::new();
     for (index, line) in text.lines().enumerate().skip(2) {
         let mut words = line.split_whitespace();
         let (Some(name), Some(_), Some(value)) = (words.next(), words.next(), words.next()) else {
-            return Err(PlanError::record(
+            return Err(PlannerError::record(
                 source,
                 index + 1,
                 "expected name, type and value; was the file cut off?",
@@ -234,7 +234,7 @@ pub fn parse_arcstats(source: &str, text: &str) -> Result<ArcCounters, PlanError
     }
     let get = |name: &str| {
         values.get(name).copied().ok_or_else(|| {
-            PlanError::record(
+            PlannerError::record(
                 source,
                 text.lines().count().max(1),
                 format!("no counter `{name}`; was the file cut off?"),
@@ -271,7 +271,7 @@ mod tests {
                 block: 16 << 10,
                 ..CacheQuestion::default()
             };
-            caches(&question, None)
+            size_caches(&question, None)
         };
         // Memory, guests, version: what is left, the limit, the part of 32 GiB that fits.
         for (memory, guests, zfs, left, limit, part) in [
@@ -304,7 +304,7 @@ mod tests {
             (16 << 10, 0.70),
             (128 << 10, 0.09),
         ] {
-            let answer = caches(
+            let answer = size_caches(
                 &CacheQuestion {
                     l2arc: Some(120 << 30),
                     block,
@@ -328,7 +328,7 @@ mod tests {
                 block: 128 << 10,
                 ..CacheQuestion::default()
             };
-            let answer = caches(&question, None).unwrap();
+            let answer = size_caches(&question, None).unwrap();
             (
                 answer.arc_default.unwrap(),
                 answer.working_set_in_arc.unwrap(),
@@ -353,7 +353,7 @@ mod tests {
             block: 128 << 10,
             ..CacheQuestion::default()
         };
-        let answer = caches(&question, Some(counters)).unwrap();
+        let answer = size_caches(&question, Some(counters)).unwrap();
         assert_eq!(
             (answer.arc_default, answer.working_set_in_arc),
             (None, Some(0.25))
@@ -369,11 +369,11 @@ mod tests {
             ..CacheQuestion::default()
         };
         assert_eq!(
-            caches(&question, None).unwrap().slog_bytes,
+            size_caches(&question, None).unwrap().slog_bytes,
             Some(3_000_000_000)
         );
         assert!(
-            caches(
+            size_caches(
                 &CacheQuestion {
                     block: 1,
                     ..question

@@ -1,17 +1,17 @@
 //! How much to buy, how it grows, and when it is full.
 
-mod bill;
+mod storage_bill;
 mod futures;
 mod history;
 mod question;
 mod retention;
 mod trend;
 
-pub use bill::{Bill, Factor, bill, default_factors};
+pub use storage_bill::{Bill, Factor, compute_bill, default_factors};
 pub use futures::Coverage;
 pub use history::{
-    Point, SNAPSHOT_COLUMNS, Snapshot, churn, held, parse_history, parse_snapshots, series,
+    UsagePoint, SNAPSHOT_COLUMNS, ZfsSnapshot, daily_churn, snapshot_held_bytes, parse_history, parse_snapshots, referenced_series,
 };
-pub use question::{Answer, Asked, Grown, Recorded, Simulated, answer};
+pub use question::{CapacityAnswer, CapacityQuestion, Grown, Recorded, Simulated, answer_question};
 pub use retention::{Policy, Retention, parse_sanoid};
-pub use trend::{Forecast, Outlook, Trend, outlook};
+pub use trend::{Forecast, Outlook, Trend, compute_outlook};

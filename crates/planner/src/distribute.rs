@@ -9,7 +9,7 @@ mod zpool;
 
 pub use zpool::{parse_zpool_iostat, parse_zpool_list};
 
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use crate::zfs::Version;
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -38,7 +38,7 @@ pub struct Vdev {
 /// Which rules hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rules {
+pub enum AllocationRules {
     /// Before 0.7, or with `zio_dva_throttle_enabled=0`: free space alone decides
     /// (`metaslab_alloc_dva`, metaslab.c).
     FreeSpace,
@@ -50,7 +50,7 @@ pub enum Rules {
     Performance,
 }
 
-impl Rules {
+impl AllocationRules {
     /// The rules of a version, with or without the allocation throttle.
     #[must_use]
     pub fn of(version: Version, throttle: bool) -> Self {
@@ -66,7 +66,7 @@ impl Rules {
 
 /// What a write does to one vdev.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Share {
+pub struct VdevShare {
     /// Its name.
     pub name: String,
     /// Bytes it got.
@@ -83,9 +83,9 @@ pub struct Share {
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Distribution {
     /// The rules.
-    pub rules: Rules,
+    pub rules: AllocationRules,
     /// Each vdev.
-    pub vdevs: Vec<Share>,
+    pub vdevs: Vec<VdevShare>,
     /// Seconds the write takes.
     pub seconds: f64,
     /// Bytes a second of the pool.
@@ -125,13 +125,13 @@ impl Default for Writer {
 ///
 /// # Errors
 /// No vdev, one without space or speed, a block of nothing, or more data than free space.
-pub fn distribute(vdevs: &[Vdev], rules: Rules, writer: Writer) -> Result<Distribution, PlanError> {
+pub fn distribute_writes(vdevs: &[Vdev], rules: AllocationRules, writer: Writer) -> Result<Distribution, PlannerError> {
     let free: u128 = vdevs
         .iter()
         .map(|v| u128::from(v.size.saturating_sub(v.used)))
         .sum();
     if vdevs.is_empty() {
-        return Err(PlanError::value(
+        return Err(PlannerError::value(
             "vdevs",
             "name at least one, such as 2T@50%,150MB/s",
         ));
@@ -139,14 +139,14 @@ pub fn distribute(vdevs: &[Vdev], rules: Rules, writer: Writer) -> Result<Distri
     for vdev in vdevs {
         if vdev.size == 0 || vdev.used > vdev.size || !(vdev.speed.is_finite() && vdev.speed >= 1.0)
         {
-            return Err(PlanError::value(
+            return Err(PlannerError::value(
                 format!("vdev {}", vdev.name.escape_debug()),
                 "needs a size, no more used than that, and a speed of 1 B/s or more",
             ));
         }
     }
     if writer.block == 0 || writer.txg < writer.block || writer.bytes < writer.block {
-        return Err(PlanError::value(
+        return Err(PlannerError::value(
             "writer",
             "the write and each transaction group must be at least one block, and a block not 0",
         ));
@@ -155,10 +155,10 @@ pub fn distribute(vdevs: &[Vdev], rules: Rules, writer: Writer) -> Result<Distri
         .rate
         .is_some_and(|rate| !(rate.is_finite() && rate >= 1.0))
     {
-        return Err(PlanError::value("rate", "needs to be 1 B/s or more"));
+        return Err(PlannerError::value("rate", "needs to be 1 B/s or more"));
     }
     if u128::from(writer.bytes) > free {
-        return Err(PlanError::value(
+        return Err(PlannerError::value(
             format!("a write of {} bytes", writer.bytes),
             format!("does not fit {free} free bytes"),
         ));
@@ -193,7 +193,7 @@ pub fn distribute(vdevs: &[Vdev], rules: Rules, writer: Writer) -> Result<Distri
         vdevs: vdevs
             .iter()
             .zip(&state)
-            .map(|(vdev, s)| Share {
+            .map(|(vdev, s)| VdevShare {
                 name: vdev.name.clone(),
                 bytes: s.got,
                 share: s.got as f64 / written.max(1) as f64,
@@ -257,7 +257,7 @@ struct Rotor {
 const QUEUE: usize = 128;
 
 /// Writes `blocks` blocks, transaction group after transaction group; returns the seconds.
-fn write(state: &mut [State], rotor: &mut Rotor, rules: Rules, writer: Writer, blocks: u64) -> f64 {
+fn write(state: &mut [State], rotor: &mut Rotor, rules: AllocationRules, writer: Writer, blocks: u64) -> f64 {
     let a_txg = (writer.txg / writer.block).max(1);
     let mut now: f64 = 0.0;
     let mut left = blocks;
@@ -267,7 +267,7 @@ fn write(state: &mut [State], rotor: &mut Rotor, rules: Rules, writer: Writer, b
             if let Some(rate) = writer.rate {
                 now = now.max(begun + (count * writer.block) as f64 / rate);
             }
-            now = allocate(state, rotor, rules, writer.block, now);
+            now = allocate_block(state, rotor, rules, writer.block, now);
         }
         left -= left.min(a_txg);
         // The group is committed when the last vdev has written its part.
@@ -279,7 +279,7 @@ fn write(state: &mut [State], rotor: &mut Rotor, rules: Rules, writer: Writer, b
 }
 
 /// Hands one block out; returns the time, later than `now` when all queues were full.
-fn allocate(state: &mut [State], rotor: &mut Rotor, rules: Rules, block: u64, mut now: f64) -> f64 {
+fn allocate_block(state: &mut [State], rotor: &mut Rotor, rules: AllocationRules, block: u64, mut now: f64) -> f64 {
     let groups = state.len() as u64;
     let total_free: u128 = state.iter().map(|s| u128::from(s.free())).sum();
     let total_size: u128 = state.iter().map(|s| u128::from(s.size)).sum();
@@ -287,12 +287,12 @@ fn allocate(state: &mut [State], rotor: &mut Rotor, rules: Rules, block: u64, mu
     let turn = |s: &State| -> u64 {
         match rules {
             // mg_aliquot + mg_bias: 1 MiB a data disk, scaled by free space against the mean.
-            Rules::FreeSpace | Rules::Throttle => {
+            AllocationRules::FreeSpace | AllocationRules::Throttle => {
                 let ratio = u128::from(s.free()) * u128::from(groups) * 100 / (total_free + 1);
                 (u128::from(s.data_disks << 20) * ratio / 100) as u64
             }
             // 2 MiB a mean data disk, scaled by size and by the free share against the mean.
-            Rules::Performance => {
+            AllocationRules::Performance => {
                 let aliquot = ((2u64 << 20) * disks / groups).max(block * 4) as f64;
                 let size = s.size as f64 * groups as f64 / total_size as f64;
                 let share = s.free() as f64 / s.size as f64;
@@ -308,16 +308,16 @@ fn allocate(state: &mut [State], rotor: &mut Rotor, rules: Rules, block: u64, mu
             }
         }
         let full = |s: &State| match rules {
-            Rules::FreeSpace | Rules::Performance => false,
-            Rules::Throttle => s.queue.len() >= QUEUE,
+            AllocationRules::FreeSpace | AllocationRules::Performance => false,
+            AllocationRules::Throttle => s.queue.len() >= QUEUE,
         };
         // 2.4: all vdevs together may have four rounds in flight.
         let waiting: u64 = state.iter().map(|s| s.queue.len() as u64 * block).sum();
         let round: u64 = state.iter().map(&turn).sum();
         let stop = match rules {
-            Rules::FreeSpace => false,
-            Rules::Throttle => state.iter().all(|s| full(s) || s.free() < block),
-            Rules::Performance => waiting + block > (round * 4).max(block * 2),
+            AllocationRules::FreeSpace => false,
+            AllocationRules::Throttle => state.iter().all(|s| full(s) || s.free() < block),
+            AllocationRules::Performance => waiting + block > (round * 4).max(block * 2),
         };
         if stop {
             let soonest = state
@@ -343,8 +343,8 @@ fn allocate(state: &mut [State], rotor: &mut Rotor, rules: Rules, block: u64, mu
         s.take(now, block);
         rotor.had += block;
         let rotate = match rules {
-            Rules::FreeSpace | Rules::Throttle => rotor.had >= quota,
-            Rules::Performance => {
+            AllocationRules::FreeSpace | AllocationRules::Throttle => rotor.had >= quota,
+            AllocationRules::Performance => {
                 let expected = rotor.had + block / 2;
                 let share = s.free() as f64 / s.size as f64;
                 let target =

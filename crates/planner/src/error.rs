@@ -2,7 +2,7 @@
 
 /// Why a plan cannot be made. The text names what was given and the way out.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum PlanError {
+pub enum PlannerError {
     /// A disk size that cannot be read or used.
     #[error("disk size `{input}`: {reason}")]
     Size {
@@ -53,7 +53,7 @@ pub enum PlanError {
     Lineage(String),
 }
 
-impl PlanError {
+impl PlannerError {
     /// A [`PlanError::Value`].
     pub fn value(what: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Value {

@@ -6,20 +6,20 @@ mod families;
 mod growth;
 mod pools;
 mod stripes;
-mod wants;
+mod layout_filter;
 
 pub use describe::{
-    BlockShare, Content, Costs, Growth, Ownership, Plan, Scaling, Segment, describe,
+    BlockShare, Content, Costs, Growth, Ownership, LayoutPlan, Scaling, Segment, describe,
 };
 pub use enumerate::{Search, search};
-pub use stripes::{Placement, declustered};
-pub use wants::{Io, Want, best, buildable, nearest, pareto, rank};
+pub use stripes::{Placement, place_declustered};
+pub use layout_filter::{Io, Want, best, is_buildable, nearest_buildable, pareto, rank};
 
 use crate::btrfs::Profile;
 use crate::durability::Assumptions;
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use crate::size::MAX_DISKS;
-use crate::zfs::{Pool, Version, parse_spec, partition};
+use crate::zfs::{Pool, Version, parse_spec, partition_bytes};
 use assay_model::size::Convention::Decimal;
 use serde::Serialize;
 
@@ -161,9 +161,9 @@ impl Layout {
         disks: &[Disk],
         metadata: Option<Profile>,
         context: &Context,
-    ) -> Result<Self, PlanError> {
+    ) -> Result<Self, PlannerError> {
         let wrong =
-            |reason: &str| PlanError::layout(spec.escape_debug().to_string(), reason.to_owned());
+            |reason: &str| PlannerError::layout(spec.escape_debug().to_string(), reason.to_owned());
         if let Some(profile) = spec.strip_prefix("btrfs-") {
             let data: Profile = profile.parse()?;
             return Ok(Self::Btrfs {
@@ -205,9 +205,9 @@ impl Layout {
 }
 
 /// What ZFS gets of a disk.
-pub(crate) fn on_zfs(size: u64, context: &Context) -> Result<u64, PlanError> {
+pub(crate) fn on_zfs(size: u64, context: &Context) -> Result<u64, PlannerError> {
     match context.whole_disk {
-        Some(lba) => partition(size, lba),
+        Some(lba) => partition_bytes(size, lba),
         None => Ok(size),
     }
 }
@@ -216,15 +216,15 @@ pub(crate) fn on_zfs(size: u64, context: &Context) -> Result<u64, PlanError> {
 ///
 /// # Errors
 /// None or too many disks, a price that is no amount, or more than 8 EiB in all.
-pub fn check_disks(disks: &[Disk]) -> Result<u64, PlanError> {
+pub fn check_disks(disks: &[Disk]) -> Result<u64, PlannerError> {
     if disks.is_empty() {
-        return Err(PlanError::value(
+        return Err(PlannerError::value(
             "no disks",
             "name their sizes, such as 4T 2T 2T, or ask for this machine's with --here",
         ));
     }
     if disks.len() > MAX_DISKS {
-        return Err(PlanError::value(
+        return Err(PlannerError::value(
             format!("{} disks", disks.len()),
             format!("at most {MAX_DISKS} can be planned at once"),
         ));
@@ -233,7 +233,7 @@ pub fn check_disks(disks: &[Disk]) -> Result<u64, PlanError> {
         if let Some(price) = disk.price
             && !(price.is_finite() && (0.0..1e12).contains(&price))
         {
-            return Err(PlanError::value(
+            return Err(PlannerError::value(
                 format!("price {price} of the {} disk", Decimal.show(disk.size)),
                 "must be an amount from 0 to 10¹²",
             ));
@@ -243,7 +243,7 @@ pub fn check_disks(disks: &[Disk]) -> Result<u64, PlanError> {
         .iter()
         .try_fold(0u64, |sum, disk| sum.checked_add(disk.size))
         .filter(|&sum| sum < 1 << 63)
-        .ok_or_else(|| PlanError::Overflow {
+        .ok_or_else(|| PlannerError::Overflow {
             what: "the sum of the disks".into(),
             reason: "more than 8 EiB".into(),
         })

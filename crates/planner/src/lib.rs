@@ -16,4 +16,4 @@ pub mod lsblk;
 pub mod size;
 pub mod zfs;
 
-pub use error::PlanError;
+pub use error::PlannerError;

@@ -1,6 +1,6 @@
 //! The machine's own disks, from `lsblk -J -b`.
 
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use serde::Deserialize;
 
 /// Arguments of `lsblk` whose output [`parse`] reads.
@@ -73,9 +73,9 @@ impl Flag {
 ///
 /// # Errors
 /// [`PlanError::Record`] when it is not the output of `lsblk`, as when it was cut off.
-pub fn parse(text: &str) -> Result<Vec<HereDisk>, PlanError> {
+pub fn parse(text: &str) -> Result<Vec<HereDisk>, PlannerError> {
     let output: Output = serde_json::from_str(text).map_err(|error| {
-        PlanError::record("lsblk -J -b", error.line().max(1), error.to_string())
+        PlannerError::record("lsblk -J -b", error.line().max(1), error.to_string())
     })?;
     Ok(output
         .blockdevices

@@ -1,7 +1,7 @@
 //! Disk sizes as people write them, by the decimal convention: disks are sold in powers of ten, so
 //! here `4T` means 4·10¹² bytes. Every answer states the unit it was given in.
 
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use assay_model::size::Convention::Decimal;
 use assay_model::size::{Problem, Unit};
 
@@ -25,8 +25,8 @@ pub const MAX_DISKS: usize = 1024;
 /// assert_eq!(parse("4TiB").unwrap().0, 4 << 40);
 /// assert!(parse("-1T").is_err());
 /// ```
-pub fn parse(text: &str) -> Result<(u64, Unit), PlanError> {
-    let wrong = |reason: &str| PlanError::Size {
+pub fn parse(text: &str) -> Result<(u64, Unit), PlannerError> {
+    let wrong = |reason: &str| PlannerError::Size {
         input: text.escape_debug().to_string(),
         reason: reason.to_owned(),
     };
@@ -47,7 +47,7 @@ const BLOCKS: std::ops::RangeInclusive<u64> = 512..=16 << 20;
 ///
 /// # Errors
 /// As [`parse`], or no size that a block can have.
-pub fn parse_block(text: &str) -> Result<u64, PlanError> {
+pub fn parse_block(text: &str) -> Result<u64, PlannerError> {
     let (bytes, _) = parse(text)?;
     check_block(bytes, text)?;
     Ok(bytes)
@@ -57,11 +57,11 @@ pub fn parse_block(text: &str) -> Result<u64, PlanError> {
 ///
 /// # Errors
 /// No power of two from 512 bytes to 16 MiB.
-pub fn check_block(bytes: u64, shown: &str) -> Result<(), PlanError> {
+pub fn check_block(bytes: u64, shown: &str) -> Result<(), PlannerError> {
     use assay_model::size::Convention::Binary;
     let what = || format!("block size {}", shown.escape_debug());
     if !BLOCKS.contains(&bytes) {
-        return Err(PlanError::value(what(), "must be 512 bytes to 16 MiB"));
+        return Err(PlannerError::value(what(), "must be 512 bytes to 16 MiB"));
     }
     if bytes.is_power_of_two() {
         return Ok(());
@@ -72,7 +72,7 @@ pub fn check_block(bytes: u64, shown: &str) -> Result<(), PlanError> {
         false => (above / 2, above),
     };
     let write = |bytes: u64| Binary.show(bytes).replace(' ', "");
-    Err(PlanError::value(
+    Err(PlannerError::value(
         what(),
         format!(
             "{bytes} bytes is no power of two, so no recordsize or volblocksize: write {} or {}",

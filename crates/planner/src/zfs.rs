@@ -7,9 +7,9 @@ mod vdev;
 mod version;
 mod zvol;
 
-pub use disk::partition;
+pub use disk::partition_bytes;
 pub use pool::{Capacity, Class, Pool, PoolVdev, VdevCapacity};
 pub use spec::parse as parse_spec;
-pub use vdev::{DEFLATE_BLOCK, DRAID_MAX_CHILDREN, Geometry, Kind, MIN_DEVICE, geometry};
+pub use vdev::{DEFLATE_BLOCK, DRAID_MAX_CHILDREN, Geometry, VdevKind, MIN_DEVICE, vdev_geometry};
 pub use version::Version;
-pub use zvol::{pointers, refreservation};
+pub use zvol::{block_pointer_bytes, zvol_refreservation};

@@ -2,7 +2,7 @@
 //! with Linux 6.18 and btrfs-progs 6.2 on sparse loop files, filled by `posix_fallocate` from
 //! 1 GiB down to 4 KiB.
 
-use assay_planner::btrfs::{Filesystem, Profile, simulate};
+use assay_planner::btrfs::{Filesystem, Profile, simulate_filesystem};
 use serde_json::Value;
 
 fn rows(text: &str) -> Vec<Value> {
@@ -19,7 +19,7 @@ fn plan(row: &Value) -> Filesystem {
         .map(|v| v.as_u64().unwrap())
         .collect();
     let profile = |key: &str| row[key].as_str().unwrap().parse::<Profile>().unwrap();
-    simulate(&sizes, profile("data"), profile("meta")).unwrap()
+    simulate_filesystem(&sizes, profile("data"), profile("meta")).unwrap()
 }
 
 /// How many are within one chunk, and how many exact to the byte.

@@ -1,8 +1,8 @@
 //! What must hold for any disks.
 
-use assay_planner::btrfs::{Profile, simulate};
-use assay_planner::layout::{Context, Disk, declustered, rank, search};
-use assay_planner::zfs::{Kind, Pool, Version, parse_spec};
+use assay_planner::btrfs::{Profile, simulate_filesystem};
+use assay_planner::layout::{Context, Disk, place_declustered, rank, search};
+use assay_planner::zfs::{VdevKind, Pool, Version, parse_spec};
 use proptest::prelude::*;
 
 const GIB: u64 = 1 << 30;
@@ -50,7 +50,7 @@ proptest! {
         for spec in ["mirror", "raidz1", "raidz2", "raidz3", "draid1:2d"] {
             prop_assert_eq!(usable(spec, &disks, ashift), usable(spec, &other, ashift));
         }
-        let by = |disks: &[u64]| declustered(disks, 2, 1).unwrap().data;
+        let by = |disks: &[u64]| place_declustered(disks, 2, 1).unwrap().data;
         prop_assert_eq!(by(&disks), by(&other));
     }
 
@@ -63,8 +63,8 @@ proptest! {
                 continue;
             }
             let metadata = profile.metadata(disks.len());
-            let before = simulate(&disks, profile, metadata).unwrap();
-            let after = simulate(&grown, profile, metadata).unwrap();
+            let before = simulate_filesystem(&disks, profile, metadata).unwrap();
+            let after = simulate_filesystem(&grown, profile, metadata).unwrap();
             // The allocator is greedy, so the last chunks may fall less well.
             prop_assert!(
                 after.stored + 2 * before.chunk.max(after.chunk) >= before.stored,
@@ -73,7 +73,7 @@ proptest! {
         }
         for (data, parity) in [(1, 1), (2, 1), (2, 2)] {
             prop_assert!(
-                declustered(&grown, data, parity).unwrap().data >= declustered(&disks, data, parity).unwrap().data
+                place_declustered(&grown, data, parity).unwrap().data >= place_declustered(&disks, data, parity).unwrap().data
             );
         }
         let pool = |disks: &[u64]| {
@@ -89,7 +89,7 @@ proptest! {
             if profile == Profile::Dup {
                 continue;
             }
-            let fs = simulate(&disks, profile, profile.metadata(disks.len())).unwrap();
+            let fs = simulate_filesystem(&disks, profile, profile.metadata(disks.len())).unwrap();
             let survives = profile.survives() as usize;
             prop_assert!(fs.stored <= bound(&disks, survives));
             let total: u64 = disks.iter().sum();
@@ -106,7 +106,7 @@ proptest! {
 
     #[test]
     fn larger_blocks_never_cost_more_a_byte(parity in 1u64..=3, more in 1u64..12, ashift in 9u32..=16) {
-        let kind = Kind::Raidz { parity, children: parity + more };
+        let kind = VdevKind::Raidz { parity, children: parity + more };
         let share = |block: u64| block as f64 / kind.allocated(block, ashift) as f64;
         for block in [4096u64, 16384, 131_072, 1 << 20] {
             prop_assert!(share(block) <= more as f64 / (parity + more) as f64 + 1e-12);
@@ -145,7 +145,7 @@ proptest! {
 fn what_mkfs_refuses_is_refused() {
     let small = GIB + 4096;
     let disks = [small, small, small, 7 * small];
-    let made = |profile: Profile| simulate(&disks, profile, profile.metadata(disks.len()));
+    let made = |profile: Profile| simulate_filesystem(&disks, profile, profile.metadata(disks.len()));
     assert!(made(Profile::Raid1c3).is_err());
     assert!(made(Profile::Raid1).is_ok());
 }

@@ -1,7 +1,7 @@
 //! Every measured pool of OpenZFS 2.1.11, to the byte.
 
 use assay_planner::zfs::{
-    Class, Kind, Pool, PoolVdev, Version, parse_spec, partition, refreservation,
+    Class, VdevKind, Pool, PoolVdev, Version, parse_spec, partition_bytes, zvol_refreservation,
 };
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ fn zpool_list_and_zfs_list_to_the_byte() {
             "capacity-wholedisk" => {
                 let disks: Vec<u64> = numbers(&row["disk_bytes"])
                     .into_iter()
-                    .map(|disk| partition(disk, 512).unwrap())
+                    .map(|disk| partition_bytes(disk, 512).unwrap())
                     .collect();
                 assert_eq!(disks, numbers(&row["part1_bytes"]), "{name}: partition 1");
                 let spec = if name.contains("raidz2") {
@@ -85,8 +85,8 @@ fn allocated_bytes_of_blocks_to_the_byte() {
     for row in rows {
         let children = row["width"].as_u64().unwrap();
         let kind = match row["layout"].as_str().unwrap() {
-            "mirror" => Kind::Mirror { children },
-            raidz => Kind::Raidz {
+            "mirror" => VdevKind::Mirror { children },
+            raidz => VdevKind::Raidz {
                 parity: raidz[5..].parse().unwrap(),
                 children,
             },
@@ -107,7 +107,7 @@ fn allocated_bytes_of_blocks_to_the_byte() {
             "{row}"
         );
         if let Some(reserved) = row["refreservation"].as_str() {
-            let ours = refreservation(&[kind], ashift, number("volsize"), block, Version::CHECKED);
+            let ours = zvol_refreservation(&[kind], ashift, number("volsize"), block, Version::CHECKED);
             assert_eq!(ours, reserved.parse::<u64>().unwrap(), "{row}");
         }
     }
@@ -163,7 +163,7 @@ fn older_versions_keep_more_back() {
         let old = Pool {
             vdevs: vec![PoolVdev {
                 class: Class::Normal,
-                kind: Kind::Draid {
+                kind: VdevKind::Draid {
                     parity: 1,
                     data: 3,
                     children: 4,
@@ -189,12 +189,12 @@ fn older_versions_keep_more_back() {
 /// stands in one of them only. So the plan is right, and such a reading is off by whole blocks.
 #[test]
 fn a_reading_across_a_transaction_group_is_off_by_whole_blocks() {
-    let charged = |kind: Kind| (kind.allocated(1 << 10, 9) >> 9) * kind.deflate_ratio(9);
-    let raidz = charged(Kind::Raidz {
+    let charged = |kind: VdevKind| (kind.allocated(1 << 10, 9) >> 9) * kind.deflate_ratio(9);
+    let raidz = charged(VdevKind::Raidz {
         parity: 1,
         children: 3,
     });
-    let mirror = charged(Kind::Mirror { children: 2 });
+    let mirror = charged(VdevKind::Mirror { children: 2 });
     assert_eq!((raidz, mirror), (1_364, 1_024));
     assert_eq!(raidz + 2 * mirror, 3_412);
     // No cut of the vdevs is off by so little: what they hold comes in metaslabs of at least 16 MiB.

@@ -23,27 +23,27 @@ pub struct Bundle {
     /// Version of assay that wrote it.
     pub assay: String,
     /// The machines.
-    pub machines: Vec<Machine>,
+    pub machines: Vec<BundleMachine>,
 }
 
 /// A machine and all trials of the catalogue that were started on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Machine {
+pub struct BundleMachine {
     /// 32 hexadecimal digits that only the owner's secret key leads back from.
     pub id: String,
     /// Its trials.
-    pub trials: Vec<Trial>,
+    pub trials: Vec<BundleTrial>,
 }
 
 /// A trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Trial {
+pub struct BundleTrial {
     /// 32 hexadecimal digits, the same whenever the owner tells of this trial.
     pub id: String,
     /// What was settled before anything was measured.
-    pub plan: Plan,
+    pub plan: BundlePlan,
     /// Version of assay that carried it out.
     pub assay: String,
     /// Kernel, to its second number: `6.1`.
@@ -55,7 +55,7 @@ pub struct Trial {
     /// Each pair in its order.
     pub pairs: Vec<Pair>,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: TrialEnd,
     /// What its own pairs say.
     pub verdict: Verdict,
 }
@@ -63,7 +63,7 @@ pub struct Trial {
 /// What a trial was going to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct BundlePlan {
     /// Page of the catalogue.
     pub advice: String,
     /// Digest of the page; none where another version of assay carried the trial out.
@@ -120,7 +120,7 @@ pub enum Without {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Ended {
+pub enum TrialEnd {
     /// It was cut off, or goes on.
     CutOff,
     /// The user, the budget or an error stopped it.
@@ -129,7 +129,7 @@ pub enum Ended {
     Done,
 }
 
-impl Trial {
+impl BundleTrial {
     /// The effects of its pairs.
     pub fn effects(&self) -> impl Iterator<Item = f64> + '_ {
         self.pairs.iter().filter_map(|pair| match pair {

@@ -1,6 +1,6 @@
 //! Whether what somebody sent can be true: names of the right form, figures within what is possible.
 
-use crate::bundle::{Bundle, FORMAT, Machine, Pair, Plan, Trial};
+use crate::bundle::{Bundle, FORMAT, BundleMachine, Pair, BundlePlan, BundleTrial};
 use crate::sign::BundleError;
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const WORD: usize = 64;
 /// What cannot be true.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {what}")]
-pub struct Fault {
+pub struct BundleFault {
     /// Where in the bundle.
     pub at: String,
     /// What is wrong.
@@ -27,7 +27,7 @@ pub struct Fault {
 ///
 /// # Errors
 /// It has another form, or says what cannot be true.
-pub fn body(bytes: &[u8]) -> Result<Bundle, BundleError> {
+pub fn parse_body(bytes: &[u8]) -> Result<Bundle, BundleError> {
     if bytes.len() > crate::LONGEST {
         return Err(BundleError::Long);
     }
@@ -36,18 +36,18 @@ pub fn body(bytes: &[u8]) -> Result<Bundle, BundleError> {
     Ok(bundle)
 }
 
-fn check(bundle: &Bundle) -> Result<(), Fault> {
+fn check(bundle: &Bundle) -> Result<(), BundleFault> {
     let at = || "the bundle".to_owned();
     hold(bundle.format == FORMAT, at, "it has another `format`")?;
-    hold(digits(&bundle.owner, 64), at, "`owner` is no public key")?;
-    hold(word(&bundle.assay), at, "`assay` is no version")?;
+    hold(has_only_digits(&bundle.owner, 64), at, "`owner` is no public key")?;
+    hold(is_plain_word(&bundle.assay), at, "`assay` is no version")?;
     hold(bundle.machines.len() <= MANY, at, "too many machines")?;
     let mut machines = BTreeSet::new();
     let mut trials = BTreeSet::new();
     for (number, machine) in bundle.machines.iter().enumerate() {
         let at = || format!("machine {}", number + 1);
         hold(
-            digits(&machine.id, 32),
+            has_only_digits(&machine.id, 32),
             at,
             "`id` is not 32 hexadecimal digits",
         )?;
@@ -62,7 +62,7 @@ fn check(bundle: &Bundle) -> Result<(), Fault> {
     Ok(())
 }
 
-fn place(machine: &Machine, number: usize) -> String {
+fn place(machine: &BundleMachine, number: usize) -> String {
     format!("trial {} of machine {}", number + 1, machine.id)
 }
 
@@ -70,22 +70,22 @@ fn place(machine: &Machine, number: usize) -> String {
 ///
 /// # Errors
 /// What, and which.
-pub fn trial(trial: &Trial) -> Result<(), Fault> {
+pub fn trial(trial: &BundleTrial) -> Result<(), BundleFault> {
     check_trial(trial, &|| format!("trial {}", trial.id))
 }
 
-fn check_trial(trial: &Trial, at: &dyn Fn() -> String) -> Result<(), Fault> {
+fn check_trial(trial: &BundleTrial, at: &dyn Fn() -> String) -> Result<(), BundleFault> {
     hold(
-        digits(&trial.id, 32),
+        has_only_digits(&trial.id, 32),
         at,
         "`id` is not 32 hexadecimal digits",
     )?;
     let versions = [&trial.kernel, &trial.fio].into_iter().flatten();
     let mut versions = versions.chain([&trial.assay]);
-    hold(versions.all(|text| word(text)), at, "a version is no word")?;
+    hold(versions.all(|text| is_plain_word(text)), at, "a version is no word")?;
     let mut moderators = trial.moderators.values();
     hold(
-        moderators.all(|text| word(text)),
+        moderators.all(|text| is_plain_word(text)),
         at,
         "a moderator is no word",
     )?;
@@ -100,18 +100,18 @@ fn check_trial(trial: &Trial, at: &dyn Fn() -> String) -> Result<(), Fault> {
     hold(possible, at, "a pair differs more than a thousandfold")
 }
 
-fn check_plan(plan: &Plan, at: &dyn Fn() -> String) -> Result<(), Fault> {
+fn check_plan(plan: &BundlePlan, at: &dyn Fn() -> String) -> Result<(), BundleFault> {
     let mut words = [&plan.advice, &plan.change].into_iter();
     hold(
-        words.all(|text| word(text)),
+        words.all(|text| is_plain_word(text)),
         at,
         "`advice` or `change` is no word",
     )?;
-    let page = plan.page.as_deref().is_none_or(|page| digits(page, 32));
+    let page = plan.page.as_deref().is_none_or(|page| has_only_digits(page, 32));
     hold(page, at, "`page` is no digest")?;
     hold(plan.parameters.len() <= 32, at, "too many parameters")?;
     let mut parameters = plan.parameters.iter();
-    let plain = parameters.all(|(name, value)| word(name) && word(value));
+    let plain = parameters.all(|(name, value)| is_plain_word(name) && is_plain_word(value));
     hold(plain, at, "a parameter is no word")?;
     let share = |value: f64| value.is_finite() && (0.0..=1.0).contains(&value);
     let shares = share(plan.margin) && share(plan.alpha);
@@ -130,25 +130,25 @@ fn check_plan(plan: &Plan, at: &dyn Fn() -> String) -> Result<(), Fault> {
     )
 }
 
-fn hold(holds: bool, at: impl Fn() -> String, what: &'static str) -> Result<(), Fault> {
+fn hold(holds: bool, at: impl Fn() -> String, what: &'static str) -> Result<(), BundleFault> {
     match holds {
         true => Ok(()),
-        false => Err(Fault { at: at(), what }),
+        false => Err(BundleFault { at: at(), what }),
     }
 }
 
-fn digits(text: &str, count: usize) -> bool {
+fn has_only_digits(text: &str, count: usize) -> bool {
     text.len() == count && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Something that no terminal and no page takes for more than it is.
-fn word(text: &str) -> bool {
+fn is_plain_word(text: &str) -> bool {
     let plain = |c: u8| c.is_ascii_alphanumeric() || b"-_.+% ".contains(&c);
     !text.is_empty() && text.len() <= WORD && text.bytes().all(plain)
 }
 
 /// Pairs as they are told: no finer than they mean anything.
 #[must_use]
-pub(crate) fn rounded(effect: f64) -> Pair {
+pub(crate) fn round_pair(effect: f64) -> Pair {
     Pair::Effect((effect.clamp(-LARGEST, LARGEST) * 1e6).round() / 1e6)
 }

@@ -1,7 +1,7 @@
 //! Bundles brought together. What was once told stays: a later bundle adds trials and goes on with those
 //! that were not at their end, and changes nothing else. The order in which bundles come does not matter.
 
-use crate::bundle::{Bundle, Pair, Trial, Without};
+use crate::bundle::{Bundle, Pair, BundleTrial, Without};
 use std::collections::BTreeMap;
 
 /// Trials of many owners.
@@ -23,7 +23,7 @@ pub struct Held {
     /// Nobody measured it.
     pub simulated: bool,
     /// The trial.
-    pub trial: Trial,
+    pub trial: BundleTrial,
 }
 
 /// What a bundle brought.
@@ -93,7 +93,7 @@ impl Pool {
                 return Err(conflict);
             }
             let key = (held.owner.clone(), held.trial.id.clone());
-            self.coins.insert(coins(&held.trial), key.clone());
+            self.coins.insert(trial_identity(&held.trial), key.clone());
             self.held.insert(key, held);
         }
         Ok(added)
@@ -102,7 +102,7 @@ impl Pool {
     fn sort(&self, new: &Held) -> Result<Sorted, Conflict> {
         let id = || new.trial.id.clone();
         let key = (new.owner.clone(), id());
-        if let Some(other) = self.coins.get(&coins(&new.trial))
+        if let Some(other) = self.coins.get(&trial_identity(&new.trial))
             && *other != key
         {
             return Err(Conflict::Copied {
@@ -142,12 +142,12 @@ enum Sorted {
 }
 
 /// How far a trial got.
-fn rank(trial: &Trial) -> (usize, crate::bundle::Ended) {
+fn rank(trial: &BundleTrial) -> (usize, crate::bundle::TrialEnd) {
     (trial.pairs.len(), trial.ended)
 }
 
 /// Two trials never have the same coins by chance: the seed alone has 64 bits.
-fn coins(trial: &Trial) -> (u64, String, String) {
+fn trial_identity(trial: &BundleTrial) -> (u64, String, String) {
     (
         trial.plan.seed,
         trial.plan.coins.clone(),

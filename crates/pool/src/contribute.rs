@@ -1,9 +1,9 @@
 //! From a trial of the store to what is told of it. Nothing is copied that could hold a name: what is not
 //! a figure comes from the catalogue, from a closed list of words, or is a version cut to two numbers.
 
-use crate::bundle::{Ended, Plan, Trial, Without};
-use crate::check::rounded;
-use crate::{Key, Pair};
+use crate::bundle::{TrialEnd, BundlePlan, BundleTrial, Without};
+use crate::check::round_pair;
+use crate::{OwnerKey, Pair};
 use assay_model::Trial as Stored;
 use assay_model::advice::{Advice, Moderator, Parameter, ParameterKind};
 use assay_model::change::Change;
@@ -18,27 +18,27 @@ const FILE_SYSTEMS: [&str; 8] = [
 /// What is told of a trial; none of a page that is not the catalogue's. `version` is this assay's: a
 /// trial of another one may have had another page.
 #[must_use]
-pub fn contribution(
-    key: &Key,
+pub fn build_contribution(
+    key: &OwnerKey,
     page: &Advice,
     stored: &Stored,
     outcomes: &[PairOutcome],
     judgement: &Judgement,
     version: &str,
-) -> Option<Trial> {
+) -> Option<BundleTrial> {
     let plan = &stored.plan;
     // A page of the user's own may have the name of one of the catalogue's.
     if plan.advice != page.id || plan.title != page.title || plan.predicts != page.predicts {
         return None;
     }
     let number = |key: &str| stored.facts.str(key).and_then(two_numbers);
-    Some(Trial {
+    Some(BundleTrial {
         id: key.name("trial", &stored.uid),
-        plan: Plan {
+        plan: BundlePlan {
             advice: page.id.clone(),
-            page: (stored.assay_version == version).then(|| digest(page)),
-            parameters: parameters(page, &plan.parameters),
-            change: kind(&plan.change),
+            page: (stored.assay_version == version).then(|| page_digest(page)),
+            parameters: shared_parameters(page, &plan.parameters),
+            change: change_kind(&plan.change),
             both_same: plan.aa,
             metric: plan.metric,
             margin: plan.margin,
@@ -47,32 +47,32 @@ pub fn contribution(
             washout_ms: plan.washout.0 / 1_000_000,
             max_pairs: plan.max_pairs,
             seed: plan.seed,
-            coins: plan.first.iter().map(|side| coin(*side)).collect(),
+            coins: plan.first.iter().map(|side| first_side_letter(*side)).collect(),
         },
         assay: two_numbers(&stored.assay_version).unwrap_or_else(|| "unknown".to_owned()),
         kernel: number("kernel.release"),
         fio: number("tool.fio"),
-        moderators: moderators(page, stored),
-        pairs: outcomes.iter().map(pair).collect(),
+        moderators: collect_moderators(page, stored),
+        pairs: outcomes.iter().map(to_pair).collect(),
         ended: match stored.state {
-            TrialState::Running => Ended::CutOff,
-            TrialState::Stopped => Ended::Stopped,
-            TrialState::Complete => Ended::Done,
+            TrialState::Running => TrialEnd::CutOff,
+            TrialState::Stopped => TrialEnd::Stopped,
+            TrialState::Complete => TrialEnd::Done,
         },
         verdict: judgement.verdict,
     })
 }
 
-fn pair(outcome: &PairOutcome) -> Pair {
+fn to_pair(outcome: &PairOutcome) -> Pair {
     match outcome {
-        PairOutcome::Measured { effect, .. } => rounded(*effect),
+        PairOutcome::Measured { effect, .. } => round_pair(*effect),
         PairOutcome::FailedChanged { .. } => Pair::Without(Without::FailedChanged),
         PairOutcome::Failed { .. } => Pair::Without(Without::Failed),
         PairOutcome::Void { .. } => Pair::Without(Without::Void),
     }
 }
 
-fn coin(first: Side) -> char {
+fn first_side_letter(first: Side) -> char {
     match first {
         Side::Now => 'A',
         Side::Changed => 'B',
@@ -80,9 +80,9 @@ fn coin(first: Side) -> char {
 }
 
 /// The digest of a page, to tell trials of different versions of it apart.
-fn digest(page: &Advice) -> String {
+fn page_digest(page: &Advice) -> String {
     let text = serde_json::to_vec(page).unwrap_or_default();
-    crate::sign::hex(&blake3::hash(&text).as_bytes()[..16])
+    crate::sign::encode_hex(&blake3::hash(&text).as_bytes()[..16])
 }
 
 /// `6.1` of `6.1.0-18-amd64` and of `fio-3.33`: the rest tells a machine apart from others.
@@ -105,7 +105,7 @@ fn two_numbers(text: &str) -> Option<String> {
 }
 
 /// What the user set, where the page itself names the value, or it is a number.
-fn parameters(page: &Advice, set: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+fn shared_parameters(page: &Advice, set: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let known = page.parameters.iter().filter_map(|(name, parameter)| {
         let value = set.get(name)?;
         Some((name.clone(), value_told(parameter, value)))
@@ -131,7 +131,7 @@ fn value_told(parameter: &Parameter, value: &str) -> String {
 }
 
 /// The name of its kind, as pages write it.
-fn kind(change: &Change) -> String {
+fn change_kind(change: &Change) -> String {
     match change {
         Change::SideBySide { .. } => "side-by-side".to_owned(),
         Change::Set { setting, .. } => {
@@ -142,13 +142,13 @@ fn kind(change: &Change) -> String {
 }
 
 /// What the page declares, as far as it is known of the machine.
-fn moderators(page: &Advice, stored: &Stored) -> BTreeMap<Moderator, String> {
+fn collect_moderators(page: &Advice, stored: &Stored) -> BTreeMap<Moderator, String> {
     let all = page.moderators.iter();
-    all.filter_map(|one| Some((*one, moderator(*one, stored)?)))
+    all.filter_map(|one| Some((*one, moderator_value(*one, stored)?)))
         .collect()
 }
 
-fn moderator(which: Moderator, stored: &Stored) -> Option<String> {
+fn moderator_value(which: Moderator, stored: &Stored) -> Option<String> {
     let facts = &stored.facts;
     let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     match which {

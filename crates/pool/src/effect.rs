@@ -1,9 +1,9 @@
 //! What all trials of a piece of advice amount to. A machine is one figure, however often it was tried
 //! there; an owner with many machines is one owner.
 
-use crate::bundle::Ended;
+use crate::bundle::TrialEnd;
 use crate::collect::{Held, Pool};
-use crate::stats::{self, Estimate, LEAST_OWNERS, Measured};
+use crate::stats::{self, PooledEstimate, LEAST_OWNERS, MeasuredEffect};
 use assay_model::advice::Moderator;
 use assay_model::criterion::Metric;
 use assay_model::result::Interval;
@@ -42,7 +42,7 @@ pub struct Pooled {
     pub effect: Option<Effect>,
     /// The same for the machines of each value of what the page declares to matter, where there are five
     /// owners.
-    pub groups: Vec<Group>,
+    pub groups: Vec<MachineGroup>,
 }
 
 /// What became of the trials.
@@ -108,7 +108,7 @@ pub struct LeaveOut {
 
 /// Machines that have something in common.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
-pub struct Group {
+pub struct MachineGroup {
     /// What.
     pub moderator: Moderator,
     /// Its value.
@@ -125,7 +125,7 @@ pub struct Group {
 /// and those with most machines. `worthwhile` is the smallest gain that matters, `moderators` what the
 /// page declares.
 #[must_use]
-pub fn pooled(pool: &Pool, advice: &str, worthwhile: f64, moderators: &[Moderator]) -> Vec<Pooled> {
+pub fn pool_effects(pool: &Pool, advice: &str, worthwhile: f64, moderators: &[Moderator]) -> Vec<Pooled> {
     let mut questions: BTreeMap<_, Vec<&Held>> = BTreeMap::new();
     for held in pool.trials() {
         let plan = &held.trial.plan;
@@ -137,19 +137,19 @@ pub fn pooled(pool: &Pool, advice: &str, worthwhile: f64, moderators: &[Moderato
     let mut all: Vec<Pooled> = questions
         .into_iter()
         .map(|((simulated, metric, parameters), trials)| {
-            let machines = machines(&trials);
-            let groups = groups(&machines, worthwhile, moderators);
+            let machines = group_by_machine(&trials);
+            let groups = group_by_moderator(&machines, worthwhile, moderators);
             Pooled {
                 advice: advice.to_owned(),
                 parameters,
                 metric,
                 simulated,
-                funnel: funnel(&trials, &machines),
-                pages: pages(&trials),
+                funnel: count_funnel(&trials, &machines),
+                pages: count_pages(&trials),
                 median_pairs: median_pairs(&trials),
-                owners: owners(&machines),
+                owners: count_owners(&machines),
                 machines: machines.len(),
-                effect: effect(&machines.iter().collect::<Vec<_>>(), worthwhile),
+                effect: estimate_effect(&machines.iter().collect::<Vec<_>>(), worthwhile),
                 groups,
             }
         })
@@ -170,7 +170,7 @@ struct Machine<'a> {
 
 /// The pairs of all trials of a machine together, also of those that were not finished: that a trial was
 /// stopped must not decide whether it counts.
-fn machines<'a>(trials: &[&'a Held]) -> Vec<Machine<'a>> {
+fn group_by_machine<'a>(trials: &[&'a Held]) -> Vec<Machine<'a>> {
     let mut by_machine: BTreeMap<(&str, &str), Vec<&Held>> = BTreeMap::new();
     for held in trials {
         let key = (held.owner.as_str(), held.machine.as_str());
@@ -203,16 +203,16 @@ fn machines<'a>(trials: &[&'a Held]) -> Vec<Machine<'a>> {
     by_machine.into_iter().filter_map(machine).collect()
 }
 
-fn funnel(trials: &[&Held], counted: &[Machine<'_>]) -> Funnel {
+fn count_funnel(trials: &[&Held], counted: &[Machine<'_>]) -> Funnel {
     let counted: BTreeSet<_> = counted.iter().map(|one| (one.owner, one.id)).collect();
     let mut funnel = Funnel::default();
     for held in trials {
         let trial = &held.trial;
         funnel.started += 1;
         *match trial.ended {
-            Ended::Done => &mut funnel.done,
-            Ended::Stopped => &mut funnel.stopped,
-            Ended::CutOff => &mut funnel.cut_off,
+            TrialEnd::Done => &mut funnel.done,
+            TrialEnd::Stopped => &mut funnel.stopped,
+            TrialEnd::CutOff => &mut funnel.cut_off,
         } += 1;
         *match trial.verdict {
             Verdict::Better => &mut funnel.better,
@@ -227,7 +227,7 @@ fn funnel(trials: &[&Held], counted: &[Machine<'_>]) -> Funnel {
     funnel
 }
 
-fn pages(trials: &[&Held]) -> usize {
+fn count_pages(trials: &[&Held]) -> usize {
     let all = trials.iter().map(|held| &held.trial.plan.page);
     all.collect::<BTreeSet<_>>().len()
 }
@@ -241,12 +241,12 @@ fn median_pairs(trials: &[&Held]) -> Option<u32> {
     u32::try_from(*pairs.get(pairs.len() / 2)?).ok()
 }
 
-fn owners(machines: &[Machine<'_>]) -> usize {
+fn count_owners(machines: &[Machine<'_>]) -> usize {
     let all = machines.iter().map(|one| one.owner);
     all.collect::<BTreeSet<_>>().len()
 }
 
-fn groups(machines: &[Machine<'_>], worthwhile: f64, moderators: &[Moderator]) -> Vec<Group> {
+fn group_by_moderator(machines: &[Machine<'_>], worthwhile: f64, moderators: &[Moderator]) -> Vec<MachineGroup> {
     let mut all = Vec::new();
     for which in moderators {
         let mut by_value: BTreeMap<&str, Vec<&Machine<'_>>> = BTreeMap::new();
@@ -259,12 +259,12 @@ fn groups(machines: &[Machine<'_>], worthwhile: f64, moderators: &[Moderator]) -
             let owners: BTreeSet<&str> = machines.iter().map(|one| one.owner).collect();
             // A group of few tells who is in it.
             if owners.len() >= LEAST_OWNERS {
-                all.push(Group {
+                all.push(MachineGroup {
                     moderator: *which,
                     value: value.to_owned(),
                     owners: owners.len(),
                     machines: machines.len(),
-                    effect: effect(&machines, worthwhile),
+                    effect: estimate_effect(&machines, worthwhile),
                 });
             }
         }
@@ -272,17 +272,17 @@ fn groups(machines: &[Machine<'_>], worthwhile: f64, moderators: &[Moderator]) -
     all
 }
 
-fn effect(machines: &[&Machine<'_>], worthwhile: f64) -> Option<Effect> {
+fn estimate_effect(machines: &[&Machine<'_>], worthwhile: f64) -> Option<Effect> {
     let names: Vec<&str> = machines
         .iter()
         .map(|one| one.owner)
         .collect::<BTreeSet<_>>()
         .into_iter()
         .collect();
-    let measured: Vec<Measured> = machines
+    let measured: Vec<MeasuredEffect> = machines
         .iter()
         .filter_map(|one| {
-            Some(Measured {
+            Some(MeasuredEffect {
                 owner: names.binary_search(&one.owner).ok()?,
                 effect: one.effect,
                 variance: one.variance,
@@ -292,12 +292,12 @@ fn effect(machines: &[&Machine<'_>], worthwhile: f64) -> Option<Effect> {
     let estimate = stats::estimate(&measured)?;
     let threshold = worthwhile.max(0.0).ln_1p();
     Some(Effect {
-        prediction: interval(estimate.prediction.interval()),
+        prediction: to_interval(estimate.prediction.interval()),
         worthwhile,
         gain_more: 1.0 - estimate.prediction.below(threshold),
         lose_more: estimate.prediction.below(-threshold),
         mean: estimate.fit.mean.exp_m1(),
-        mean_interval: interval(estimate.mean),
+        mean_interval: to_interval(estimate.mean),
         between_machines: estimate.fit.between_machines,
         between_owners: estimate.fit.between_owners,
         method: estimate.fit.method,
@@ -305,7 +305,7 @@ fn effect(machines: &[&Machine<'_>], worthwhile: f64) -> Option<Effect> {
     })
 }
 
-fn without_one(measured: &[Measured], names: &[&str], all: &Estimate) -> Option<LeaveOut> {
+fn without_one(measured: &[MeasuredEffect], names: &[&str], all: &PooledEstimate) -> Option<LeaveOut> {
     let each = stats::without_each(measured);
     let means: Vec<(usize, f64)> = each
         .iter()
@@ -326,7 +326,7 @@ fn without_one(measured: &[Measured], names: &[&str], all: &Estimate) -> Option<
     })
 }
 
-fn interval([low, high]: [f64; 2]) -> Interval {
+fn to_interval([low, high]: [f64; 2]) -> Interval {
     Interval {
         low: low.exp_m1(),
         high: high.exp_m1(),

@@ -13,8 +13,8 @@ pub mod stats;
 mod tests;
 
 pub use bundle::{Bundle, Pair};
-pub use check::{Fault, body, trial as check_trial};
+pub use check::{BundleFault, parse_body, trial as check_trial};
 pub use collect::{Added, Conflict, Held, Pool};
-pub use contribute::contribution;
-pub use effect::{Effect, Funnel, Group, LeaveOut, Pooled, pooled};
-pub use sign::{BundleError, Key, LONGEST, read};
+pub use contribute::build_contribution;
+pub use effect::{Effect, Funnel, MachineGroup, LeaveOut, Pooled, pool_effects};
+pub use sign::{BundleError, OwnerKey, LONGEST, read};

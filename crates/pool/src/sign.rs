@@ -1,7 +1,7 @@
 //! The bytes of a bundle: its JSON as people read it before they agree, and a last line that signs it.
 
 use crate::bundle::{Bundle, FORMAT};
-use crate::check::{self, Fault};
+use crate::check::{self, BundleFault};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 
 /// Most bytes of a bundle.
@@ -10,12 +10,12 @@ pub const LONGEST: usize = 8 << 20;
 const LABEL: &str = "signed-with-ed25519 ";
 
 /// The key of an owner.
-pub struct Key {
+pub struct OwnerKey {
     pair: Ed25519KeyPair,
     seed: [u8; 32],
 }
 
-impl Key {
+impl OwnerKey {
     /// The key of 32 random bytes.
     ///
     /// # Errors
@@ -28,7 +28,7 @@ impl Key {
     /// The public key in hexadecimal digits: the name of the owner.
     #[must_use]
     pub fn owner(&self) -> String {
-        hex(self.pair.public_key().as_ref())
+        encode_hex(self.pair.public_key().as_ref())
     }
 
     /// A name that only this key leads to: nobody else can tell what it was made of.
@@ -40,7 +40,7 @@ impl Key {
             .update(of.as_bytes())
             .update(&[0])
             .update(text.as_bytes());
-        hex(&hasher.finalize().as_bytes()[..16])
+        encode_hex(&hasher.finalize().as_bytes()[..16])
     }
 
     /// The bytes of a bundle of this owner.
@@ -49,8 +49,8 @@ impl Key {
     /// What would not be taken by [`read`] is not written.
     pub fn write(&self, bundle: &Bundle) -> Result<Vec<u8>, BundleError> {
         let body = format!("{:#}\n", serde_json::to_value(bundle)?);
-        check::body(body.as_bytes())?;
-        let signature = hex(self.pair.sign(&signed(body.as_bytes())).as_ref());
+        check::parse_body(body.as_bytes())?;
+        let signature = encode_hex(self.pair.sign(&signed_message(body.as_bytes())).as_ref());
         let bytes = format!("{body}{LABEL}{} {signature}\n", self.owner()).into_bytes();
         read(&bytes)?;
         Ok(bytes)
@@ -89,7 +89,7 @@ pub enum BundleError {
     Form(#[from] serde_json::Error),
     /// A figure or name out of bounds.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(#[from] BundleFault),
 }
 
 /// Reads a bundle: its signature first, then its form, then whether its figures can be true.
@@ -100,15 +100,15 @@ pub fn read(bytes: &[u8]) -> Result<Bundle, BundleError> {
     if bytes.len() > LONGEST {
         return Err(BundleError::Long);
     }
-    let (body, signer, signature) = parts(bytes).ok_or(BundleError::Unsigned)?;
+    let (body, signer, signature) = split_parts(bytes).ok_or(BundleError::Unsigned)?;
     let (key, signature) = (
         bytes_of(signer).ok_or(BundleError::Unsigned)?,
         bytes_of(signature).ok_or(BundleError::Unsigned)?,
     );
     UnparsedPublicKey::new(&ED25519, key)
-        .verify(&signed(body), &signature)
+        .verify(&signed_message(body), &signature)
         .map_err(|_| BundleError::Signature)?;
-    let bundle = check::body(body)?;
+    let bundle = check::parse_body(body)?;
     match bundle.owner == signer {
         true => Ok(bundle),
         false => Err(BundleError::Foreign {
@@ -119,7 +119,7 @@ pub fn read(bytes: &[u8]) -> Result<Bundle, BundleError> {
 }
 
 /// Body, signer, signature.
-fn parts(bytes: &[u8]) -> Option<(&[u8], &str, &str)> {
+fn split_parts(bytes: &[u8]) -> Option<(&[u8], &str, &str)> {
     let line_end = bytes.strip_suffix(b"\n")?;
     let body_end = line_end.iter().rposition(|byte| *byte == b'\n')? + 1;
     let line = std::str::from_utf8(line_end.get(body_end..)?).ok()?;
@@ -128,11 +128,11 @@ fn parts(bytes: &[u8]) -> Option<(&[u8], &str, &str)> {
 }
 
 /// What is signed says what it is, so that no signature of this key means something else elsewhere.
-fn signed(body: &[u8]) -> Vec<u8> {
+fn signed_message(body: &[u8]) -> Vec<u8> {
     [FORMAT.as_bytes(), &[0], body].concat()
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

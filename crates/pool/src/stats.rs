@@ -10,7 +10,7 @@ mod predict;
 #[cfg(test)]
 mod tests;
 
-pub use fit::{Fit, Method, fit};
+pub use fit::{Fit, Method, fit_model};
 pub use predict::Prediction;
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
@@ -24,7 +24,7 @@ pub const CONFIDENCE: f64 = 0.95;
 
 /// What a machine measured, in logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredEffect {
     /// Which owner, from 0 on, without gaps.
     pub owner: usize,
     /// Mean log ratio of its pairs; above 0 is better.
@@ -35,7 +35,7 @@ pub struct Measured {
 
 /// What all machines say together, in logarithms.
 #[derive(Clone, Debug)]
-pub struct Estimate {
+pub struct PooledEstimate {
     /// The mean, and how much machines and owners differ.
     pub fit: Fit,
     /// Standard error of the mean, as the modified Knapp–Hartung method has it.
@@ -48,15 +48,15 @@ pub struct Estimate {
 
 /// The estimate; none with fewer than [`LEAST_OWNERS`] owners, or when a figure is none.
 #[must_use]
-pub fn estimate(machines: &[Measured]) -> Option<Estimate> {
-    let fit = fit(machines)?;
+pub fn estimate(machines: &[MeasuredEffect]) -> Option<PooledEstimate> {
+    let fit = fit_model(machines)?;
     if fit.owners < LEAST_OWNERS {
         return None;
     }
     let se = knapp_hartung(machines, &fit);
-    let reach = student((fit.owners - 1) as f64)? * se;
+    let reach = student_quantile((fit.owners - 1) as f64)? * se;
     let prediction = Prediction::of(machines, &fit);
-    Some(Estimate {
+    Some(PooledEstimate {
         mean: [fit.mean - reach, fit.mean + reach],
         prediction,
         se,
@@ -69,21 +69,21 @@ pub fn estimate(machines: &[Measured]) -> Option<Estimate> {
 /// narrowed. metafor calls it `test = "adhoc"`. The owners are what is counted: machines of one owner
 /// are brought together first, by the variances that were estimated.
 #[must_use]
-pub fn knapp_hartung(machines: &[Measured], fit: &Fit) -> f64 {
-    let owners = fit::owners(machines, fit.between_machines, fit.between_owners);
-    let spread = fit::spread(&owners, fit.mean) / (owners.len() as f64 - 1.0);
+pub fn knapp_hartung(machines: &[MeasuredEffect], fit: &Fit) -> f64 {
+    let owners = fit::weigh_owners(machines, fit.between_machines, fit.between_owners);
+    let spread = fit::generalised_q(&owners, fit.mean) / (owners.len() as f64 - 1.0);
     fit.ordinary_se * spread.sqrt().max(1.0)
 }
 
 /// Student's t for [`CONFIDENCE`], two-sided.
-fn student(freedom: f64) -> Option<f64> {
+fn student_quantile(freedom: f64) -> Option<f64> {
     let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
     Some(t.inverse_cdf(0.5 + CONFIDENCE / 2.0))
 }
 
 /// The estimate without each of the owners, in their order: one owner who carries the result is seen here.
 #[must_use]
-pub fn without_each(machines: &[Measured]) -> Vec<Option<Fit>> {
+pub fn without_each(machines: &[MeasuredEffect]) -> Vec<Option<Fit>> {
     let count = machines
         .iter()
         .map(|one| one.owner.saturating_add(1))
@@ -92,13 +92,13 @@ pub fn without_each(machines: &[Measured]) -> Vec<Option<Fit>> {
     (0..count)
         .map(|left_out| {
             let rest = machines.iter().filter(|one| one.owner != left_out);
-            let rest: Vec<Measured> = rest
-                .map(|one| Measured {
+            let rest: Vec<MeasuredEffect> = rest
+                .map(|one| MeasuredEffect {
                     owner: one.owner - usize::from(one.owner > left_out),
                     ..*one
                 })
                 .collect();
-            fit(&rest)
+            fit_model(&rest)
         })
         .collect()
 }

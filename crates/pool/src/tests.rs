@@ -1,20 +1,20 @@
 //! Bundles: what is refused, how they come together, what they amount to.
 
-use crate::bundle::{Bundle, Ended, FORMAT, Machine, Pair, Plan, Trial, Without};
-use crate::{BundleError, Conflict, Key, Pool, pooled, read};
+use crate::bundle::{Bundle, TrialEnd, FORMAT, BundleMachine, Pair, BundlePlan, BundleTrial, Without};
+use crate::{BundleError, Conflict, OwnerKey, Pool, pool_effects, read};
 use assay_model::advice::Moderator;
 use assay_model::trial::Verdict;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-fn key(number: u8) -> Key {
-    Key::of([number; 32]).unwrap()
+fn key(number: u8) -> OwnerKey {
+    OwnerKey::of([number; 32]).unwrap()
 }
 
-fn trial(key: &Key, name: u64, effects: &[f64]) -> Trial {
-    Trial {
+fn trial(key: &OwnerKey, name: u64, effects: &[f64]) -> BundleTrial {
+    BundleTrial {
         id: key.name("trial", &name.to_string()),
-        plan: Plan {
+        plan: BundlePlan {
             advice: "noatime".to_owned(),
             page: None,
             parameters: BTreeMap::new(),
@@ -34,18 +34,18 @@ fn trial(key: &Key, name: u64, effects: &[f64]) -> Trial {
         fio: Some("3.33".to_owned()),
         moderators: BTreeMap::from([(Moderator::FileSystem, "ext4".to_owned())]),
         pairs: effects.iter().map(|one| Pair::Effect(*one)).collect(),
-        ended: Ended::Done,
+        ended: TrialEnd::Done,
         verdict: Verdict::Undecided,
     }
 }
 
-fn bundle(key: &Key, trials: Vec<Trial>) -> Bundle {
+fn bundle(key: &OwnerKey, trials: Vec<BundleTrial>) -> Bundle {
     Bundle {
         format: FORMAT.to_owned(),
         owner: key.owner(),
         simulated: false,
         assay: "0.2.0".to_owned(),
-        machines: vec![Machine {
+        machines: vec![BundleMachine {
             id: key.name("machine", "x"),
             trials,
         }],
@@ -80,7 +80,7 @@ fn attack_a_bundle_that_was_changed_is_refused() {
         Err(BundleError::Long)
     ));
     // Signed well, but for somebody else.
-    let foreign = Key::of([2; 32]).unwrap();
+    let foreign = OwnerKey::of([2; 32]).unwrap();
     let other = bundle(&key, vec![trial(&key, 1, &[0.01])]);
     assert!(matches!(
         foreign.write(&other),
@@ -141,7 +141,7 @@ fn attack_what_cannot_be_true_is_refused() {
     ] {
         assert!(text.contains(from), "{from}");
         assert!(
-            crate::body(text.replacen(from, to, 1).as_bytes()).is_err(),
+            crate::parse_body(text.replacen(from, to, 1).as_bytes()).is_err(),
             "{to}"
         );
     }
@@ -159,7 +159,7 @@ fn a_trial_counts_once_and_is_not_changed() {
     let mut pool = Pool::default();
     let first = trial(&key, 1, &[0.01, 0.02]);
     let mut cut = first.clone();
-    cut.ended = Ended::CutOff;
+    cut.ended = TrialEnd::CutOff;
     cut.pairs = vec![Pair::Effect(0.01), Pair::Without(Without::Void)];
     assert_eq!(pool.add(&bundle(&key, vec![cut.clone()])).unwrap().new, 1);
     // It was resumed: the void pair was measured again.
@@ -179,7 +179,7 @@ fn a_trial_counts_once_and_is_not_changed() {
     assert!(matches!(refused, Err(Conflict::Changed { .. })));
     assert_eq!(pool.trials().count(), 1, "whole or not at all");
     // Somebody gives it as their own.
-    let thief = Key::of([2; 32]).unwrap();
+    let thief = OwnerKey::of([2; 32]).unwrap();
     let mut stolen = first;
     stolen.id = thief.name("trial", "1");
     let refused = pool.add(&bundle(&thief, vec![stolen.clone()]));
@@ -216,20 +216,20 @@ fn of_owners(owners: u8, machines: u64) -> Pool {
 
 #[test]
 fn below_five_owners_nothing_but_their_number_is_told() {
-    let four = pooled(&of_owners(4, 9), "noatime", 0.03, &[Moderator::FileSystem]);
+    let four = pool_effects(&of_owners(4, 9), "noatime", 0.03, &[Moderator::FileSystem]);
     assert_eq!((four[0].owners, four[0].machines), (4, 36));
     assert!(four[0].effect.is_none() && four[0].groups.is_empty());
-    let five = pooled(&of_owners(5, 2), "noatime", 0.03, &[Moderator::FileSystem]);
+    let five = pool_effects(&of_owners(5, 2), "noatime", 0.03, &[Moderator::FileSystem]);
     let effect = five[0].effect.as_ref().unwrap();
     assert!(effect.prediction.low < effect.mean && effect.mean < effect.prediction.high);
     assert!(effect.gain_more > 0.9 && effect.lose_more < 0.05);
     assert_eq!(five[0].groups.len(), 1);
     assert!(
-        pooled(&of_owners(5, 1), "noatime", 0.03, &[])[0]
+        pool_effects(&of_owners(5, 1), "noatime", 0.03, &[])[0]
             .groups
             .is_empty()
     );
-    assert!(pooled(&of_owners(5, 1), "another", 0.03, &[]).is_empty());
+    assert!(pool_effects(&of_owners(5, 1), "another", 0.03, &[]).is_empty());
 }
 
 #[test]
@@ -237,18 +237,18 @@ fn what_was_never_finished_is_counted_and_its_pairs_are_in_it() {
     let mut pool = of_owners(6, 1);
     let key = key(9);
     let mut stopped = trial(&key, 1, &[0.2, 0.21, 0.19]);
-    stopped.ended = Ended::Stopped;
+    stopped.ended = TrialEnd::Stopped;
     let mut cut = trial(&key, 2, &[]);
-    cut.ended = Ended::CutOff;
+    cut.ended = TrialEnd::CutOff;
     let mut noise = trial(&key, 3, &[0.0, 0.01, 0.02]);
     noise.plan.both_same = true;
     let mut told = bundle(&key, vec![stopped, noise]);
-    told.machines.push(Machine {
+    told.machines.push(BundleMachine {
         id: key.name("machine", "y"),
         trials: vec![cut],
     });
     pool.add(&told).unwrap();
-    let all = pooled(&pool, "noatime", 0.03, &[]);
+    let all = pool_effects(&pool, "noatime", 0.03, &[]);
     let funnel = all[0].funnel;
     assert_eq!((funnel.started, funnel.done), (8, 6));
     assert_eq!((funnel.stopped, funnel.cut_off), (1, 1));
@@ -271,7 +271,7 @@ fn simulated_trials_stay_apart() {
     let mut told = bundle(&key, vec![trial(&key, 1, &[0.9, 0.8, 0.85])]);
     told.simulated = true;
     pool.add(&told).unwrap();
-    let all = pooled(&pool, "noatime", 0.03, &[]);
+    let all = pool_effects(&pool, "noatime", 0.03, &[]);
     assert_eq!(all.len(), 2);
     assert!(!all[0].simulated && all[1].simulated);
     assert_eq!((all[0].owners, all[1].owners), (5, 1));
@@ -285,7 +285,7 @@ proptest! {
             let key = &keys[number % 2];
             let effects = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6];
             let mut one = trial(key, (number % 2) as u64, &effects[..=number / 2]);
-            one.ended = Ended::CutOff;
+            one.ended = TrialEnd::CutOff;
             bundle(key, vec![one])
         };
         let mut pool = Pool::default();

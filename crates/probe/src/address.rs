@@ -73,7 +73,7 @@ impl Target {
     /// There is none, or the resolver takes longer than `within`.
     pub fn resolve(&self, within: Duration) -> Result<Vec<SocketAddr>, ProbeError> {
         let mut addresses =
-            resolve::addresses(&self.host, self.port, within).map_err(|source| {
+            resolve::resolve_addresses(&self.host, self.port, within).map_err(|source| {
                 match source.kind() {
                     io::ErrorKind::TimedOut => ProbeError::ResolveTime {
                         host: self.host.clone(),

@@ -152,7 +152,7 @@ fn every_check(bad: Bad) -> Vec<String> {
 #[test]
 fn attack_every_check_with_every_bad_server() {
     let (mut tried, mut held) = (0, 0);
-    for _ in 0..assay_testing::factor() {
+    for _ in 0..assay_testing::attack_factor() {
         // They wait more than they work.
         let all = std::thread::scope(|scope| {
             let checks = ALL.map(|bad| {

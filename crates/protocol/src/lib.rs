@@ -54,11 +54,11 @@ impl Frame {
 
 /// Takes frames out of a stream of bytes and skips what is none.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct FrameDecoder {
     buffer: Vec<u8>,
 }
 
-impl Decoder {
+impl FrameDecoder {
     /// Takes in what was read from the line.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
@@ -66,7 +66,7 @@ impl Decoder {
 }
 
 /// The next whole frame, when there is one; after none, more bytes may bring one.
-impl Iterator for Decoder {
+impl Iterator for FrameDecoder {
     type Item = Frame;
 
     fn next(&mut self) -> Option<Frame> {
@@ -161,7 +161,7 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 
 /// What assay asks of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum AgentRequest {
     /// Who is there? What an earlier request left running is killed.
     Hello,
     /// Run a command; `argv[0]` is looked up in `PATH`.
@@ -182,7 +182,7 @@ pub enum Request {
     /// assay is still there. For carriers that may be cut without anybody noticing; not answered.
     Alive,
     /// Look at a path.
-    Look(Look, Vec<u8>),
+    Look(PathLook, Vec<u8>),
     /// Write a file, replacing what is there; `Data` follows, empty at the end.
     Put {
         /// Permission bits.
@@ -209,7 +209,7 @@ pub enum Request {
 
 /// Ways to look at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum PathLook {
     /// The content of a regular file.
     Read,
     /// The content of a regular file, however long.
@@ -333,19 +333,19 @@ impl Reader<'_> {
     }
 }
 
-const LOOKS: [Look; 8] = [
-    Look::Read,
-    Look::Get,
-    Look::List,
-    Look::Link,
-    Look::RealPath,
-    Look::Stat,
-    Look::Exclusive,
-    Look::Which,
+const LOOKS: [PathLook; 8] = [
+    PathLook::Read,
+    PathLook::Get,
+    PathLook::List,
+    PathLook::Link,
+    PathLook::RealPath,
+    PathLook::Stat,
+    PathLook::Exclusive,
+    PathLook::Which,
 ];
 const SYNCS: [Sync; 3] = [Sync::Dsync, Sync::Fsync, Sync::Never];
 
-impl Request {
+impl AgentRequest {
     /// The frame that carries it.
     #[must_use]
     pub fn frame(&self, request: u64) -> Frame {

@@ -1,6 +1,6 @@
 //! Whatever lies between frames, frames come through.
 
-use assay_protocol::{Decoder, Frame, Look, Reply, Request, Sync, crc32};
+use assay_protocol::{FrameDecoder, Frame, PathLook, Reply, AgentRequest, Sync, crc32};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -8,25 +8,25 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u8>(), 0..200)
 }
 
-fn requests() -> impl Strategy<Value = Request> {
+fn requests() -> impl Strategy<Value = AgentRequest> {
     prop_oneof![
-        Just(Request::Hello),
-        Just(Request::Kill),
-        Just(Request::Interrupt),
-        Just(Request::Alive),
-        bytes().prop_map(Request::Input),
-        bytes().prop_map(Request::Data),
+        Just(AgentRequest::Hello),
+        Just(AgentRequest::Kill),
+        Just(AgentRequest::Interrupt),
+        Just(AgentRequest::Alive),
+        bytes().prop_map(AgentRequest::Input),
+        bytes().prop_map(AgentRequest::Data),
         (any::<u64>(), any::<bool>(), vec(bytes(), 0..5)).prop_map(|(timeout_ms, input, argv)| {
-            Request::Run {
+            AgentRequest::Run {
                 timeout_ms,
                 input,
                 argv,
             }
         }),
-        (any::<u32>(), bytes()).prop_map(|(mode, path)| Request::Put { mode, path }),
-        bytes().prop_map(|path| Request::Look(Look::Which, path)),
+        (any::<u32>(), bytes()).prop_map(|(mode, path)| AgentRequest::Put { mode, path }),
+        bytes().prop_map(|path| AgentRequest::Look(PathLook::Which, path)),
         (any::<(u64, u64, u64)>(), bytes()).prop_map(|((first, records, seed), path)| {
-            Request::Log {
+            AgentRequest::Log {
                 sync: Sync::Fsync,
                 first,
                 records,
@@ -69,7 +69,7 @@ fn garbage() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn decode(stream: &[u8], piece: usize) -> Vec<Frame> {
-    let mut decoder = Decoder::default();
+    let mut decoder = FrameDecoder::default();
     let mut found = Vec::new();
     for bytes in stream.chunks(piece) {
         decoder.push(bytes);
@@ -84,11 +84,11 @@ proptest! {
     #[test]
     fn messages_come_back_as_they_were(request in requests(), reply in replies(), id in any::<u64>()) {
         let frame = request.frame(id);
-        prop_assert_eq!(Request::read(&frame), Some(request));
+        prop_assert_eq!(AgentRequest::read(&frame), Some(request));
         prop_assert_eq!(Reply::read(&frame), None);
         let frame = reply.frame(id);
         prop_assert_eq!(Reply::read(&frame), Some(reply));
-        prop_assert_eq!(Request::read(&frame), None);
+        prop_assert_eq!(AgentRequest::read(&frame), None);
     }
 
     #[test]
@@ -128,7 +128,7 @@ proptest! {
     #[test]
     fn hostile_payloads_are_no_message_and_no_panic(kind in any::<u8>(), payload in bytes()) {
         let frame = Frame { request: 0, kind, payload };
-        let _ = Request::read(&frame);
+        let _ = AgentRequest::read(&frame);
         let _ = Reply::read(&frame);
     }
 }

@@ -6,7 +6,7 @@
 )]
 
 mod qmp;
-mod words;
+mod option_syntax;
 
 pub use qmp::{Qmp, QmpError};
-pub use words::{cache, escape, escape_path};
+pub use option_syntax::{cache_option, escape, escape_path};

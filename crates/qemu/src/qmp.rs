@@ -71,7 +71,7 @@ impl Qmp {
             stream.set_write_timeout(Some(QEMU_ANSWERS_WITHIN))?;
             Ok((stream.try_clone()?, stream))
         };
-        let (writer, reader) = connect().map_err(lost("connection"))?;
+        let (writer, reader) = connect().map_err(connection_lost("connection"))?;
         let reader = Box::new(BufReader::new(reader));
         Self::over(reader, Box::new(writer), QEMU_ANSWERS_WITHIN)
     }
@@ -106,7 +106,7 @@ impl Qmp {
         let line = json!({ "execute": command, "arguments": arguments });
         self.writer
             .write_all(format!("{line}\n").as_bytes())
-            .map_err(lost(command))?;
+            .map_err(connection_lost(command))?;
         loop {
             let mut answer = self.answer(command)?;
             if let Some(error) = answer.get("error") {
@@ -151,7 +151,7 @@ impl Qmp {
 
     fn answer(&mut self, command: &str) -> Result<Value, QmpError> {
         let answer = self.read(command, self.answers_within)?;
-        answer.ok_or_else(|| lost(command)(ErrorKind::TimedOut.into()))
+        answer.ok_or_else(|| connection_lost(command)(ErrorKind::TimedOut.into()))
     }
 
     /// The next line; none when it did not come in time.
@@ -161,7 +161,7 @@ impl Qmp {
             let rest = LONGEST.saturating_sub(self.line.len() as u64);
             let mut limited = self.reader.by_ref().take(rest);
             match limited.read_until(b'\n', &mut self.line) {
-                Ok(0) => return Err(lost(command)(ErrorKind::UnexpectedEof.into())),
+                Ok(0) => return Err(connection_lost(command)(ErrorKind::UnexpectedEof.into())),
                 Ok(_) => {
                     let line = std::mem::take(&mut self.line);
                     return serde_json::from_slice(&line).map(Some).map_err(|source| {
@@ -178,13 +178,13 @@ impl Qmp {
                         return Ok(None);
                     }
                 }
-                Err(error) => return Err(lost(command)(error)),
+                Err(error) => return Err(connection_lost(command)(error)),
             }
         }
     }
 }
 
-fn lost(command: &str) -> impl Fn(io::Error) -> QmpError {
+fn connection_lost(command: &str) -> impl Fn(io::Error) -> QmpError {
     move |source| QmpError::Connection {
         command: command.to_owned(),
         source,

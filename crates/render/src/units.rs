@@ -3,7 +3,7 @@
 use assay_model::Nanos;
 use assay_model::criterion::Quantity;
 use assay_model::result::{Estimate, Interval};
-use assay_model::units::{mb_per_s, significant};
+use assay_model::units::{mb_per_s, format_significant};
 
 /// Placeholder for a missing figure.
 pub const NONE: &str = "–";
@@ -16,7 +16,7 @@ pub fn format_value(quantity: Quantity, value: f64) -> String {
         return NONE.to_owned();
     }
     match quantity {
-        Quantity::Iops => significant(value),
+        Quantity::Iops => format_significant(value),
         Quantity::Throughput => mb_per_s(value),
         _ => format_latency(value),
     }

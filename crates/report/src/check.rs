@@ -27,7 +27,7 @@ use assay_model::finding::{
     Certainty, Checked, Finding, Fix, Looked, NotAsked, Seen, Severity, Tried,
 };
 use assay_model::trial::Verdict;
-use assay_model::{Place, SCHEMA_VERSION};
+use assay_model::{FactPlace, SCHEMA_VERSION};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ struct Named<'a> {
     title: &'a str,
     text: &'a str,
     /// Where what it rests on was read.
-    places: &'a [Place],
+    places: &'a [FactPlace],
     evidence: &'a [Seen],
     fix: &'a Fix,
     /// Id of the advice whose trial would tell.
@@ -315,7 +315,7 @@ pub(crate) fn subject(finding: &Finding) -> String {
 /// The first place that is a line of a file.
 pub(crate) fn line_place(finding: &Finding) -> Option<(&str, usize, Option<assay_model::Span>)> {
     finding.places.iter().find_map(|place| match place {
-        Place::File {
+        FactPlace::File {
             path,
             line: Some(line),
             span,

@@ -13,7 +13,7 @@ pub use page::checks_html;
 
 use assay_model::drift::{Change, FigureChange, Kind};
 use assay_model::finding::{Certainty, Checked, Finding, NotAsked, Severity};
-use assay_model::{Place, SCHEMA_VERSION};
+use assay_model::{FactPlace, SCHEMA_VERSION};
 use assay_render::Style;
 use assay_render::text::escape_line;
 use assay_render::units::format_plural;
@@ -320,7 +320,7 @@ struct Line<'a> {
     certainty: Certainty,
     title: &'a str,
     text: &'a str,
-    places: &'a [Place],
+    places: &'a [FactPlace],
 }
 
 /// The document for programs.

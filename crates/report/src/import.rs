@@ -5,12 +5,12 @@ mod in_flight;
 
 use crate::lint::{JobDoubt, format_doubt};
 use crate::{json, terminal};
-use assay_fio::json::{DiskUtil, Document, Kind};
+use assay_fio::json::{DiskUtil, FioDocument, DocumentKind};
 use assay_fio::options::JobOptions;
 use assay_judge::doubts::JudgedJobs;
 use assay_model::result::Judged;
 use assay_model::sample::{Latency, Operations, Worker};
-use assay_model::units::{mb_per_s, significant};
+use assay_model::units::{mb_per_s, format_significant};
 use assay_model::{Doubt, Machine, Nanos, Run, RunId, SCHEMA_VERSION, Sample};
 use assay_render::Style;
 use assay_render::text::format_paragraph;
@@ -24,7 +24,7 @@ pub struct ImportedResult {
     /// Number of documents in the file.
     pub documents: usize,
     /// The last document.
-    pub document: Document,
+    pub document: FioDocument,
     /// The jobs with their doubts.
     pub judged: Vec<JudgedJobs>,
     /// The run as stored.
@@ -222,7 +222,7 @@ impl<'a> ImportDocument<'a> {
 }
 
 /// Returns the time at which a result was printed, if the result contains it.
-fn find_print_time(document: &Document) -> Option<jiff::Timestamp> {
+fn find_print_time(document: &FioDocument) -> Option<jiff::Timestamp> {
     jiff::Timestamp::from_millisecond(document.timestamp_ms?).ok()
 }
 
@@ -281,7 +281,7 @@ impl DirectionTotals {
     fn format_text(&self, what: &str, columns: usize) -> String {
         let rate = format!(
             "{what}: {} IOPS, {} MB/s",
-            significant(self.iops),
+            format_significant(self.iops),
             mb_per_s(self.bytes_per_s)
         );
         let rate = keep_on_one_line(&rate);
@@ -329,7 +329,7 @@ fn format_fio_result(result: &ImportedResult, columns: usize) -> String {
         Some(_) => format!(", {}", result.run.started.strftime("%Y-%m-%d %H:%M UTC")),
         None => ", when is not known".to_owned(),
     });
-    if document.kind == Kind::Client {
+    if document.kind == DocumentKind::Client {
         out.push_str(", run by fio --client on other machines");
     }
     if result.documents > 1 {

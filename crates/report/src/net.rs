@@ -145,7 +145,7 @@ fn percent(share: f64) -> String {
 fn mbit(bit_per_s: f64) -> String {
     format!(
         "{} Mbit/s",
-        assay_model::units::significant(bit_per_s / 1e6)
+        assay_model::units::format_significant(bit_per_s / 1e6)
     )
 }
 

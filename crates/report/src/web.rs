@@ -7,7 +7,7 @@ pub use page::page;
 use assay_judge::web::by_status;
 use assay_model::result::Estimate;
 use assay_model::run::RunState;
-use assay_model::units::{mb_per_s, significant};
+use assay_model::units::{mb_per_s, format_significant};
 use assay_model::web::result::{
     Capacity, Given, Judged, Percentiles, RankedBy, Ranking, StepResult,
 };
@@ -148,7 +148,7 @@ pub fn json(web: &Web) -> String {
 
 /// A step's name: `4 connections`, `50 %: 5,000/s`.
 fn name(step: &StepResult) -> String {
-    let rate = |per_s: f64| format!("{}/s", significant(per_s));
+    let rate = |per_s: f64| format!("{}/s", format_significant(per_s));
     match (step.pace, step.share) {
         (Pace::Closed, _) => {
             format_plural(u64::from(step.connections), "connection", "connections")
@@ -185,9 +185,9 @@ fn rate(step: &StepResult) -> String {
 fn with_half_width(estimate: &Estimate) -> String {
     match compute_relative_half_width(estimate) {
         // Two rounds that disagree give an interval of thousands of percent.
-        Some(half) if half > 1.0 => format!("{} ±>100 %", significant(estimate.value)),
-        Some(half) => format!("{} ±{:.0} %", significant(estimate.value), half * 100.0),
-        None => significant(estimate.value),
+        Some(half) if half > 1.0 => format!("{} ±>100 %", format_significant(estimate.value)),
+        Some(half) => format!("{} ±{:.0} %", format_significant(estimate.value), half * 100.0),
+        None => format_significant(estimate.value),
     }
 }
 
@@ -223,7 +223,7 @@ fn cells(step: &StepResult) -> Vec<String> {
             .map_or_else(|| NONE.to_owned(), |cpus| format!("{cpus:.2}")),
         format!("{:.2}", step.generator_cpus),
         step.per_cpu_second
-            .map_or_else(|| NONE.to_owned(), |estimate| significant(estimate.value)),
+            .map_or_else(|| NONE.to_owned(), |estimate| format_significant(estimate.value)),
     ]);
     cells
 }
@@ -272,8 +272,8 @@ fn describe_capacity(url: &str, capacity: &Capacity) -> String {
         Some(interval) => format!(
             " ({:.0} % interval {} to {})",
             interval.confidence * 100.0,
-            significant(interval.low),
-            significant(interval.high)
+            format_significant(interval.low),
+            format_significant(interval.high)
         ),
         None => " (one round, so no interval)".to_owned(),
     };
@@ -358,7 +358,7 @@ fn ranked(ranking: &Ranking, url: &dyn Fn(usize) -> String) -> String {
             text,
             "{} {}{unit}",
             url(place.target),
-            significant(place.value.value)
+            format_significant(place.value.value)
         );
         match place.apart {
             Some(true) => text.push_str(", then "),
@@ -461,7 +461,7 @@ fn given(one: &Given) -> String {
     format!(
         "{} {}/s ({:.0} %){failed}",
         escape_line(&one.generator),
-        significant(one.rate),
+        format_significant(one.rate),
         one.share * 100.0
     )
 }

@@ -3,9 +3,9 @@
 mod common;
 
 use assay_planner::cache::{CacheAnswer, CacheQuestion};
-use assay_planner::capacity::{Coverage, Forecast, Trend, bill, default_factors};
+use assay_planner::capacity::{Coverage, Forecast, Trend, compute_bill, default_factors};
 use assay_planner::clones::{Graph, parse_zfs_get, report};
-use assay_planner::durability::Estimate;
+use assay_planner::durability::LossEstimate;
 use assay_report::plan::{
     BarLine, BarPart, PlanSection, build_cache_sections, build_capacity_section,
     build_durability_section, build_growth_section, build_lineage_section, format_section,
@@ -62,7 +62,7 @@ fn nothing_and_nonsense_still_make_a_page() {
 fn a_bill_with_a_hostile_factor() {
     let mut factors = default_factors();
     factors[1].name = "<b onload=x>".into();
-    let section = build_capacity_section(&bill(1 << 40, &factors).unwrap());
+    let section = build_capacity_section(&compute_bill(1 << 40, &factors).unwrap());
     let page = render_planner_page("bill", &[], &[section]);
     check(&page);
     assert!(page.contains("&lt;b onload=x&gt;") && page.contains("21.4 TB"));
@@ -71,7 +71,7 @@ fn a_bill_with_a_hostile_factor() {
 #[test]
 fn loss_from_certain_to_impossible() {
     for value in [0.0, 1.0, 1e-300, 0.5, f64::NAN] {
-        let seen = Estimate {
+        let seen = LossEstimate {
             years: 1,
             losses: 0,
             loss: 0.0,

@@ -23,11 +23,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use guest::RUNS;
-pub use users::users;
+pub use users::find_users;
 
 /// What the layers are wanted of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum StackTarget {
     /// An absolute path: a directory, a file, an image, a block device.
     Path(PathBuf),
     /// A virtual machine: its libvirt name, its number on Proxmox, its process number, or what
@@ -44,7 +44,7 @@ pub enum StackError {
     /// There is no such virtual machine.
     #[error(
         "no virtual machine {name:?} is running or defined here{}",
-        others(known)
+        describe_others(known)
     )]
     NoGuest {
         /// What was asked for.
@@ -67,7 +67,7 @@ pub enum StackError {
     Unreadable(#[source] HostError),
 }
 
-fn others(known: &[String]) -> String {
+fn describe_others(known: &[String]) -> String {
     match known {
         [] => String::new(),
         known => format!("; there are {}", known.join(", ")),
@@ -79,16 +79,16 @@ fn others(known: &[String]) -> String {
 ///
 /// # Errors
 /// The target is not there, or the machine cannot be read at all.
-pub fn discover(host: &dyn Host, target: &Target) -> Result<Stack, StackError> {
+pub fn discover(host: &dyn Host, target: &StackTarget) -> Result<Stack, StackError> {
     let redacted = Redacted::new(host, true);
     let mut finder = Finder::new(&redacted);
     finder.headers = Some(host);
     match target {
-        Target::Path(path) => {
+        StackTarget::Path(path) => {
             finder.stack.target = path.to_string_lossy().into_owned();
             finder.target(path)?;
         }
-        Target::Guest(name) => {
+        StackTarget::Guest(name) => {
             finder.stack.target.clone_from(name);
             finder.guest(name)?;
         }
@@ -251,13 +251,13 @@ impl<'a> Finder<'a> {
 }
 
 /// `64k` for 65536; what is no number stays.
-fn short(number: &str) -> String {
+fn shorten_size(number: &str) -> String {
     match number.parse() {
         Ok(bytes) => assay_model::Bytes(bytes).short(),
         Err(_) => number.to_owned(),
     }
 }
 
-fn yes(flag: bool) -> &'static str {
+fn yes_or_no(flag: bool) -> &'static str {
     if flag { "yes" } else { "no" }
 }

@@ -48,7 +48,7 @@ impl Look<'_> {
 
 /// Remarks on the layers of a stack, in their order.
 #[must_use]
-pub fn hints(stack: &Stack) -> Vec<Hint> {
+pub fn collect_hints(stack: &Stack) -> Vec<Hint> {
     let rules: Vec<Rule> = storage::RULES
         .iter()
         .chain(&guest::RULES)

@@ -8,24 +8,24 @@ mod bench;
 mod error;
 mod execute;
 pub mod follow;
-mod ground;
+mod sibling_layers;
 mod guest;
-mod makes;
+mod scratch_plan;
 mod order;
 mod pace;
-mod part;
+mod layer_names;
 mod prepare;
-mod room;
+mod free_space;
 mod rungs;
-mod settle;
+mod flush_writeback;
 mod volume;
 
 pub use error::MeasureError;
 pub use execute::{Finished, execute};
-pub use ground::Scratch;
-pub use makes::{Made, Within};
-pub use part::{FileSystem, Part};
-pub use prepare::{Prepared, Wanted, prepare};
+pub use sibling_layers::Scratch;
+pub use scratch_plan::{Made, Within};
+pub use layer_names::{FileSystem, LadderPart};
+pub use prepare::{PreparedLadder, Wanted, prepare};
 
 use assay_lab::Image;
 
@@ -35,10 +35,10 @@ pub struct Lab<'a> {
     /// The guest image.
     pub image: &'a Image,
     /// Where guests are entered.
-    pub state: &'a assay_lab::State,
+    pub state: &'a assay_lab::GuestRegistry,
 }
 
-pub use assay_measure::engine::{Environment, Event, Tell};
+pub use assay_measure::engine::{Environment, MeasureEvent, Tell};
 
 /// The plan that is carried out when the user names none.
 pub const DEFAULT_PLAN: &str = include_str!("ladder/stack.toml");

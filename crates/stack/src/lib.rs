@@ -6,5 +6,5 @@ mod discover;
 mod hints;
 pub mod ladder;
 
-pub use discover::{RUNS, StackError, Target, discover, users};
-pub use hints::hints;
+pub use discover::{RUNS, StackError, StackTarget, discover, find_users};
+pub use hints::collect_hints;

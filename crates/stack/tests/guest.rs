@@ -7,16 +7,16 @@
 
 mod common;
 
-use assay_host::{Faulty, Host, Limits, Live, Recording, Root};
-use assay_lab::disk::{Bus, CacheMode, Format};
-use assay_lab::{Cache, Disk, Guest, Options, State};
+use assay_host::{Faulty, Host, Limits, LiveHost, Recording, Root};
+use assay_lab::disk::{Bus, CacheMode, DiskFormat};
+use assay_lab::{Cache, Disk, Guest, GuestOptions, GuestRegistry};
 use assay_loads::Cancel;
 use assay_model::stack::LayerKind::{
     self, Crypt, Dataset, File, FileSystem, Image, LogicalVolume, Loop, Md, Partition, Pool, Vdev,
     VirtualDisk, VolumeGroup, Zvol,
 };
 use assay_model::stack::Stack;
-use assay_stack::{Target, discover, hints};
+use assay_stack::{StackTarget, discover, collect_hints};
 use common::{chain, layer};
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn disk(name: &str, bus: Bus) -> Disk {
 }
 
 fn inside(guest: &dyn Host, path: &str) -> Stack {
-    discover(guest, &Target::Path(path.into())).unwrap()
+    discover(guest, &StackTarget::Path(path.into())).unwrap()
 }
 
 fn text(stack: &Stack, kind: LayerKind, setting: &str) -> String {
@@ -48,13 +48,13 @@ fn every_layer_from_inside_and_from_outside() {
         );
     };
     let dir = tempfile::tempdir().unwrap();
-    let state = State::open(dir.path()).unwrap();
+    let state = GuestRegistry::open(dir.path()).unwrap();
     let name = format!("stack-{}", std::process::id());
-    let options = Options {
+    let options = GuestOptions {
         disks: vec![
             disk("m1", Bus::VirtioBlk),
             Disk {
-                format: Format::QCOW2,
+                format: DiskFormat::QCOW2,
                 cache: CacheMode::None,
                 ..disk("m2", Bus::Sata)
             },
@@ -62,7 +62,7 @@ fn every_layer_from_inside_and_from_outside() {
             disk("z2", Bus::VirtioScsi),
         ],
         boot_limit: Duration::from_secs(600),
-        ..Options::new(&name)
+        ..GuestOptions::new(&name)
     };
     let guest = Guest::boot(&image, &options, &state, &Cancel::default()).unwrap();
 
@@ -147,11 +147,11 @@ fn every_layer_from_inside_and_from_outside() {
     let data = inside(&guest, "/tank/data");
     assert_eq!(text(&data, Dataset, "recordsize"), "64k");
     assert_eq!(text(&data, Dataset, "compression"), "zstd");
-    assert_eq!(hints(&data), []);
+    assert_eq!(collect_hints(&data), []);
 
     // From outside, by the process of QEMU.
-    let outside = discover(&Live, &Target::Guest(format!("assay-lab-{name}"))).unwrap();
-    let by_pid = discover(&Live, &Target::Guest(guest.entry().pid.to_string())).unwrap();
+    let outside = discover(&LiveHost, &StackTarget::Guest(format!("assay-lab-{name}"))).unwrap();
+    let by_pid = discover(&LiveHost, &StackTarget::Guest(guest.entry().pid.to_string())).unwrap();
     assert_eq!(by_pid.layers.len(), outside.layers.len());
     let named = |name: &str| {
         let mut layers = outside.layers.iter();
@@ -182,7 +182,7 @@ fn every_layer_from_inside_and_from_outside() {
     drop(guest);
 
     let root = Root::open(kept.path()).unwrap();
-    let target = Target::Path("/srv/z".into());
+    let target = StackTarget::Path("/srv/z".into());
     assert_eq!(discover(&root, &target).unwrap(), stack);
     for n in 1..=150 {
         let Ok(part) = discover(&Faulty::new(&root, n), &target) else {

@@ -1,9 +1,9 @@
 //! A domain that libvirt itself started: `virt-qemu-run` with everything in a directory of its own.
 #![allow(clippy::disallowed_methods, reason = "tests start the real program")]
 
-use assay_host::{Live, Root};
+use assay_host::{LiveHost, Root};
 use assay_model::stack::LayerKind::{Guest, Image, VirtualDisk};
-use assay_stack::{Target, discover};
+use assay_stack::{StackTarget, discover};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -46,12 +46,12 @@ fn limited(status: &str, name: &str, cmdline: &[u8], pid: u32) -> Option<String>
         std::fs::write(path, text).unwrap();
     }
     let root = Root::open(dir.path()).unwrap();
-    let stack = discover(&root, &Target::Guest(name.to_owned())).unwrap();
+    let stack = discover(&root, &StackTarget::Guest(name.to_owned())).unwrap();
     let disk = stack
         .layers
         .iter()
         .find(|layer| layer.kind == VirtualDisk)?;
-    let hints = assay_stack::hints(&stack);
+    let hints = assay_stack::collect_hints(&stack);
     let told = disk.get("throttled").map(str::to_owned);
     assert_eq!(
         told.is_some(),
@@ -95,7 +95,7 @@ fn a_domain_by_its_name() {
     let mut running = Running(child);
     let deadline = Instant::now() + Duration::from_secs(240);
     let stack = loop {
-        match discover(&Live, &Target::Guest(name.clone())) {
+        match discover(&LiveHost, &StackTarget::Guest(name.clone())) {
             // Its disk is open a moment after the process is there.
             Ok(stack)
                 if stack

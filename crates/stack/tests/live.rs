@@ -3,9 +3,9 @@
 
 mod common;
 
-use assay_host::{Faulty, Live, Recording, Root};
+use assay_host::{Faulty, LiveHost, Recording, Root};
 use assay_model::stack::LayerKind::{File, FileSystem, Image, Loop, Path as TopPath};
-use assay_stack::{StackError, Target, discover};
+use assay_stack::{StackError, StackTarget, discover};
 use common::{chain, layer};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -79,7 +79,7 @@ fn file_systems_on_loop_devices() {
         };
         let inner = mounted.point().join("deeper");
         std::fs::create_dir(&inner).unwrap();
-        let stack = discover(&Live, &Target::Path(inner)).unwrap();
+        let stack = discover(&LiveHost, &StackTarget::Path(inner)).unwrap();
         assert_eq!(chain(&stack)[..4], [TopPath, FileSystem, Loop, File]);
         let fs = layer(&stack, FileSystem);
         assert_eq!(fs.get("type"), make[0].strip_prefix("mkfs."));
@@ -93,7 +93,7 @@ fn file_systems_on_loop_devices() {
         assert_eq!(device.place.as_deref(), Some(Path::new(&mounted.device)));
         assert_eq!(device.bytes("size"), Some(320 << 20));
         assert!(layer(&stack, File).name.ends_with(name));
-        let block = discover(&Live, &Target::Path(mounted.device.clone().into())).unwrap();
+        let block = discover(&LiveHost, &StackTarget::Path(mounted.device.clone().into())).unwrap();
         assert_eq!(block.layers[0].kind, Loop);
     }
 }
@@ -105,9 +105,9 @@ fn things_that_cannot_be_read_are_said() {
     let Some(mounted) = Mounted::new(&["mkfs.ext4", "-q", "-F"], "a.img") else {
         return;
     };
-    let target = Target::Path(mounted.point());
+    let target = StackTarget::Path(mounted.point());
     let dir = tempfile::tempdir().unwrap();
-    let recording = Recording::new(&Live, dir.path()).unwrap();
+    let recording = Recording::new(&LiveHost, dir.path()).unwrap();
     let whole = discover(&recording, &target).unwrap();
     recording.finish(std::collections::BTreeMap::new()).unwrap();
     let root = Root::open(dir.path()).unwrap();
@@ -143,7 +143,7 @@ fn an_image_and_what_it_is_based_on() {
     if made.is_none() {
         return assay_testing::skipped("qemu-img", "qemu-img is not installed");
     }
-    let stack = discover(&Live, &Target::Path(over.clone().into())).unwrap();
+    let stack = discover(&LiveHost, &StackTarget::Path(over.clone().into())).unwrap();
     let top = &stack.layers[0];
     assert_eq!((top.kind, top.name.as_str()), (Image, "qcow2"));
     assert_eq!(top.bytes("cluster_size"), Some(128 << 10));
@@ -166,7 +166,7 @@ fn an_image_and_what_it_is_based_on() {
         "qemu-img", "rebase", "-u", "-f", "qcow2", "-b", &b, "-F", "qcow2", &a,
     ])
     .unwrap();
-    let stack = discover(&Live, &Target::Path(a.into())).unwrap();
+    let stack = discover(&LiveHost, &StackTarget::Path(a.into())).unwrap();
     let said = stack.layers.iter().flat_map(|layer| &layer.unknown);
     assert!(
         said.into_iter().any(|what| what.contains("leads back")),
@@ -182,24 +182,24 @@ fn an_image_and_what_it_is_based_on() {
             "qemu-img", "create", "-q", "-u", "-f", "qcow2", "-b", backing, "-F", "raw", &c, "1M",
         ];
         run(&argv).unwrap();
-        let stack = discover(&Live, &Target::Path(c.into())).unwrap();
+        let stack = discover(&LiveHost, &StackTarget::Path(c.into())).unwrap();
         assert_eq!(stack.layers[0].unknown.len(), 1, "{backing}: {stack:#?}");
     }
 }
 
 #[test]
 fn what_is_no_target() {
-    let missing = discover(&Live, &Target::Path("/no/such".into()));
+    let missing = discover(&LiveHost, &StackTarget::Path("/no/such".into()));
     assert!(matches!(missing, Err(StackError::Path(_))));
-    let null = discover(&Live, &Target::Path("/dev/null".into()));
+    let null = discover(&LiveHost, &StackTarget::Path("/dev/null".into()));
     assert!(matches!(null, Err(StackError::Path(_))));
     for name in ["no-such-guest", "../../etc/passwd", "-x", ""] {
-        let guest = discover(&Live, &Target::Guest(name.to_owned()));
+        let guest = discover(&LiveHost, &StackTarget::Guest(name.to_owned()));
         assert!(
             matches!(guest, Err(StackError::NoGuest { .. })),
             "{name}: {guest:?}"
         );
     }
-    let proc = discover(&Live, &Target::Path("/proc".into())).unwrap();
+    let proc = discover(&LiveHost, &StackTarget::Path("/proc".into())).unwrap();
     assert_eq!(proc.layers.len(), 2);
 }

@@ -188,7 +188,7 @@ fn attack_a_flipped_bit_changes_no_sample_unseen() {
     }
     drop(new);
     let whole = std::fs::read(&path).unwrap();
-    let steps = 60 * assay_testing::factor();
+    let steps = 60 * assay_testing::attack_factor();
     let (mut tried, mut held) = (0, 0);
     for step in 0..steps {
         let mut bytes = whole.clone();

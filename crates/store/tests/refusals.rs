@@ -43,7 +43,7 @@ fn names_of_runs() {
     let (_dir, path) = place();
     let mut store = Store::open(&path).unwrap();
     let said = store.resolve("last").unwrap_err();
-    insta::assert_snapshot!(assay_testing::normal(said, &[(&path, "STORE")]), @"there is no run `last`; nothing has been measured yet: `assay run quick .`");
+    insta::assert_snapshot!(assay_testing::normalize_output(said, &[(&path, "STORE")]), @"there is no run `last`; nothing has been measured yet: `assay run quick .`");
     for uid in ["a1b2c3d4", "a1b2ffff", "00112233", "12345678"] {
         store.create_run(&mut run(uid)).unwrap();
     }
@@ -167,17 +167,17 @@ fn other_files_are_refused_unchanged() {
         .unwrap();
     drop(foreign);
     let said = refused(&at("firefox.db"));
-    insta::assert_snapshot!(assay_testing::normal(said, &[(dir.path(), "DIR")]), @"DIR/firefox.db is not a store of assay's: it is the SQLite database of another program; name another file with --store, or move this one away");
+    insta::assert_snapshot!(assay_testing::normalize_output(said, &[(dir.path(), "DIR")]), @"DIR/firefox.db is not a store of assay's: it is the SQLite database of another program; name another file with --store, or move this one away");
 
     fs::create_dir(at("dir.db")).unwrap();
     let said = Store::open(&at("dir.db")).unwrap_err();
-    insta::assert_snapshot!(assay_testing::normal(said, &[(dir.path(), "DIR")]), @"DIR/dir.db is not a store of assay's: it is a directory; name another file with --store, or move this one away");
+    insta::assert_snapshot!(assay_testing::normalize_output(said, &[(dir.path(), "DIR")]), @"DIR/dir.db is not a store of assay's: it is a directory; name another file with --store, or move this one away");
     let said = Store::open(&at("text.db").join("assay.db"))
         .unwrap_err()
         .to_string();
     assert!(said.contains("text.db"), "{said}");
     let said = Store::open(Path::new("/dev/null")).unwrap_err();
-    insta::assert_snapshot!(assay_testing::normal(said, &[(dir.path(), "DIR")]), @"/dev/null is not a store of assay's: it is not a regular file; name another file with --store, or move this one away");
+    insta::assert_snapshot!(assay_testing::normalize_output(said, &[(dir.path(), "DIR")]), @"/dev/null is not a store of assay's: it is not a regular file; name another file with --store, or move this one away");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The store as its users meet it: old, new, foreign, full, killed, and many at once.
 #![allow(clippy::disallowed_methods, reason = "tests make files and processes")]
 
-use assay_model::plan::{Settings, builtin};
+use assay_model::plan::{Settings, builtin_plan};
 use assay_model::run::{Origin, Run, RunId, RunState};
 use assay_model::sample::{Counters, Outcome, Sample, Worker};
 use assay_model::workload::Engine;
@@ -24,7 +24,7 @@ fn run(uid: &str) -> Run {
         ended: None,
         state: RunState::Running,
         origin: Origin::Measured,
-        plan: builtin("quick").unwrap().resolve(&settings).unwrap(),
+        plan: builtin_plan("quick").unwrap().resolve(&settings).unwrap(),
         targets: vec![],
         facts: Facts::default(),
         remarks: vec![],
@@ -153,12 +153,12 @@ fn files_of_others_are_refused_and_left_as_they_are() {
         "these are my notes, and they are long enough to be a header".repeat(99),
     )
     .unwrap();
-    insta::assert_snapshot!(assay_testing::normal(refused(&text), &[(&text, "FILE")]), @"FILE is not a store of assay's: it is not a SQLite database; name another file with --store, or move this one away");
+    insta::assert_snapshot!(assay_testing::normalize_output(refused(&text), &[(&text, "FILE")]), @"FILE is not a store of assay's: it is not a SQLite database; name another file with --store, or move this one away");
     let other = dir.path().join("other.db");
     let raw = rusqlite::Connection::open(&other).unwrap();
     raw.execute_batch("CREATE TABLE mail (id INTEGER)").unwrap();
     drop(raw);
-    insta::assert_snapshot!(assay_testing::normal(refused(&other), &[(&other, "FILE")]), @"FILE is not a store of assay's: it is the SQLite database of another program; name another file with --store, or move this one away");
+    insta::assert_snapshot!(assay_testing::normalize_output(refused(&other), &[(&other, "FILE")]), @"FILE is not a store of assay's: it is the SQLite database of another program; name another file with --store, or move this one away");
     assert!(
         Store::open(dir.path())
             .unwrap_err()
@@ -172,10 +172,10 @@ fn an_unknown_run_says_which_there_are() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::open(&dir.path().join("assay.db")).unwrap();
     let error = store.resolve("7").unwrap_err().to_string();
-    insta::assert_snapshot!(assay_testing::normal(error, &[(dir.path(), "DIR")]), @"there is no run `7`; nothing has been measured yet: `assay run quick .`");
+    insta::assert_snapshot!(assay_testing::normalize_output(error, &[(dir.path(), "DIR")]), @"there is no run `7`; nothing has been measured yet: `assay run quick .`");
     store.create_run(&mut run("aaaa")).unwrap();
     let error = store.resolve("7").unwrap_err().to_string();
-    insta::assert_snapshot!(assay_testing::normal(error, &[(dir.path(), "DIR")]), @"there is no run `7`; there are 1 (`assay runs` lists them)");
+    insta::assert_snapshot!(assay_testing::normalize_output(error, &[(dir.path(), "DIR")]), @"there is no run `7`; there are 1 (`assay runs` lists them)");
 }
 
 /// Run again as a child: writes until it is killed, saying after each sample that it is stored.

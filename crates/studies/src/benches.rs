@@ -10,20 +10,20 @@ mod web_servers;
 mod zfs;
 mod zpool;
 
-use crate::{Bench, Place, StudyError};
+use crate::{StudyBench, BenchContext, StudyError};
 
 /// A bench by its name.
-pub struct Known {
+pub struct NamedBench {
     /// As studies name it.
     pub name: &'static str,
     /// What of the user's own it can work on.
-    pub own: Own,
-    make: for<'a> fn(&'a Place<'a>) -> Box<dyn Bench + 'a>,
+    pub own: UserTarget,
+    make: for<'a> fn(&'a BenchContext<'a>) -> Box<dyn StudyBench + 'a>,
 }
 
 /// What of the user's own a bench can work on, besides the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Own {
+pub enum UserTarget {
     /// Nothing else.
     Nothing,
     /// A ZFS file system ([`Place::on`]); no guest image is needed then.
@@ -32,54 +32,54 @@ pub enum Own {
     Directories,
 }
 
-impl Known {
+impl NamedBench {
     /// A bench that works in a place.
     #[must_use]
-    pub fn make<'a>(&self, place: &'a Place<'a>) -> Box<dyn Bench + 'a> {
+    pub fn make<'a>(&self, place: &'a BenchContext<'a>) -> Box<dyn StudyBench + 'a> {
         (self.make)(place)
     }
 }
 
 /// Every bench.
-pub const BENCHES: &[Known] = &[
-    Known {
+pub const BENCHES: &[NamedBench] = &[
+    NamedBench {
         name: "commands",
-        own: Own::Nothing,
+        own: UserTarget::Nothing,
         make: |place| Box::new(commands::Commands::new(place)),
     },
-    Known {
+    NamedBench {
         name: "distribution",
-        own: Own::Nothing,
+        own: UserTarget::Nothing,
         make: |place| Box::new(distribution::Distribution::new(place)),
     },
-    Known {
+    NamedBench {
         name: "clones",
-        own: Own::Nothing,
+        own: UserTarget::Nothing,
         make: |place| Box::new(clones::Clones::new(place)),
     },
-    Known {
+    NamedBench {
         name: "unequal",
-        own: Own::Nothing,
+        own: UserTarget::Nothing,
         make: |place| Box::new(unequal::Unequal::new(place)),
     },
-    Known {
+    NamedBench {
         name: "guest-disks",
-        own: Own::Directories,
+        own: UserTarget::Directories,
         make: |place| Box::new(guest_disks::GuestDisks::new(place)),
     },
-    Known {
+    NamedBench {
         name: "points",
-        own: Own::Nothing,
+        own: UserTarget::Nothing,
         make: |place| Box::new(points::Points::new(place)),
     },
-    Known {
+    NamedBench {
         name: "web-servers",
-        own: Own::Nothing,
+        own: UserTarget::Nothing,
         make: |place| Box::new(web_servers::WebServers::new(place)),
     },
-    Known {
+    NamedBench {
         name: "zfs",
-        own: Own::Dataset,
+        own: UserTarget::Dataset,
         make: |place| Box::new(zfs::Zfs::new(place)),
     },
 ];
@@ -88,7 +88,7 @@ pub const BENCHES: &[Known] = &[
 ///
 /// # Errors
 /// There is none; says which there are.
-pub fn bench(name: &str) -> Result<&'static Known, StudyError> {
+pub fn find_bench(name: &str) -> Result<&'static NamedBench, StudyError> {
     let known = BENCHES.iter().find(|known| known.name == name);
     known.ok_or_else(|| StudyError::Setting {
         of: "bench".to_owned(),

@@ -46,7 +46,7 @@ pub const BUILTIN: &[(&str, &str)] = &[
 ///
 /// # Errors
 /// One is broken: a test makes sure that none is.
-pub fn all() -> Result<Vec<Study>, StudyError> {
+pub fn builtin_studies() -> Result<Vec<Study>, StudyError> {
     let read = |(name, text): &(&str, &str)| parse(text, &format!("studies/{name}.toml"));
     BUILTIN.iter().map(read).collect()
 }
@@ -55,7 +55,7 @@ pub fn all() -> Result<Vec<Study>, StudyError> {
 ///
 /// # Errors
 /// There is none; names the nearest.
-pub fn builtin(name: &str) -> Result<Study, StudyError> {
+pub fn builtin_study(name: &str) -> Result<Study, StudyError> {
     if let Some((name, text)) = BUILTIN.iter().find(|(known, _)| *known == name) {
         return parse(text, &format!("studies/{name}.toml"));
     }
@@ -76,8 +76,8 @@ pub fn builtin(name: &str) -> Result<Study, StudyError> {
 /// A stored study with what is said today of the same experiment: the published figures and the
 /// conclusions of the built-in study of its name, where that still measures the same.
 #[must_use]
-pub fn renewed(stored: Study) -> Study {
-    match builtin(&stored.name) {
+pub fn with_current_text(stored: Study) -> Study {
+    match builtin_study(&stored.name) {
         Ok(today)
             if today.configurations == stored.configurations && today.figures == stored.figures =>
         {

@@ -1,8 +1,8 @@
 //! Carrying a study out: rounds, each with everything once in an order of its own.
 
-use crate::{Bench, StudyError};
+use crate::{StudyBench, StudyError};
 use assay_loads::Cancel;
-use assay_measure::engine::{Carried, Event, Steps, Tell, carry_out};
+use assay_measure::engine::{Carried, MeasureEvent, Steps, Tell, carry_out};
 use assay_model::shuffle;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use rand_chacha::ChaCha8Rng;
@@ -26,7 +26,7 @@ pub struct Task<'a> {
 
 /// One call of [`Bench::measure`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step<'a> {
+pub struct StudyStep<'a> {
     /// 1-based round.
     pub round: u32,
     /// What is measured.
@@ -37,12 +37,12 @@ pub struct Step<'a> {
 
 /// The steps of a form in the order that the seed gives them.
 #[must_use]
-pub fn steps<'a>(study: &'a Study, form: &Form, seed: u64) -> Vec<Step<'a>> {
-    let groups = groups(study);
+pub fn plan_steps<'a>(study: &'a Study, form: &Form, seed: u64) -> Vec<StudyStep<'a>> {
+    let groups = group_figures(study);
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut all = Vec::new();
     for round in 1..=form.rounds {
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<StudyStep> = Vec::new();
         for configuration in study.tried(form) {
             for group in &groups {
                 // What is counted is the same in every round.
@@ -52,7 +52,7 @@ pub fn steps<'a>(study: &'a Study, form: &Form, seed: u64) -> Vec<Step<'a>> {
                 let figures = group.iter().filter(asked);
                 let figures: Vec<&Figure> = figures.copied().collect();
                 if !figures.is_empty() {
-                    steps.push(Step {
+                    steps.push(StudyStep {
                         round,
                         configuration,
                         figures,
@@ -67,7 +67,7 @@ pub fn steps<'a>(study: &'a Study, form: &Form, seed: u64) -> Vec<Step<'a>> {
 }
 
 /// The figures that are measured in one go.
-pub(crate) fn groups(study: &Study) -> Vec<Vec<&Figure>> {
+pub(crate) fn group_figures(study: &Study) -> Vec<Vec<&Figure>> {
     let mut groups: Vec<Vec<&Figure>> = Vec::new();
     for figure in study.measured() {
         let mates = groups.iter_mut().find(|group| {
@@ -88,7 +88,7 @@ pub(crate) fn groups(study: &Study) -> Vec<Vec<&Figure>> {
 /// The bench cannot begin, or, unless the rest shall go on, a step fails. What was handed over
 /// before stands.
 pub fn execute(
-    bench: &mut dyn Bench,
+    bench: &mut dyn StudyBench,
     task: &Task<'_>,
     cancel: &Cancel,
     tell: &mut Tell<'_>,
@@ -97,12 +97,12 @@ pub fn execute(
         Err(_) if cancel.is_cancelled() => return Ok(Carried::Interrupted),
         begun => begun?,
     };
-    tell(Event::Ready {
+    tell(MeasureEvent::Ready {
         machine: &bench.machine(),
         emulated: bench.emulated(),
         not_tried: &not_tried,
     });
-    let mut steps = steps(task.study, task.form, task.seed);
+    let mut steps = plan_steps(task.study, task.form, task.seed);
     leave_out(&mut steps, &not_tried, task.done);
     let mut course = Course {
         bench,
@@ -117,8 +117,8 @@ pub fn execute(
 
 /// The steps of a study, one after the other.
 struct Course<'a, 'b> {
-    bench: &'b mut dyn Bench,
-    steps: &'a [Step<'a>],
+    bench: &'b mut dyn StudyBench,
+    steps: &'a [StudyStep<'a>],
     keep_going: bool,
     cancel: &'a Cancel,
     done: usize,
@@ -127,14 +127,14 @@ struct Course<'a, 'b> {
 }
 
 impl<'a> Steps<StudyError> for Course<'a, '_> {
-    type Step = &'a Step<'a>;
+    type Step = &'a StudyStep<'a>;
     /// What was observed, or that it failed.
     type Taken = Result<Vec<Observation>, StudyError>;
 
     fn next(&mut self, tell: &mut Tell<'_>) -> Result<Option<Self::Step>, StudyError> {
         while let Some(step) = self.steps.get(self.done) {
             if !self.failed.contains(&step.key()) {
-                tell(Event::Begin {
+                tell(MeasureEvent::Begin {
                     done: self.done,
                     of: self.steps.len(),
                     workload: &step.what(),
@@ -152,7 +152,7 @@ impl<'a> Steps<StudyError> for Course<'a, '_> {
         let measured = self
             .bench
             .measure(step.configuration, &step.figures, step.round);
-        match measured.and_then(|observed| belongs(step, observed)) {
+        match measured.and_then(|observed| check_observations(step, observed)) {
             // It failed because it was stopped.
             Err(_) if self.cancel.is_cancelled() => Ok(None),
             taken => Ok(Some(taken)),
@@ -167,11 +167,11 @@ impl<'a> Steps<StudyError> for Course<'a, '_> {
     ) -> Result<(), StudyError> {
         self.done += 1;
         match taken {
-            Ok(observed) => tell(Event::Observed(&observed)),
+            Ok(observed) => tell(MeasureEvent::Observed(&observed)),
             Err(error) if self.keep_going => {
                 self.failed.insert(step.key());
-                let lost = step.figures.iter().map(|figure| lost(step, figure, &error));
-                tell(Event::Failed(&lost.collect::<Vec<_>>()));
+                let lost = step.figures.iter().map(|figure| step_not_tried(step, figure, &error));
+                tell(MeasureEvent::Failed(&lost.collect::<Vec<_>>()));
             }
             Err(error) => return Err(error),
         }
@@ -179,7 +179,7 @@ impl<'a> Steps<StudyError> for Course<'a, '_> {
     }
 }
 
-impl<'a> Step<'a> {
+impl<'a> StudyStep<'a> {
     /// Configuration and first figure: what it is called by.
     fn key(&self) -> (&'a str, &'a str) {
         (&self.configuration.name, &self.figures[0].name)
@@ -195,7 +195,7 @@ impl<'a> Step<'a> {
     }
 }
 
-fn lost(step: &Step<'_>, figure: &Figure, error: &StudyError) -> NotTried {
+fn step_not_tried(step: &StudyStep<'_>, figure: &Figure, error: &StudyError) -> NotTried {
     NotTried {
         configuration: step.configuration.name.clone(),
         figure: Some(figure.name.clone()),
@@ -204,7 +204,7 @@ fn lost(step: &Step<'_>, figure: &Figure, error: &StudyError) -> NotTried {
 }
 
 /// What cannot be tried and what was observed already is not asked for.
-fn leave_out(steps: &mut Vec<Step<'_>>, not_tried: &[NotTried], done: &[Observation]) {
+fn leave_out(steps: &mut Vec<StudyStep<'_>>, not_tried: &[NotTried], done: &[Observation]) {
     let known: BTreeSet<(u32, &str, &str)> = done
         .iter()
         .map(|one| (one.round, one.configuration.as_str(), one.figure.as_str()))
@@ -226,7 +226,7 @@ fn leave_out(steps: &mut Vec<Step<'_>>, not_tried: &[NotTried], done: &[Observat
 }
 
 /// A bench may leave figures out, but gives nothing that was not asked for, and numbers only.
-fn belongs(step: &Step<'_>, observed: Vec<Observation>) -> Result<Vec<Observation>, StudyError> {
+fn check_observations(step: &StudyStep<'_>, observed: Vec<Observation>) -> Result<Vec<Observation>, StudyError> {
     let wrong = observed.iter().find(|one| {
         one.configuration != step.configuration.name
             || one.round != step.round

@@ -1,7 +1,7 @@
 //! Figures that fio measures: the workload of a figure, and what became of it.
 
-use crate::{StudyError, observed, settings};
-use assay_fio::json::Document;
+use crate::{StudyError, to_observation, settings};
+use assay_fio::json::FioDocument;
 use assay_loads::fio::Fio;
 use assay_model::doubt::Severity;
 use assay_model::sample::{Operations, Outcome, Worker};
@@ -22,22 +22,22 @@ pub(crate) const TARGET: &str = "target";
 struct Wanted {
     pattern: Pattern,
     block_size: Bytes,
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     queue_depth: u32,
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     jobs: u32,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     direct: bool,
     #[serde(default)]
     durability: Durability,
     of: Of,
 }
 
-fn one() -> u32 {
+fn default_one() -> u32 {
     1
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum Of {
 ///
 /// # Errors
 /// Names the figure and the setting.
-pub(crate) fn workload(figure: &Figure, runtime: Nanos) -> Result<(Workload, Of), StudyError> {
+pub(crate) fn to_workload(figure: &Figure, runtime: Nanos) -> Result<(Workload, Of), StudyError> {
     let wanted: Wanted = settings::of_figure(figure)?;
     let workload = Workload {
         name: figure.name.clone(),
@@ -90,7 +90,7 @@ impl<'a> Jobs<'a> {
     pub fn of(figures: &[&'a Figure], runtime: Nanos, round: u32) -> Result<Self, StudyError> {
         let mut jobs: Vec<(Workload, Vec<(&Figure, Of)>)> = Vec::new();
         for figure in figures {
-            let (workload, of) = workload(figure, runtime)?;
+            let (workload, of) = to_workload(figure, runtime)?;
             let same = jobs.iter_mut().find(|(known, _)| {
                 let name = known.name.clone();
                 *known
@@ -137,7 +137,7 @@ impl<'a> Jobs<'a> {
         &self,
         configuration: &Configuration,
         round: u32,
-        document: &Document,
+        document: &FioDocument,
     ) -> Vec<Observation> {
         let mut all = Vec::new();
         for (workload, wanted) in &self.0 {
@@ -158,7 +158,7 @@ impl<'a> Jobs<'a> {
                 all.push(Observation {
                     doubts: doubts.iter().map(|doubt| doubt.code.clone()).collect(),
                     void: doubts.iter().any(|doubt| doubt.severity == Severity::Void),
-                    ..observed(configuration, figure, round, value)
+                    ..to_observation(configuration, figure, round, value)
                 });
             }
         }
@@ -205,12 +205,12 @@ impl Work {
     /// fio is missing, fails, or was interrupted.
     pub fn jobs(
         &self,
-        place: &crate::Place<'_>,
+        place: &crate::BenchContext<'_>,
         jobs: &Jobs<'_>,
         file: &Path,
         size: Bytes,
         seed: u64,
-    ) -> Result<Document, StudyError> {
+    ) -> Result<FioDocument, StudyError> {
         let job = jobs.render(Path::new(TARGET), size, seed)?;
         self.run(place, file, &job, jobs.time() + Duration::from_secs(60))
     }
@@ -222,16 +222,16 @@ impl Work {
     /// fio is missing, fails, takes longer than `limit`, or was interrupted.
     pub fn run(
         &self,
-        place: &crate::Place<'_>,
+        place: &crate::BenchContext<'_>,
         target: &Path,
         job: &str,
         limit: Duration,
-    ) -> Result<Document, StudyError> {
+    ) -> Result<FioDocument, StudyError> {
         let fail = |reason: &dyn std::fmt::Display| StudyError::measure("fio", reason);
         let fio = Fio::find(place.env.host, place.env.fio).map_err(|error| fail(&error))?;
         assay_measure::engine::link(&self.0, TARGET, target).map_err(|error| fail(&error))?;
         let done =
-            assay_measure::engine::fio::document(&fio, &self.0, job, limit, place.env.cancel);
+            assay_measure::engine::fio::run_job_file(&fio, &self.0, job, limit, place.env.cancel);
         let (outcome, document) = done.map_err(|error| fail(&error))?;
         match outcome {
             Outcome::Completed => Ok(document),

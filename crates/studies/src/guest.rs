@@ -1,7 +1,7 @@
 //! What every bench with guests does with them.
 
 use crate::StudyError;
-use assay_fio::json::Document;
+use assay_fio::json::FioDocument;
 use assay_host::Limits;
 use assay_lab::{Accel, Guest};
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use std::time::Duration;
 ///
 /// # Errors
 /// It fails, takes longer than `limit`, or the guest is gone.
-pub fn command(guest: &Guest, argv: &[&str], limit: Duration) -> Result<String, StudyError> {
+pub fn run_command(guest: &Guest, argv: &[&str], limit: Duration) -> Result<String, StudyError> {
     let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
     let output = guest.run(&words, Limits { timeout: limit })?;
     match output.success() {
@@ -24,7 +24,7 @@ pub fn command(guest: &Guest, argv: &[&str], limit: Duration) -> Result<String, 
 ///
 /// # Errors
 /// fio fails or prints no result, takes longer than `limit`, or the guest is gone.
-pub fn fio(guest: &Guest, job: &str, limit: Duration) -> Result<Document, StudyError> {
+pub fn run_fio(guest: &Guest, job: &str, limit: Duration) -> Result<FioDocument, StudyError> {
     let fail = |reason: &dyn std::fmt::Display| StudyError::measure("fio", reason);
     let output = guest.fio(job, limit)?;
     if !output.success() {
@@ -36,7 +36,7 @@ pub fn fio(guest: &Guest, job: &str, limit: Duration) -> Result<Document, StudyE
 
 /// What a guest is, for the machine of a study.
 #[must_use]
-pub fn machine(guest: &Guest) -> Vec<(String, String)> {
+pub fn describe_guest(guest: &Guest) -> Vec<(String, String)> {
     let entry = guest.entry();
     let accel = match guest.accel().accel {
         Accel::Kvm => "KVM".to_owned(),
@@ -56,7 +56,7 @@ pub fn machine(guest: &Guest) -> Vec<(String, String)> {
         ("guest kernel", &["uname", "-sr"][..]),
         ("fio", &["fio", "--version"]),
     ] {
-        if let Ok(text) = command(guest, argv, Duration::from_secs(60)) {
+        if let Ok(text) = run_command(guest, argv, Duration::from_secs(60)) {
             lines.push((name.to_owned(), text.trim().to_owned()));
         }
     }
@@ -65,6 +65,6 @@ pub fn machine(guest: &Guest) -> Vec<(String, String)> {
 
 /// Whether a guest is emulated.
 #[must_use]
-pub fn emulated(guest: &Guest) -> bool {
+pub fn is_emulated(guest: &Guest) -> bool {
     guest.accel().accel == Accel::Tcg
 }

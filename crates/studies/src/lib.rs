@@ -15,14 +15,14 @@ mod error;
 mod execute;
 mod fio;
 pub mod guest;
-mod place;
+mod bench_context;
 pub mod settings;
 
-pub use assay_measure::engine::{Carried, Environment, Event};
-pub use benches::{BENCHES, Known, Own, bench};
+pub use assay_measure::engine::{Carried, Environment, MeasureEvent};
+pub use benches::{BENCHES, NamedBench, UserTarget, find_bench};
 pub use error::StudyError;
-pub use execute::{Step, Task, execute, steps};
-pub use place::Place;
+pub use execute::{StudyStep, Task, execute, plan_steps};
+pub use bench_context::BenchContext;
 
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use std::time::Duration;
@@ -32,7 +32,7 @@ use std::time::Duration;
 ///
 /// In this order: `outline` without touching anything, `begin` once, then `measure` for each step.
 /// Dropping a bench takes away what it made.
-pub trait Bench {
+pub trait StudyBench {
     /// What would be done, for the plan that is shown before anything is made. Every setting of
     /// the study is read here, so that a mistake in its file is found first.
     ///
@@ -84,7 +84,7 @@ pub struct Outline {
 
 /// An observation that nothing speaks against.
 #[must_use]
-pub fn observed(
+pub fn to_observation(
     configuration: &Configuration,
     figure: &Figure,
     round: u32,

@@ -3,7 +3,7 @@
 
 use assay_loads::Cancel;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
-use assay_studies::{Bench, Carried, Event, Outline, StudyError, Task, execute, observed, steps};
+use assay_studies::{StudyBench, Carried, MeasureEvent, Outline, StudyError, Task, execute, to_observation, plan_steps};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ struct Fake {
     cancel: Cancel,
 }
 
-impl Bench for Fake {
+impl StudyBench for Fake {
     fn outline(&self, _: &Study, _: &Form) -> Result<Outline, StudyError> {
         Ok(Outline::default())
     }
@@ -78,7 +78,7 @@ impl Bench for Fake {
         }
         let all = figures.iter();
         Ok(all
-            .map(|one| observed(configuration, one, round, f64::from(round)))
+            .map(|one| to_observation(configuration, one, round, f64::from(round)))
             .collect())
     }
 
@@ -105,8 +105,8 @@ fn run(study: &Study, mut fake: Fake, keep_going: bool, done: &[Observation]) ->
         done,
     };
     let ended = execute(&mut fake, &task, &cancel, &mut |event| match event {
-        Event::Observed(new) => observed.extend_from_slice(new),
-        Event::Failed(new) => failed.extend_from_slice(new),
+        MeasureEvent::Observed(new) => observed.extend_from_slice(new),
+        MeasureEvent::Failed(new) => failed.extend_from_slice(new),
         _ => {}
     });
     Came {
@@ -216,7 +216,7 @@ fn what_was_measured_before_an_interruption_is_not_measured_again() {
 /// Gives what was not asked for.
 struct Wrong(f64, &'static str);
 
-impl Bench for Wrong {
+impl StudyBench for Wrong {
     fn outline(&self, _: &Study, _: &Form) -> Result<Outline, StudyError> {
         Ok(Outline::default())
     }
@@ -231,7 +231,7 @@ impl Bench for Wrong {
         figures: &[&Figure],
         round: u32,
     ) -> Result<Vec<Observation>, StudyError> {
-        let mut one = observed(configuration, figures[0], round, self.0);
+        let mut one = to_observation(configuration, figures[0], round, self.0);
         self.1.clone_into(&mut one.figure);
         Ok(vec![one])
     }
@@ -266,8 +266,8 @@ proptest! {
     #[test]
     fn the_seed_alone_decides_the_order(seed in any::<u64>(), rounds in 1u32..6) {
         let study = study(rounds);
-        let once = steps(&study, &study.forms.quick, seed);
-        prop_assert_eq!(&once, &steps(&study, &study.forms.quick, seed));
+        let once = plan_steps(&study, &study.forms.quick, seed);
+        prop_assert_eq!(&once, &plan_steps(&study, &study.forms.quick, seed));
         prop_assert_eq!(once.len(), 3 * rounds as usize);
         prop_assert!(once.is_sorted_by_key(|step| step.round));
     }

@@ -3,11 +3,11 @@
 #![allow(clippy::disallowed_methods, reason = "tests make directories")]
 
 use assay_changes::Journal;
-use assay_host::Live;
-use assay_lab::{Cache, Image, State};
+use assay_host::LiveHost;
+use assay_lab::{Cache, Image, GuestRegistry};
 use assay_loads::{Cancel, scratch};
 use assay_model::study::Observation;
-use assay_studies::{Carried, Environment, Event, Place, Task, bench, catalogue, execute};
+use assay_studies::{Carried, Environment, MeasureEvent, BenchContext, Task, find_bench, catalogue, execute};
 use std::collections::BTreeMap;
 
 /// One of everything, as little of it as possible: one boot.
@@ -183,15 +183,15 @@ fn flushes_are_counted_down_to_the_disks_and_a_full_pool_is_survived_or_not() {
     let study = catalogue::parse(STUDY, "tiny.toml").unwrap();
     let journal = Journal::open(&home.path().join("journal")).unwrap();
     let session = journal.begin("study", "tiny").unwrap();
-    let scratch = scratch::State::open(&home.path().join("scratch")).unwrap();
-    let guests = State::open(&home.path().join("guests")).unwrap();
+    let scratch = scratch::ScratchRegistry::open(&home.path().join("scratch")).unwrap();
+    let guests = GuestRegistry::open(&home.path().join("guests")).unwrap();
     let cancel = Cancel::default();
-    let place = Place {
+    let place = BenchContext {
         dir: dir.clone(),
         on: None,
         dirs: BTreeMap::new(),
         env: Environment {
-            host: &Live,
+            host: &LiveHost,
             fio: None,
             state: &scratch,
             journal: &journal,
@@ -208,7 +208,7 @@ fn flushes_are_counted_down_to_the_disks_and_a_full_pool_is_survived_or_not() {
     };
     let mut all: Vec<Observation> = Vec::new();
     {
-        let mut bench = bench(&study.bench).unwrap().make(&place);
+        let mut bench = find_bench(&study.bench).unwrap().make(&place);
         let task = Task {
             study: &study,
             form: &study.forms.quick,
@@ -217,8 +217,8 @@ fn flushes_are_counted_down_to_the_disks_and_a_full_pool_is_survived_or_not() {
             done: &[],
         };
         let end = execute(&mut *bench, &task, &cancel, &mut |event| match event {
-            Event::Observed(some) => all.extend_from_slice(some),
-            Event::Ready { not_tried, .. } => assert_eq!(not_tried, []),
+            MeasureEvent::Observed(some) => all.extend_from_slice(some),
+            MeasureEvent::Ready { not_tried, .. } => assert_eq!(not_tried, []),
             _ => {}
         });
         assert_eq!(end.unwrap(), Carried::Complete);
@@ -263,5 +263,5 @@ fn flushes_are_counted_down_to_the_disks_and_a_full_pool_is_survived_or_not() {
     // The guest is gone, and the virtual disk on this file system with it.
     assert!(guests.list().is_empty());
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
-    assert!(session.close(&Live).unwrap().is_empty());
+    assert!(session.close(&LiveHost).unwrap().is_empty());
 }

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Where nothing may be skipped.
 pub fn skipped(part: &str, why: impl Display) {
     eprintln!("skipped: {part}: {why}");
-    note(&format!("skipped\t{part}\t{why}\t{}", test()));
+    note(&format!("skipped\t{part}\t{why}\t{}", test_name()));
     let variable = |name| std::env::var(name).unwrap_or_default();
     if variable("ASSAY_NO_SKIP") == "1" {
         let allowed = variable("ASSAY_MAY_SKIP");
@@ -63,7 +63,7 @@ impl Drop for Stop<'_> {
 /// What was said, for a snapshot: each thing known to differ from run to run, such as the directory of a
 /// test, is replaced by its name, in the order given.
 #[must_use]
-pub fn normal<K: AsRef<OsStr>>(said: impl Display, known: &[(K, &str)]) -> String {
+pub fn normalize_output<K: AsRef<OsStr>>(said: impl Display, known: &[(K, &str)]) -> String {
     known.iter().fold(said.to_string(), |said, (thing, name)| {
         said.replace(&*thing.as_ref().to_string_lossy(), name)
     })
@@ -85,13 +85,13 @@ pub fn without_figures(said: impl Display) -> String {
 
 /// How many times more attacks than in the short form: `ASSAY_ATTACK`, at least 1.
 #[must_use]
-pub fn factor() -> u64 {
+pub fn attack_factor() -> u64 {
     let given = std::env::var("ASSAY_ATTACK").ok();
     given.and_then(|text| text.parse().ok()).unwrap_or(1).max(1)
 }
 
 /// Name of the running test: the test harness names its thread so.
-fn test() -> String {
+fn test_name() -> String {
     let thread = std::thread::current();
     let program = std::env::current_exe().ok();
     let program = program

@@ -29,7 +29,7 @@ pub mod busybox;
 pub mod dns;
 pub mod dovecot;
 pub mod http2;
-mod kept;
+mod supervisor;
 pub mod mariadb;
 pub mod nginx;
 pub mod postfix;
@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 
 /// What this machine lacks for a rig, `None` when it has all: programs, and root if asked.
 #[must_use]
-pub fn lacks(programs: &[&str], root: bool) -> Option<String> {
+pub fn find_missing(programs: &[&str], root: bool) -> Option<String> {
     if root && !rustix::process::geteuid().is_root() {
         return Some("root".to_owned());
     }
@@ -58,7 +58,7 @@ pub fn lacks(programs: &[&str], root: bool) -> Option<String> {
 /// Whether a test cannot run for want of [programs or root](lacks); what is missing is noted.
 #[must_use]
 pub fn skip(programs: &[&str], root: bool) -> bool {
-    let missing = lacks(programs, root);
+    let missing = find_missing(programs, root);
     if let Some(missing) = &missing {
         crate::skipped(missing, format_args!("{missing} is missing"));
     }
@@ -76,7 +76,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-fn needed(program: &str) -> io::Result<PathBuf> {
+fn find_program(program: &str) -> io::Result<PathBuf> {
     find(program).ok_or_else(|| io::Error::other(format!("{program} is not installed")))
 }
 
@@ -145,6 +145,6 @@ fn check(argv: &[impl AsRef<OsStr>]) -> io::Result<()> {
     )))
 }
 
-fn text(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

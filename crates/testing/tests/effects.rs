@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test drives real services")]
 
 use assay_config::{get, set};
-use assay_loads::{Cancel, Measured, Timing, command, imap};
+use assay_loads::{Cancel, LoadResult, Timing, command, imap};
 use assay_model::Nanos;
 use assay_model::change::ConfigLanguage::{Dovecot, Nginx, Ssh};
 use assay_testing::servers::dns::SlowDns;
@@ -42,7 +42,7 @@ fn change(
     assert_eq!(found.value, value);
 }
 
-fn fastest(measured: &Measured) -> Duration {
+fn fastest(measured: &LoadResult) -> Duration {
     assert!(measured.errors.is_empty(), "{:?}", measured.errors);
     Duration::from_nanos(measured.worker.operations.values().next().unwrap().lat.min)
 }
@@ -72,7 +72,7 @@ fn use_dns_waits_for_the_resolver() {
     }
     let delay = Duration::from_millis(300);
     let sshd = sshd::Sshd::start(SlowDns::start(Some(delay)).unwrap()).unwrap();
-    let login = command::Request {
+    let login = command::CommandRequest {
         argv: sshd.login(),
         timing: Timing {
             // Nothing listens for a moment after a reload.
@@ -106,7 +106,7 @@ fn pam_before_sql_waits_for_pam() {
         return;
     }
     let dovecot = dovecot::Dovecot::start().unwrap();
-    let logins = imap::Request {
+    let logins = imap::ImapRequest {
         address: dovecot.address(),
         user: dovecot::USER.to_owned(),
         password: imap::Secret::new(dovecot::PASSWORD),

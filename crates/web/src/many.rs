@@ -444,7 +444,7 @@ impl Generator {
                 received: micros(received),
             });
         }
-        Ok(clock::best(&exchanges))
+        Ok(clock::best_offset(&exchanges))
     }
 
     /// Has its part carried out. None when all shall end and it did, before it began.

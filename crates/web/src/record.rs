@@ -75,7 +75,7 @@ pub fn name(target: &Target) -> String {
 /// The same of its URL.
 #[must_use]
 pub fn name_of(url: &Url) -> String {
-    secrets::text(&url.to_string())
+    secrets::withhold_in_text(&url.to_string())
 }
 
 /// Enters a step that was carried out from `started` on: its workload and its slot in the plan of the

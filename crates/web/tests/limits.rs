@@ -159,7 +159,7 @@ fn a_late_schedule() {
 #[test]
 fn a_capped_generator() {
     let _alone = alone();
-    if let Some(lacking) = assay_testing::servers::lacks(&["nginx"], false) {
+    if let Some(lacking) = assay_testing::servers::find_missing(&["nginx"], false) {
         return assay_testing::skipped(&lacking, "it is a part of the stage");
     }
     let nginx = Nginx::start("").unwrap();
@@ -237,7 +237,7 @@ fn run(program: &str, words: &[&str]) {
 
 /// Whether namespaces can be made; what is missing is said.
 fn namespaces() -> bool {
-    let lacking = assay_testing::servers::lacks(&["ip"], true);
+    let lacking = assay_testing::servers::find_missing(&["ip"], true);
     if let Some(lacking) = &lacking {
         assay_testing::skipped(lacking, "namespaces are made with it");
     }
@@ -389,7 +389,7 @@ fn a_shaped_link_and_consent() {
     if !namespaces() {
         return;
     }
-    if let Some(lacking) = assay_testing::servers::lacks(&["nginx", "tc"], true) {
+    if let Some(lacking) = assay_testing::servers::find_missing(&["nginx", "tc"], true) {
         return assay_testing::skipped(&lacking, "it is a part of the stage");
     }
     let (near, far) = linked("20mbit");

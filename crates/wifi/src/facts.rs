@@ -9,7 +9,7 @@ use crate::reading::{Bss, Radio, Reading};
 use crate::ssid::Ssid;
 use air::Air;
 use assay_model::advice::Advice;
-use assay_model::{Fact, FactKind, FactValue, Facts, Place, Subject};
+use assay_model::{Fact, FactKind, FactValue, Facts, FactPlace, Subject};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -75,7 +75,7 @@ pub fn facts(files: &[Named<'_>], own: &[Ssid]) -> Facts {
 }
 
 /// Writes one fact. The key cannot be taken by a network with another name: a property has no dot.
-fn put(facts: &mut Facts, subject: &Subject, property: &str, value: Value, place: &Place) {
+fn put(facts: &mut Facts, subject: &Subject, property: &str, value: Value, place: &FactPlace) {
     let fact = Fact {
         value: FactValue::Known(value),
         place: place.clone(),
@@ -88,12 +88,12 @@ fn put(facts: &mut Facts, subject: &Subject, property: &str, value: Value, place
 fn tell_radio(facts: &mut Facts, path: &str, radio: &Radio, air: &Air) {
     let name = format!("{} {}", radio.access_point, radio.band);
     let subject = Subject::new(["wifi.radio", name.as_str()]);
-    let at = |line| Place::File {
+    let at = |line| FactPlace::File {
         path: path.to_owned(),
         line: Some(line),
         span: None,
     };
-    let own = Place::Words("the devices that an export lists".to_owned());
+    let own = FactPlace::Words("the devices that an export lists".to_owned());
     put(facts, &subject, "own", true.into(), &own);
     let mut tell = |property: &str, value: Value, line: usize| {
         put(facts, &subject, property, value, &at(line));
@@ -144,7 +144,7 @@ fn unread(facts: &mut Facts, files: &[Named<'_>]) {
 
 /// Writes that nothing is known of a subject.
 fn put_unknown(facts: &mut Facts, subject: &Subject, why: &str, path: &str, line: Option<usize>) {
-    let place = Place::File {
+    let place = FactPlace::File {
         path: path.to_owned(),
         line,
         span: None,

@@ -32,7 +32,7 @@ fn facts() -> Facts {
             key,
             cache,
             FactKind::Configured,
-            Place::from_text("/etc/vm:3"),
+            FactPlace::from_text("/etc/vm:3"),
         );
         facts.about(&Subject::new(["vm", guest, "disk", disk]));
     }
@@ -93,12 +93,12 @@ fn a_table_that_is_not_whole_is_refused() {
 fn part_of_it(unread: &str) -> Facts {
     let mut facts = Facts::default();
     let said = FactKind::Configured;
-    facts.unknown(unread, "denied", said, Place::from_text("/etc/vm.conf:2"));
+    facts.unknown(unread, "denied", said, FactPlace::from_text("/etc/vm.conf:2"));
     facts.known(
         "vm.1.cache",
         "unsafe",
         said,
-        Place::from_text("/etc/vm.conf:3"),
+        FactPlace::from_text("/etc/vm.conf:3"),
     );
     facts.about(&Subject::new(["vm", "1"]));
     facts
@@ -133,7 +133,7 @@ fn judged(page: &Advice, facts: &Facts) -> Option<(Certainty, Vec<String>)> {
     let checked = findings([page], facts);
     assert!(checked.findings.len() <= 1, "{checked:#?}");
     let one = checked.findings.into_iter().next()?;
-    let places = one.places.iter().map(Place::to_string).collect();
+    let places = one.places.iter().map(FactPlace::to_string).collect();
     Some((one.certainty, places))
 }
 
@@ -180,13 +180,13 @@ fn what_may_stand_in_an_unread_file_is_unknown() {
 fn the_line_that_decides_is_marked() {
     let mut facts = Facts::default();
     let mut told = |key: &str, value: &str, line: usize| {
-        let place = Place::from_text(&format!("/etc/db.conf:{line}"));
+        let place = FactPlace::from_text(&format!("/etc/db.conf:{line}"));
         facts.known(key, value, FactKind::Configured, place);
     };
     told("db.commit", "1", 1);
     told("db.twice", "off", 2);
     told("db.role", "auto", 3);
-    let built_in = Place::from("the manual");
+    let built_in = FactPlace::from("the manual");
     facts.known("db.sync", "off", FactKind::Default, built_in);
     let marked = |violated: &str, at: &str| {
         let mut page = of_machine(violated);

@@ -1,7 +1,7 @@
 //! Placeholders in the text of a trial, and what takes their place.
 
 use super::{ResolveError, number};
-use crate::near;
+use crate::nearest_name;
 use assay_model::advice::{Advice, ParameterKind};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
@@ -160,7 +160,7 @@ impl Fill<'_> {
                         return Err(ResolveError::Placeholder {
                             at: at.join("."),
                             name: name.to_owned(),
-                            hint: near::hint(name, known.chain(BUILTIN).chain(LATER)),
+                            hint: nearest_name::hint(name, known.chain(BUILTIN).chain(LATER)),
                         });
                     }
                 },

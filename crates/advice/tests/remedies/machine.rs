@@ -2,11 +2,11 @@
 //! Which remedies are carried out on it is in `cases`.
 
 use assay_advice::{Catalogue, findings};
-use assay_facts::{Options, collect};
+use assay_facts::{CollectOptions, collect};
 use assay_host::Root;
 use assay_model::advice::Advice;
 use assay_model::finding::{Certainty, Finding};
-use assay_model::{Facts, Place};
+use assay_model::{Facts, FactPlace};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -138,10 +138,10 @@ impl Machine {
         if self.wireless {
             return wireless(&self.up());
         }
-        let options = Options {
+        let options = CollectOptions {
             services: true,
             accounts: true,
-            ..Options::default()
+            ..CollectOptions::default()
         };
         collect(&Root::open(&self.up()).unwrap(), &options)
     }
@@ -186,7 +186,7 @@ fn wireless(dir: &Path) -> Facts {
 /// File and line that a finding names first.
 pub fn marked(finding: &Finding) -> (String, String) {
     let place = finding.places.iter().find_map(|place| match place {
-        Place::File { path, line, .. } => Some((path.clone(), line.unwrap_or(0).to_string())),
+        FactPlace::File { path, line, .. } => Some((path.clone(), line.unwrap_or(0).to_string())),
         _ => None,
     });
     place.unwrap_or_default()

@@ -8,8 +8,8 @@
 mod conversions;
 
 use assay_advice::{Catalogue, findings};
-use assay_facts::{Options, collect};
-use assay_host::Live;
+use assay_facts::{CollectOptions, collect};
+use assay_host::LiveHost;
 use assay_model::finding::{Certainty, Finding, Fix, Remedy};
 use std::path::PathBuf;
 use std::process::Command;
@@ -91,7 +91,7 @@ fn found(page: &str, named: &str) -> Option<Finding> {
         .all()
         .into_iter()
         .filter(|advice| advice.id == page);
-    let facts = collect(&Live, &Options::default());
+    let facts = collect(&LiveHost, &CollectOptions::default());
     let found = findings(all, &facts).findings.into_iter();
     found
         .filter(|finding| finding.certainty == Certainty::Violated)

@@ -9,7 +9,7 @@ use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_advice::{Applicability, Catalogue, CatalogueError, applies};
 use assay_facts::TargetError;
-use assay_host::{Host as _, Live};
+use assay_host::{Host as _, LiveHost};
 use assay_model::advice::Advice;
 use assay_model::{Facts, SCHEMA_VERSION, TargetInfo};
 use assay_pool::Pooled;
@@ -80,10 +80,10 @@ pub fn catalogue(own: &Own) -> anyhow::Result<Catalogue> {
     let builtin = Catalogue::builtin()?;
     let dir = match &own.advice_dir {
         Some(dir) => Some(dir.clone()),
-        None => context::own_advice().filter(|dir| Live.stat(dir).is_ok()),
+        None => context::own_advice().filter(|dir| LiveHost.stat(dir).is_ok()),
     };
     Ok(match dir {
-        Some(dir) => builtin.with_dir(&Live, &dir).map_err(unreadable)?,
+        Some(dir) => builtin.with_dir(&LiveHost, &dir).map_err(unreadable)?,
         None => builtin,
     })
 }
@@ -156,14 +156,14 @@ fn choose<'a>(catalogue: &'a Catalogue, args: &Args) -> anyhow::Result<Vec<&'a A
 /// understood.
 fn look(target: &Path) -> anyhow::Result<(Facts, Option<TargetInfo>)> {
     let unreadable = |error: String| anyhow::Error::from(Unreadable(error));
-    let path = Live
+    let path = LiveHost
         .realpath(&absolute(target)?)
         .map_err(|error| unreadable(format!("{}: {}", target.display(), error.reason())))?;
-    match assay_facts::survey_at(&Live, &path) {
+    match assay_facts::survey_at(&LiveHost, &path) {
         Ok((survey, info)) => Ok((survey.facts, Some(info))),
         Err(error @ TargetError::NoMount { .. }) => {
             eprintln!("{error}: what rests on its file system is not known");
-            Ok((assay_facts::survey(&Live, &[]).facts, None))
+            Ok((assay_facts::survey(&LiveHost, &[]).facts, None))
         }
         Err(error) => Err(unreadable(error.to_string())),
     }

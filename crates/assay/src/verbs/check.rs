@@ -14,8 +14,8 @@ use crate::global::Global;
 use crate::status::Status;
 use anyhow::Context as _;
 use assay_advice::{Catalogue, accept, chosen, fails, findings};
-use assay_facts::{Options, Redacted};
-use assay_host::{Host, Live};
+use assay_facts::{CollectOptions, Redacted};
+use assay_host::{Host, LiveHost};
 use assay_model::advice::Advice;
 use assay_model::finding::{Checked, Severity};
 use assay_report::check as report;
@@ -177,13 +177,13 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
     known(&catalogue, &args.forms.only)?;
     let captured = args.elsewhere.open(&[])?;
-    let host: &dyn Host = captured.as_deref().unwrap_or(&Live);
+    let host: &dyn Host = captured.as_deref().unwrap_or(&LiveHost);
     let facts = assay_facts::collect(
         host,
-        &Options {
+        &CollectOptions {
             services: true,
             accounts: args.elsewhere.has_accounts(),
-            ..Options::default()
+            ..CollectOptions::default()
         },
     );
     let mut pages = chosen(catalogue.all(), &args.forms.only);
@@ -298,7 +298,7 @@ fn difference(old: &Path, new: &Path, json: bool) -> anyhow::Result<Status> {
 fn document(path: &Path) -> anyhow::Result<report::Document> {
     let name = path.display();
     let absolute = std::path::absolute(path)?;
-    let text = match Live.read_text(&absolute) {
+    let text = match LiveHost.read_text(&absolute) {
         Ok(text) => text,
         Err(error) => anyhow::bail!("{name}: {}", error.reason()),
     };
@@ -351,7 +351,7 @@ fn accepted_in(
     let path = std::path::absolute(&path).context("--accept")?;
     let name = path.display().to_string();
     let today = context::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-    match Live.read_text(&path) {
+    match LiveHost.read_text(&path) {
         Ok(text) => accept(checked, &name, &text, today, machine),
         Err(error) if error.is_absent() && !named => {}
         Err(error) if named => anyhow::bail!("{name}: {}", error.reason()),

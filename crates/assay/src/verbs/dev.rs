@@ -125,7 +125,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
 }
 
 fn undo_unconfirmed(dir: &Path) -> anyhow::Result<()> {
-    for one in assay_changes::fixes::undo_unconfirmed(dir, &assay_host::Live)? {
+    for one in assay_changes::fixes::undo_unconfirmed(dir, &assay_host::LiveHost)? {
         print(&format!(
             "{} was not confirmed: {}",
             assay_render::text::escape_line(&one.label),
@@ -136,12 +136,12 @@ fn undo_unconfirmed(dir: &Path) -> anyhow::Result<()> {
 }
 
 fn stand_by(journal: &Path, session: &str, within: u64) -> anyhow::Result<()> {
-    let watch = assay_changes::fixes::Watch {
+    let watch = assay_changes::fixes::StandByOrder {
         session,
         within: std::time::Duration::from_secs(within),
     };
     let journal = assay_changes::Journal::open(journal)?;
-    assay_changes::fixes::watch(watch, std::io::stdin(), &journal, &assay_host::Live)?;
+    assay_changes::fixes::watch(watch, std::io::stdin(), &journal, &assay_host::LiveHost)?;
     Ok(())
 }
 

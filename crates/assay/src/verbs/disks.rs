@@ -5,7 +5,7 @@ use crate::global::Global;
 use crate::remote::{Asked, Remote};
 use crate::status::{Status, Unreadable};
 use anyhow::bail;
-use assay_host::Live;
+use assay_host::LiveHost;
 use assay_judge::sibling_disks::MATTERS;
 use assay_model::siblings::{Comparison, DiskLatency, Siblings, SlowDisk};
 use assay_model::{Nanos, SCHEMA_VERSION};
@@ -81,7 +81,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         done.pass_on(args.json)?;
         return Ok(done.status());
     }
-    let (groups, unknown) = assay_facts::siblings(&Live);
+    let (groups, unknown) = assay_facts::siblings(&LiveHost);
     for reason in &unknown {
         eprintln!("note: {reason}");
     }
@@ -120,7 +120,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let cancel = on_signals()?;
     let bar = bar(windows);
     let window = Duration::from_nanos(args.window.0);
-    let watched = assay_loads::watch(&Live, &chosen, window, windows, &cancel, &mut || {
+    let watched = assay_loads::watch(&LiveHost, &chosen, window, windows, &cancel, &mut || {
         bar.inc(1);
     });
     bar.finish_and_clear();

@@ -5,8 +5,8 @@ use crate::elsewhere::Elsewhere;
 use crate::global::Global;
 use crate::status::Status;
 use anyhow::Context as _;
-use assay_facts::{Options, Redacted};
-use assay_host::{Host, Live, Recording};
+use assay_facts::{CollectOptions, Redacted};
+use assay_host::{Host, LiveHost, Recording};
 use assay_model::{Facts, SCHEMA_VERSION};
 use std::path::PathBuf;
 
@@ -74,7 +74,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let facts = match (args.elsewhere.open(&args.targets)?, &args.capture) {
         (Some(host), _) => collect(&*host, args, args.targets.clone()),
         (None, Some(dir)) => {
-            let redacted = Redacted::new(&Live, args.identity);
+            let redacted = Redacted::new(&LiveHost, args.identity);
             let recording = Recording::new(&redacted, dir)?;
             let facts = collect(&recording, args, targets(args)?);
             let withheld = redacted.withheld();
@@ -87,7 +87,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             );
             facts
         }
-        (None, None) => collect(&Live, args, targets(args)?),
+        (None, None) => collect(&LiveHost, args, targets(args)?),
     };
     let chosen = choose(facts, &args.prefixes);
     if args.json {
@@ -126,7 +126,7 @@ fn targets(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
 fn collect(host: &dyn Host, args: &Args, targets: Vec<PathBuf>) -> Facts {
     assay_facts::collect(
         host,
-        &Options {
+        &CollectOptions {
             with_identity: args.identity,
             targets: &targets,
             services: args.services,

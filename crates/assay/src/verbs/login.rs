@@ -11,11 +11,11 @@ use crate::status::Status;
 use crate::verbs::web::header;
 use anyhow::ensure;
 use assay_http::{Method, Request, Tls, Trust, Url};
-use assay_login::cause::{Cause, Kind, Known, Unexplained, explain};
-use assay_login::failure::{Failure, classify};
-use assay_login::many::Crowd;
-use assay_login::startup::Line;
-use assay_login::{Login, LoginError, Part, Summary, http, mail, many, ssh, startup, watch};
+use assay_login::cause::{Cause, LoginKind, ServerKnowledge, Unexplained, explain};
+use assay_login::failure::{LoginFailure, classify_failure};
+use assay_login::concurrent_logins::Crowd;
+use assay_login::startup::StartupLine;
+use assay_login::{Login, LoginError, LoginPart, Summary, http, mail, concurrent_logins, ssh, startup, watch};
 use assay_model::{Nanos, SCHEMA_VERSION};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -100,12 +100,12 @@ enum Service {
 }
 
 impl Service {
-    fn kind(self) -> Kind {
+    fn kind(self) -> LoginKind {
         match self {
-            Self::Ssh => Kind::Ssh,
-            Self::Imap => Kind::Imap,
-            Self::Smtp => Kind::Smtp,
-            Self::Http => Kind::Http,
+            Self::Ssh => LoginKind::Ssh,
+            Self::Imap => LoginKind::Imap,
+            Self::Smtp => LoginKind::Smtp,
+            Self::Http => LoginKind::Http,
         }
     }
 }
@@ -126,15 +126,15 @@ pub(super) struct Measured {
     /// Why a login failed, when one did.
     failed: Option<String>,
     /// The kind of that failure.
-    failure: Option<Failure>,
+    failure: Option<LoginFailure>,
     /// Whether all logins succeeded and none of them waits.
     healthy: bool,
     parts: Vec<Summary>,
-    waits: Option<Part>,
+    waits: Option<LoginPart>,
     causes: Vec<Cause>,
     /// Waits for which there is no evidence.
     unexplained: Vec<Unexplained>,
-    startup: Vec<Line>,
+    startup: Vec<StartupLine>,
     /// Logins over a connection that was there.
     control: Vec<Nanos>,
     crowds: Vec<Crowd>,
@@ -151,13 +151,13 @@ struct Way {
     server: known::Server,
     /// Who logs in to ssh, as its configuration has it.
     user: Option<String>,
-    watched: watch::Server,
+    watched: watch::WatchedServer,
 }
 
 /// What a login needs.
 enum How {
-    Ssh(ssh::Target),
-    Mail(mail::Protocol, mail::Target, Option<mail::User>),
+    Ssh(ssh::SshTarget),
+    Mail(mail::Protocol, mail::MailTarget, Option<mail::User>),
     Http(Box<(Url, Option<Tls>, Request, u16)>),
 }
 
@@ -170,7 +170,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let way = Way::new(args.service, args.how()?);
     let mut meter = Meter::new(args.quiet, Nanos(0));
     let mut out = Measured {
-        target: assay_model::secrets::text(&args.target),
+        target: assay_model::secrets::withhold_in_text(&args.target),
         ..Measured::default()
     };
     let ended = measure(args, &way, limit, &stop, &mut meter, &mut out);
@@ -180,16 +180,16 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         Err(LoginError::Interrupted) => {}
         Err(error @ (LoginError::Refused { .. } | LoginError::TimedOut { .. })) => {
             let known = way.known();
-            out.failure = classify(args.service.kind(), &error, &known);
+            out.failure = classify_failure(args.service.kind(), &error, &known);
             out.failed = Some(error.to_string());
             if let LoginError::TimedOut {
-                waited: Part::Session,
+                waited: LoginPart::Session,
                 ..
             } = error
                 && let How::Ssh(target) = &way.how
             {
                 out.startup =
-                    startup::slowest(target, &Part::Session, limit, &stop).unwrap_or_default();
+                    startup::find_slowest_lines(target, &LoginPart::Session, limit, &stop).unwrap_or_default();
             }
             if let LoginError::Refused { so_far, .. } | LoginError::TimedOut { so_far, .. } = error
             {
@@ -219,7 +219,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 impl Measured {
     /// Derives what the logins mean.
     fn explain(&mut self, way: &Way, interrupted: bool) {
-        self.parts = assay_login::summaries(&self.logins);
+        self.parts = assay_login::summarize_parts(&self.logins);
         let whole = |logins: &[Login]| {
             logins
                 .iter()
@@ -231,7 +231,7 @@ impl Measured {
         let mut known = match waited || !self.crowds.is_empty() {
             true => way.known(),
             // Nothing is there to explain.
-            false => Known::default(),
+            false => ServerKnowledge::default(),
         };
         known.startup.clone_from(&self.startup);
         let found = explain(way.service.kind(), &self.logins, &known);
@@ -241,7 +241,7 @@ impl Measured {
         let calm = self.causes.is_empty() && self.unexplained.is_empty();
         self.healthy = calm && self.failed.is_none() && !self.logins.is_empty() && !interrupted;
         if !calm {
-            self.waits = assay_login::waits(&self.parts).map(|one| one.part.clone());
+            self.waits = assay_login::longest_wait(&self.parts).map(|one| one.part.clone());
         }
     }
 }
@@ -268,13 +268,13 @@ fn measure(
         meter.say(format!("login {round} of {}", args.rounds));
         let mut login = way.login(server, limit, stop)?;
         if let (true, How::Ssh(target)) = (person, &way.how) {
-            let shell = ssh::login(target, ssh::Session::Person, server, limit, stop);
+            let shell = ssh::login(target, ssh::RemoteSession::Person, server, limit, stop);
             match shell {
                 Ok(shell) => login = ssh::with_prompt(login, &shell),
                 Err(LoginError::TimedOut { so_far, .. }) => {
                     // The command got in; the shell for a person did not come to its prompt.
                     out.logins.push(ssh::with_prompt(login, &so_far));
-                    out.startup = lines(target, &Part::Prompt, limit, stop, meter)?;
+                    out.startup = lines(target, &LoginPart::Prompt, limit, stop, meter)?;
                     return Ok(());
                 }
                 Err(error) => return Err(error),
@@ -288,7 +288,7 @@ fn measure(
             meter.say("logins over a control socket".to_owned());
             // Refused where the server allows one session for each connection: then there is none.
             if let Ok(dir) = tempfile::tempdir() {
-                match ssh::control::logins(target, dir.path(), args.rounds, limit, stop) {
+                match ssh::control_master::time_logins(target, dir.path(), args.rounds, limit, stop) {
                     Ok(took) => out.control = took,
                     Err(LoginError::Interrupted) => return Err(LoginError::Interrupted),
                     Err(_) => {}
@@ -299,7 +299,7 @@ fn measure(
     let unwatched = way.watched.without_processes();
     for size in &args.many {
         meter.say(format!("{size} logins at once"));
-        let crowd = many::at_once(*size, &|| way.login(&unwatched, limit, stop))?;
+        let crowd = concurrent_logins::at_once(*size, &|| way.login(&unwatched, limit, stop))?;
         out.crowds.push(crowd);
     }
     Ok(())
@@ -307,16 +307,16 @@ fn measure(
 
 /// Times the lines of start-up files for each part that waits and in which such files are read.
 fn trace_start_up_files(
-    target: &ssh::Target,
+    target: &ssh::SshTarget,
     limit: Duration,
     stop: &dyn Fn() -> bool,
     meter: &mut Meter,
     out: &mut Measured,
 ) -> Result<(), LoginError> {
-    let parts = assay_login::summaries(&out.logins);
+    let parts = assay_login::summarize_parts(&out.logins);
     let whole = Nanos(parts.iter().map(|one| one.median.0).sum());
     for one in &parts {
-        let reads = matches!(one.part, Part::Prompt | Part::Session);
+        let reads = matches!(one.part, LoginPart::Prompt | LoginPart::Session);
         if reads && assay_login::is_wait(one.median, whole) {
             out.startup
                 .extend(lines(target, &one.part, limit, stop, meter)?);
@@ -326,14 +326,14 @@ fn trace_start_up_files(
 }
 
 fn lines(
-    target: &ssh::Target,
-    part: &Part,
+    target: &ssh::SshTarget,
+    part: &LoginPart,
     limit: Duration,
     stop: &dyn Fn() -> bool,
     meter: &mut Meter,
-) -> Result<Vec<Line>, LoginError> {
+) -> Result<Vec<StartupLine>, LoginError> {
     meter.say("the lines of the start-up files".to_owned());
-    startup::slowest(target, part, limit, stop)
+    startup::find_slowest_lines(target, part, limit, stop)
 }
 
 impl Way {
@@ -355,12 +355,12 @@ impl Way {
 
     fn login(
         &self,
-        server: &watch::Server,
+        server: &watch::WatchedServer,
         limit: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Result<Login, LoginError> {
         match &self.how {
-            How::Ssh(target) => ssh::login(target, ssh::Session::Command, server, limit, stop),
+            How::Ssh(target) => ssh::login(target, ssh::RemoteSession::Command, server, limit, stop),
             How::Mail(protocol, target, user) => {
                 mail::login(*protocol, target, user.as_ref(), server, limit, stop)
             }
@@ -371,7 +371,7 @@ impl Way {
         }
     }
 
-    fn known(&self) -> Known {
+    fn known(&self) -> ServerKnowledge {
         let user = self.user.as_deref();
         known::of(self.service.kind(), &self.server, &self.watched, user)
     }
@@ -386,7 +386,7 @@ fn direct(host: &str, port: u16) -> known::Server {
 }
 
 /// Returns the server and the user that ssh's configuration leads to.
-fn ssh_server(target: &ssh::Target) -> (known::Server, Option<String>) {
+fn ssh_server(target: &ssh::SshTarget) -> (known::Server, Option<String>) {
     let settings = target.effective();
     let value = |name: &str| {
         settings
@@ -413,7 +413,7 @@ impl Args {
         };
         let protocol = match self.service {
             Service::Ssh => {
-                return Ok(How::Ssh(ssh::Target::new(&self.target, &self.options)?));
+                return Ok(How::Ssh(ssh::SshTarget::new(&self.target, &self.options)?));
             }
             Service::Http => {
                 let url = Url::parse(&self.target)
@@ -463,7 +463,7 @@ impl Args {
             "{}: refusing to send a password to another machine without TLS. Use --tls and its port (993, 465).",
             self.target
         );
-        let target = mail::Target {
+        let target = mail::MailTarget {
             host: url.host().to_owned(),
             port: url.port(),
             tls: match self.tls {

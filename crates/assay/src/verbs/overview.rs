@@ -6,8 +6,8 @@ use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
 use assay_changes::Journal;
-use assay_facts::Options;
-use assay_host::{Host as _, Live};
+use assay_facts::CollectOptions;
+use assay_host::{Host as _, LiveHost};
 use assay_loads::fio::Fio;
 use assay_model::target::TargetInfo;
 use assay_model::{Bytes, Facts};
@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 
 /// Runs without a verb. Nothing is made or changed: a store that is not there is not created.
 pub fn run(global: &Global) -> anyhow::Result<Status> {
-    let facts = assay_facts::collect(&Live, &Options::default());
+    let facts = assay_facts::collect(&LiveHost, &CollectOptions::default());
     let mut out = format!(
         "assay {}: test server tuning advice on the server it is meant for\n\n",
         env!("CARGO_PKG_VERSION")
@@ -27,13 +27,13 @@ pub fn run(global: &Global) -> anyhow::Result<Status> {
     line("Machine", machine(&facts));
     let current = std::env::current_dir();
     let target = match &current {
-        Ok(path) => assay_facts::target(&Live, path).map_err(|error| error.to_string()),
+        Ok(path) => assay_facts::target(&LiveHost, path).map_err(|error| error.to_string()),
         Err(_) => Err("the current directory is gone".to_owned()),
     };
     line("Here", here(target.as_ref()));
     line(
         "Load",
-        Fio::find(&Live, None).map_or_else(|error| error.to_string(), |fio| fio.version),
+        Fio::find(&LiveHost, None).map_or_else(|error| error.to_string(), |fio| fio.version),
     );
     let store_rows = match context::existing_store(global)? {
         Some(store) => Some(store.runs()?),
@@ -111,7 +111,7 @@ fn here(target: Result<&TargetInfo, &String>) -> String {
         Some(source) => format!(" ({source})"),
         None => String::new(),
     };
-    let free = Live
+    let free = LiveHost
         .statfs(&path)
         .map(|fs| format!(", {} free", Bytes(fs.available)));
     format!("{shown} on {fs}{source}{}", free.unwrap_or_default())

@@ -5,7 +5,7 @@ use crate::global::Global;
 use crate::status::{Status, Unreadable};
 use crate::verbs::probe::{at, seed, unreadable};
 use anyhow::Context as _;
-use assay_host::{Host as _, Live};
+use assay_host::{Host as _, LiveHost};
 use assay_model::{Nanos, SCHEMA_VERSION};
 use assay_probe::pins::{HPKP, Pin, Pinned, of_file};
 use assay_probe::tls::{Question, Roots, certificates};
@@ -87,12 +87,12 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 
 fn look(of: &str, args: &Args, host: Option<&Target>) -> anyhow::Result<Vec<Found>> {
     let path = Path::new(of);
-    if of != "-" && !of.contains('/') && Live.stat(path).is_err() {
+    if of != "-" && !of.contains('/') && LiveHost.stat(path).is_err() {
         return server(of, args);
     }
     let bytes = match of {
         "-" => crate::input::bytes(path, 16 << 20, "certificates, requests or keys")?,
-        _ => Live
+        _ => LiveHost
             .read(path)
             .map_err(|error| Unreadable(error.to_string()))?,
     };

@@ -56,7 +56,7 @@ pub(super) fn documents() -> Vec<super::dev::form::Form> {
         (
             "plan-capacity",
             "assay plan capacity --json",
-            form::<Document<'_, assay_planner::capacity::Answer>>(),
+            form::<Document<'_, assay_planner::capacity::CapacityAnswer>>(),
         ),
         (
             "plan-distribute",

@@ -9,7 +9,7 @@ use crate::global::Global;
 use crate::status::Status;
 use assay_advice::Catalogue;
 use assay_model::advice::Advice;
-use assay_pool::{Pooled, pooled};
+use assay_pool::{Pooled, pool_effects};
 use assay_render::text::escape_line;
 use keep::Kept;
 use std::collections::BTreeSet;
@@ -127,7 +127,7 @@ fn show(args: &Show, global: &Global) -> anyhow::Result<Status> {
         all.extend(match catalogue.get(id) {
             Ok(page) => of_page(&pool, page),
             // A newer assay knows the page.
-            Err(_) => pooled(&pool, id, USUAL_MARGIN, &[]),
+            Err(_) => pool_effects(&pool, id, USUAL_MARGIN, &[]),
         });
     }
     if args.json {
@@ -150,7 +150,7 @@ const USUAL_MARGIN: f64 = 0.03;
 fn of_page(pool: &assay_pool::Pool, page: &Advice) -> Vec<Pooled> {
     let said = page.trial.as_ref().and_then(|trial| trial.get("margin"));
     let said = said.and_then(|margin| margin.as_float());
-    pooled(
+    pool_effects(
         pool,
         &page.id,
         said.unwrap_or(USUAL_MARGIN),

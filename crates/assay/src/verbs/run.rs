@@ -16,7 +16,7 @@ use crate::verbs::login;
 use anyhow::{Context as _, bail};
 use assay_measure::runner::{Begin, Permission};
 use assay_model::criterion::Criterion;
-use assay_model::plan::{BUILTIN, PlanSpec, Settings, builtin};
+use assay_model::plan::{BUILTIN, PlanSpec, Settings, builtin_plan};
 use assay_model::run::{RunId, RunState};
 use assay_model::target::is_url;
 use assay_model::workload::Engine;
@@ -300,7 +300,7 @@ pub(super) fn rounds_within(budget: Nanos, estimate: Nanos, planned: u32) -> any
 }
 
 /// Says what will be done.
-fn introduce(prepared: &assay_measure::runner::Prepared) {
+fn introduce(prepared: &assay_measure::runner::PreparedRun) {
     let run = &prepared.run;
     for remark in &run.remarks {
         eprintln!("note: {remark}");
@@ -353,7 +353,7 @@ fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
     } else if let Some(one) = args.one.plan() {
         one
     } else {
-        let named = targets.first().and_then(|word| builtin(word));
+        let named = targets.first().and_then(|word| builtin_plan(word));
         match named {
             Some(spec) => {
                 targets.remove(0);
@@ -367,7 +367,7 @@ fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
                     true => "http",
                     false => "quick",
                 };
-                builtin(plan).with_context(|| format!("the built-in plan `{plan}` is missing"))?
+                builtin_plan(plan).with_context(|| format!("the built-in plan `{plan}` is missing"))?
             }
         }
     };

@@ -11,7 +11,7 @@ use crate::shape::Shape;
 use crate::status::Status;
 use crate::verbs::lab::{AccelArg, ZfsArg};
 use anyhow::Context as _;
-use assay_host::{Host as _, Live};
+use assay_host::{Host as _, LiveHost};
 use assay_model::study::Study;
 use assay_studies::catalogue;
 use std::path::{Path, PathBuf};
@@ -117,7 +117,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         return carry::resume(args, asked, global);
     }
     let Some(name) = &args.study else {
-        let studies = catalogue::all()?;
+        let studies = catalogue::builtin_studies()?;
         print(&match args.shape.json {
             true => format!("{:#}\n", assay_report::study::catalogue_to_json(&studies)),
             false => assay_report::study::render_catalogue(&studies, context::style(global)),
@@ -130,9 +130,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 /// A built-in study, or the user's own file.
 fn study(name: &str) -> anyhow::Result<Study> {
     if Path::new(name).extension().is_none_or(|end| end != "toml") {
-        return Ok(catalogue::builtin(name)?);
+        return Ok(catalogue::builtin_study(name)?);
     }
     let path = std::path::absolute(name).with_context(|| name.escape_debug().to_string())?;
-    let text = Live.read_text(&path)?;
+    let text = LiveHost.read_text(&path)?;
     Ok(catalogue::parse(&text, name)?)
 }

@@ -17,7 +17,7 @@ use crate::open_changes::Despite;
 use crate::remote::Remote;
 use crate::shape::Shape;
 use crate::status::Status;
-use assay_host::{Host as _, Live};
+use assay_host::{Host as _, LiveHost};
 use assay_model::advice::Guard;
 use assay_model::{Bytes, Nanos};
 use std::path::PathBuf;
@@ -156,7 +156,7 @@ fn guard(text: &str) -> Result<Guard, String> {
 
 /// Names on standard error what assays with other state directories have left; nothing is touched or made.
 pub fn name_left_elsewhere() -> anyhow::Result<()> {
-    match Live.exists(&crate::context::journal_dir()?) {
+    match LiveHost.exists(&crate::context::journal_dir()?) {
         Ok(true) => look::left_elsewhere(&look::journal()?).map(drop),
         _ => Ok(()),
     }

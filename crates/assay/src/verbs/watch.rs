@@ -14,10 +14,10 @@ use crate::elsewhere::How;
 use crate::global::Global;
 use crate::status::Status;
 use anyhow::Context as _;
-use assay_facts::Options;
+use assay_facts::CollectOptions;
 use assay_fleet::Outcome;
 use assay_fleet::alarms::{Alarm, Alarms, News, Over, Seen};
-use assay_host::{Live, lockfile};
+use assay_host::{LiveHost, lockfile};
 use assay_model::SCHEMA_VERSION;
 use assay_model::finding::{Checked, Severity};
 use assay_render::Style;
@@ -202,11 +202,11 @@ fn look(
 ) -> anyhow::Result<(Looks, bool)> {
     if args.what.names.is_empty() {
         let facts = assay_facts::collect(
-            &Live,
-            &Options {
+            &LiveHost,
+            &CollectOptions {
                 services: true,
                 accounts: true,
-                ..Options::default()
+                ..CollectOptions::default()
             },
         );
         let mut pages = catalogue.all();
@@ -250,7 +250,7 @@ fn look(
 
 /// What this machine is called.
 pub(super) fn here() -> String {
-    let name = assay_facts::machine(&Live).and_then(|machine| machine.name);
+    let name = assay_facts::machine(&LiveHost).and_then(|machine| machine.name);
     name.unwrap_or_else(|| "this machine".to_owned())
 }
 

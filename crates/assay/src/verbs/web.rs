@@ -12,7 +12,7 @@ use crate::context::{self, print, write_file};
 use crate::global::Global;
 use crate::status::{Status, Unreadable};
 use anyhow::{Context as _, ensure};
-use assay_host::Live;
+use assay_host::LiveHost;
 use assay_judge::web::judge;
 use assay_model::load::Http;
 use assay_model::run::{RunId, RunState};
@@ -71,7 +71,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             remarks
         })
         .collect();
-    let mut facts = assay_facts::survey(&Live, &[]).about(&[]);
+    let mut facts = assay_facts::survey(&LiveHost, &[]).about(&[]);
     assay_measure::engine::enter_open_changes(Ok(changed), &mut facts);
     let what = What {
         urls: targets.iter().map(record::name).collect(),

@@ -84,7 +84,7 @@ impl Home {
     /// What was said, for a snapshot: with `HOME` for the directory of this test and `TARGET` for one to measure, and
     /// without the guests that others run on this machine.
     pub fn told(&self, said: &str) -> String {
-        let said = assay_testing::normal(said, &[(self.dir.path(), "HOME")]);
+        let said = assay_testing::normalize_output(said, &[(self.dir.path(), "HOME")]);
         let place = concat!(env!("CARGO_TARGET_TMPDIR"), "/target");
         let mut parts = said.split(place);
         let first = parts.next().unwrap_or_default().to_owned();

@@ -2,7 +2,7 @@
 
 use super::guests;
 use assay_host::Limits;
-use assay_lab::{Disk, Guest, Image, Options, State, Zfs};
+use assay_lab::{Disk, Guest, Image, GuestOptions, GuestRegistry, Zfs};
 use assay_loads::Cancel;
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -39,12 +39,12 @@ impl Lab {
     }
 
     pub fn boot(&self, name: &str, disks: Vec<Disk>) -> Pools {
-        let state = State::open(self.dir.path()).unwrap();
-        let options = Options {
+        let state = GuestRegistry::open(self.dir.path()).unwrap();
+        let options = GuestOptions {
             assay: Some(env!("CARGO_BIN_EXE_assay").into()),
             disks,
             boot_limit: GUEST_LIMIT,
-            ..Options::new(name)
+            ..GuestOptions::new(name)
         };
         let guest = Guest::boot(&self.image, &options, &state, &Cancel::default()).unwrap();
         Pools { guest }

@@ -47,7 +47,7 @@ fn separation(more: i32) {
 impl Servers {
     pub fn new() -> Option<Self> {
         for program in ["sshd", "ssh", "ssh-keygen"] {
-            let found = assay_host::Host::which(&assay_host::Live, program.as_ref());
+            let found = assay_host::Host::which(&assay_host::LiveHost, program.as_ref());
             if found.is_none() {
                 assay_testing::skipped(program, "not installed");
                 return None;
@@ -131,7 +131,7 @@ impl Servers {
         );
         let file = self.path(&format!("{name}.sshd"));
         std::fs::write(&file, config).unwrap();
-        let sshd = assay_host::Host::which(&assay_host::Live, "sshd".as_ref()).unwrap();
+        let sshd = assay_host::Host::which(&assay_host::LiveHost, "sshd".as_ref()).unwrap();
         let words = program.iter().map(|word| OsStr::new(*word));
         let mut words = words.chain([sshd.as_os_str()]);
         let child = Command::new(words.next().unwrap_or_default())

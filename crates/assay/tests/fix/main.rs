@@ -269,7 +269,7 @@ fn attack_kills() {
     let files = ["ssh/sshd_config", "nginx/nginx.conf"];
     files.iter().for_each(|file| bed.adorn(file));
     let before: Vec<_> = files.iter().map(|file| bed.look(file)).collect();
-    let rounds = 12 * assay_testing::factor();
+    let rounds = 12 * assay_testing::attack_factor();
     let (mut tried, mut held, mut changed) = (0, 0, 0);
     for round in 0..rounds {
         let (rule, file) = match round % 2 {

@@ -152,7 +152,7 @@ fn a_file_that_is_marked_is_not_replaced() {
 fn attack_recoveries_that_race() {
     let Some(bed) = bed() else { return };
     let before = bed.look("ssh/sshd_config");
-    let rounds = 4 * assay_testing::factor();
+    let rounds = 4 * assay_testing::attack_factor();
     let mut held = 0;
     for _ in 0..rounds {
         let script = r#"

@@ -249,7 +249,7 @@ fn attack_killed_at_any_moment_keeps_what_was_kept() {
             .collect()
     };
     let mut before = 0;
-    let kills = 10 * assay_testing::factor();
+    let kills = 10 * assay_testing::attack_factor();
     for number in 0..kills {
         let mut child = home.command(&args).stdout(Stdio::null()).spawn().unwrap();
         // From before the session to after the last line.

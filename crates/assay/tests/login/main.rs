@@ -17,7 +17,7 @@ use std::process::Command;
 use std::time::Duration;
 
 fn skipped(programs: &[&str]) -> bool {
-    let lacking = assay_testing::servers::lacks(programs, true);
+    let lacking = assay_testing::servers::find_missing(programs, true);
     if let Some(lacking) = &lacking {
         assay_testing::skipped(programs[0], format_args!("lacks {lacking}"));
     }

@@ -104,7 +104,7 @@ fn the_server_uses_over_ssh_what_it_uses_here() {
         for step in &steps {
             let server = &step["server"]["Ok"];
             let what = server["what"].as_str().unwrap();
-            let told = assay_testing::normal(what, &[(host, "HOST")]);
+            let told = assay_testing::normalize_output(what, &[(host, "HOST")]);
             insta::allow_duplicates! {
                 insta::assert_snapshot!(told, @"nginx (2 processes) on HOST");
             }
@@ -175,7 +175,7 @@ fn who_is_not_root_there_names_the_process() {
         assert_eq!(ran.code, Some(2), "{more:?} {}", ran.stderr);
         said += &home.refusal(&ran);
     }
-    insta::assert_snapshot!(assay_testing::normal(said, &[(&url, "URL")]), @r"
+    insta::assert_snapshot!(assay_testing::normalize_output(said, &[(&url, "URL")]), @r"
     assay: box: --server-pid 4194304: no CPU time of it can be read: it is gone, or was never there
     assay: box: /sys/fs/cgroup/no/such/group: no CPU time of it can be read: it is gone, or was never there
     assay: --remote-assay and --silence need another machine that assay is uploaded to: name it with --host

@@ -9,7 +9,7 @@ mod common;
 mod measured;
 mod plant;
 
-use assay_facts::{Options, Redacted, collect};
+use assay_facts::{CollectOptions, Redacted, collect};
 use assay_host::{Recording, Root};
 use assay_testing::{attacked, skipped};
 use common::{Home, Ran, fio, root};
@@ -257,7 +257,7 @@ fn attack_secrets_of_a_captured_machine() {
         let redacted = Redacted::new(&root, identity);
         let recording = Recording::new(&redacted, &captured).unwrap();
         let targets = [PathBuf::from("/srv"), PathBuf::from("/tank")];
-        let options = Options {
+        let options = CollectOptions {
             with_identity: identity,
             services: true,
             accounts: false,

@@ -2,15 +2,15 @@
 
 use super::common::{Home, ran};
 use super::{SHORT, args, json, skip};
-use assay_lab::network_bed::{Bed, BedError, Discipline, Rate, SERVER, Shape};
+use assay_lab::network_bed::{Bed, BedError, Discipline, Rate, SERVER, LinkShape};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::Duration;
 
 /// Both ways of a link of 40 Mbit/s and 10 ms.
-fn link() -> Shape {
-    Shape {
+fn link() -> LinkShape {
+    LinkShape {
         rate: Rate::BitPerS(40e6),
         discipline: Discipline::Fifo,
         buffer: Duration::from_millis(50),

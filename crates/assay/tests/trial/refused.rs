@@ -62,7 +62,7 @@ fn advice_that_does_not_apply_says_which_fact_speaks_against_it() {
     let page = own.page();
     let ran = home.assay(&["trial", text(&page), "--yes"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    let why = assay_testing::normal(&ran.stderr, &[(own.dir.path(), "OWN")]);
+    let why = assay_testing::normalize_output(&ran.stderr, &[(own.dir.path(), "OWN")]);
     insta::assert_snapshot!(assay_testing::without_figures(why), @"sleep-less does not apply here: too much memory [memory.total is # (/proc/meminfo)]");
     assert_eq!(own.value(), SLOW);
     // A page without a trial can only be explained.
@@ -74,7 +74,7 @@ fn advice_that_does_not_apply_says_which_fact_speaks_against_it() {
     fs::write(own.page(), format!("{head}+++\n{body}")).unwrap();
     let ran = home.assay(&["trial", text(&page), "--yes"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    insta::assert_snapshot!(assay_testing::normal(&ran.stderr, &[(own.dir.path(), "OWN")]), @"assay: `sleep-less` cannot be tried: It cannot be changed in place.");
+    insta::assert_snapshot!(assay_testing::normalize_output(&ran.stderr, &[(own.dir.path(), "OWN")]), @"assay: `sleep-less` cannot be tried: It cannot be changed in place.");
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn hold() -> Child {
 
 /// A name for a machine: who logs in talks to a sshd that ssh itself starts in its namespace.
 fn way(servers: &mut Servers, name: &str, pid: u32, port: u16, more: &str) {
-    let sshd = assay_host::Host::which(&assay_host::Live, "sshd".as_ref()).unwrap();
+    let sshd = assay_host::Host::which(&assay_host::LiveHost, "sshd".as_ref()).unwrap();
     let key = servers.public("host");
     let file = servers.path(&format!("{name}.sshd"));
     let at = |name: &str| servers.path(name).display().to_string();
@@ -87,7 +87,7 @@ fn way(servers: &mut Servers, name: &str, pid: u32, port: u16, more: &str) {
 impl Machines {
     pub fn new() -> Option<Self> {
         let needs = ["nginx", "ip", "unshare", "nsenter"];
-        if let Some(lacking) = assay_testing::servers::lacks(&needs, true) {
+        if let Some(lacking) = assay_testing::servers::find_missing(&needs, true) {
             assay_testing::skipped("namespaces", format_args!("lacks {lacking}"));
             return None;
         }

@@ -123,7 +123,7 @@ fn three_machines_load_one_server_together() {
         "{remarks}"
     );
     // The machines of the test are one, and that is said where it can be known.
-    let known = assay_facts::machine(&assay_host::Live).is_some();
+    let known = assay_facts::machine(&assay_host::LiveHost).is_some();
     assert_eq!(remarks.contains("are one machine"), known, "{remarks}");
     assert!(remarks.contains("2099-12-31"), "{remarks}");
     let html = std::fs::read_to_string(page).unwrap();

@@ -9,13 +9,13 @@
     reason = "it makes the directory of a change, and reads the clock that no time step moves"
 )]
 
-mod at;
+mod atd;
 mod copy;
 mod cron;
 mod systemd;
 
-use crate::{ChangeError, Journal, Outcome, Recovered, Standing};
-use assay_host::{HostError, HostMut, ours};
+use crate::{ChangeError, Journal, RecoveryOutcome, Recovered, SessionState};
+use assay_host::{HostError, HostMut, directory_owner};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -235,7 +235,7 @@ pub fn undo_unconfirmed(dir: &Path, host: &dyn HostMut) -> Result<Vec<Recovered>
     }
     let journal = Journal::open(&order.journal)?;
     let limit = OTHERS_FIRST + Duration::from_secs(order.within);
-    if let Standing::Live { holder } = journal.standing(&order.session)? {
+    if let SessionState::Live { holder } = journal.standing(&order.session)? {
         match holder.filter(|_| age > limit) {
             // It keeps to no time: what it has changed is taken back below.
             Some(holder) => host.kill(holder)?,
@@ -245,8 +245,8 @@ pub fn undo_unconfirmed(dir: &Path, host: &dyn HostMut) -> Result<Vec<Recovered>
     let recovered = journal.recover_session(&order.session, host)?;
     let failed = recovered
         .iter()
-        .any(|one| matches!(one.outcome, Outcome::Failed(_)));
-    match failed || matches!(journal.standing(&order.session)?, Standing::Live { .. }) {
+        .any(|one| matches!(one.outcome, RecoveryOutcome::Failed(_)));
+    match failed || matches!(journal.standing(&order.session)?, SessionState::Live { .. }) {
         true => order.look_again(host)?,
         false => order.remove(&places, host)?,
     }
@@ -267,7 +267,7 @@ pub fn sweep_outside(host: &dyn HostMut) {
         };
         let there = order.journal.is_dir();
         let standing = there.then(|| Journal::open(&order.journal)?.standing(&order.session));
-        if matches!(standing, Some(Ok(Standing::Gone))) {
+        if matches!(standing, Some(Ok(SessionState::Gone))) {
             let _ = order.remove(&places, host);
         }
     }
@@ -358,20 +358,20 @@ impl Order {
         match self.scheduler {
             Scheduler::Systemd => systemd::arm_timer(self, places, host),
             Scheduler::Cron => cron::write_cron_file(self, places),
-            Scheduler::At => at::enter_next_job(self, &self.dir(places), host),
+            Scheduler::At => atd::enter_next_job(self, &self.dir(places), host),
         }
     }
 
     /// Enters it, before anything is made for it.
     fn write(&self, places: &Places) -> Result<(), OutsideError> {
         let (home, dir) = (places.home(), self.dir(places));
-        ours::check(&home)?;
+        directory_owner::check(&home)?;
         let made = fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&dir);
         made.map_err(OutsideError::file(&dir))?;
-        ours::check(&dir)?;
+        directory_owner::check(&dir)?;
         let path = dir.join(ORDER);
         let bytes = serde_json::to_vec(self).map_err(|source| OutsideError::Order {
             path: path.clone(),
@@ -388,7 +388,7 @@ impl Order {
     fn look_again(&self, host: &dyn HostMut) -> Result<(), OutsideError> {
         match self.scheduler {
             Scheduler::Systemd | Scheduler::Cron => Ok(()),
-            Scheduler::At => at::enter_next_job(self, &self.dir(&Places::here()), host),
+            Scheduler::At => atd::enter_next_job(self, &self.dir(&Places::here()), host),
         }
     }
 
@@ -398,7 +398,7 @@ impl Order {
         match self.scheduler {
             Scheduler::Systemd => systemd::stop_timer(self, host),
             Scheduler::Cron => {}
-            Scheduler::At => at::remove_job(&dir, host),
+            Scheduler::At => atd::remove_job(&dir, host),
         }
         for path in self.made.iter().rev().map(|path| places.at(path)) {
             let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
@@ -413,7 +413,7 @@ impl Order {
         if self.scheduler == Scheduler::Systemd {
             systemd::forget_failures(self, host);
         }
-        for name in [PROGRAM, at::JOB, ORDER] {
+        for name in [PROGRAM, atd::JOB, ORDER] {
             let path = dir.join(name);
             absent_is_fine(fs::remove_file(&path)).map_err(OutsideError::file(&path))?;
         }
@@ -430,7 +430,7 @@ impl Scheduler {
         match self {
             Self::Systemd => systemd::check_running(host),
             Self::Cron => cron::check_running(host),
-            Self::At => at::check_running(host),
+            Self::At => atd::check_running(host),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! What would be changed: settled against a machine in memory.
 
 use crate::fixes::error::FixError;
-use crate::fixes::lines::{Hunk, hunks};
+use crate::fixes::line_diff::{Hunk, diff_hunks};
 use crate::fixes::overlay::Overlay;
 use crate::fixes::program;
 use assay_advice::findings;
-use assay_facts::{Options, collect};
+use assay_facts::{CollectOptions, collect};
 use assay_host::Host;
-use assay_model::Place;
+use assay_model::FactPlace;
 use assay_model::advice::{Advice, RiskLevel};
 use assay_model::change::{ConfigKey, Setting};
 use assay_model::finding::{Certainty, Checked, Configured, Edit, Finding, Fix, Seen};
@@ -21,7 +21,7 @@ const LOOKS: usize = 3;
 
 /// What would be changed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct FixPlan {
     /// Id of the page.
     pub rule: String,
     /// Its title.
@@ -76,7 +76,7 @@ impl FileChange {
     /// The lines that change.
     #[must_use]
     pub fn hunks(&self) -> Vec<Hunk> {
-        hunks(&self.before, &self.after)
+        diff_hunks(&self.before, &self.after)
     }
 
     /// The same as a setting of the journal, and its value.
@@ -112,7 +112,7 @@ impl FileChange {
     }
 }
 
-impl Plan {
+impl FixPlan {
     /// Whether assay can do something.
     #[must_use]
     pub fn does_something(&self) -> bool {
@@ -125,7 +125,7 @@ impl Plan {
         let mut names: Vec<&str> = self
             .files
             .iter()
-            .map(|file| program::name(file.program))
+            .map(|file| program::program_name(file.program))
             .collect();
         names.dedup();
         format!("the configuration of {}", names.join(" and "))
@@ -144,7 +144,7 @@ impl Plan {
             if problems.is_empty() {
                 break;
             }
-            let before = counts(&check(without, pages));
+            let before = count_findings(&check(without, pages));
             problems = self.more(&before, &check(with, pages));
         }
         problems
@@ -152,7 +152,7 @@ impl Plan {
 
     /// What is found after the change, and was not before.
     fn more(&self, before: &Counts, after: &Checked) -> Vec<String> {
-        let now = counts(after);
+        let now = count_findings(after);
         let mut problems = Vec::new();
         for ((rule, certainty), count) in &now {
             let violated = *certainty == Certainty::Violated;
@@ -187,7 +187,7 @@ impl Plan {
 
 type Counts = BTreeMap<(String, Certainty), usize>;
 
-fn counts(checked: &Checked) -> Counts {
+fn count_findings(checked: &Checked) -> Counts {
     let mut counts = Counts::new();
     for finding in &checked.findings {
         let key = (finding.rule.clone(), finding.certainty);
@@ -198,10 +198,10 @@ fn counts(checked: &Checked) -> Counts {
 
 /// Holds pages against a machine.
 pub(crate) fn check(host: &dyn Host, pages: &[&Advice]) -> Checked {
-    let options = Options {
+    let options = CollectOptions {
         services: true,
         accounts: true,
-        ..Options::default()
+        ..CollectOptions::default()
     };
     findings(pages.iter().copied(), &collect(host, &options))
 }
@@ -211,7 +211,7 @@ pub(crate) fn check(host: &dyn Host, pages: &[&Advice]) -> Checked {
 ///
 /// # Errors
 /// There is nothing to mend, it cannot be known, or the change would not do.
-pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<Plan, FixError> {
+pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan, FixError> {
     let rule = || page.id.clone();
     if page.check.is_none() {
         return Err(FixError::NoCheck { rule: rule() });
@@ -251,7 +251,7 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<Plan, F
             match draft.mend(finding) {
                 Ok(changed) => done |= changed,
                 Err(why) => by_hand.push(ByHand {
-                    what: what(finding),
+                    what: describe_finding(finding),
                     why,
                 }),
             }
@@ -267,7 +267,7 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<Plan, F
     }
     let files = draft.files.into_values();
     let files: Vec<FileChange> = files.filter(|file| file.before != file.after).collect();
-    let plan = Plan {
+    let plan = FixPlan {
         rule: rule(),
         title: page.title.clone(),
         risk: page.risk.text.clone(),
@@ -278,7 +278,7 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<Plan, F
         found: found.len(),
         by_hand,
         files,
-        before: counts(&before),
+        before: count_findings(&before),
     };
     if plan.does_something() {
         let problems = plan.problems(&draft.work, host, pages);
@@ -293,7 +293,7 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<Plan, F
 }
 
 /// A finding in words.
-fn what(finding: &Finding) -> String {
+fn describe_finding(finding: &Finding) -> String {
     let place = finding.places.first();
     let place = place.map_or_else(String::new, |place| format!(" ({place})"));
     match finding.subject.is_machine() {
@@ -321,7 +321,7 @@ impl Draft<'_> {
         };
         let mut changed = None;
         for edit in edits {
-            let Some(seen) = evidence(finding, edit) else {
+            let Some(seen) = find_edit_evidence(finding, edit) else {
                 continue;
             };
             *changed.get_or_insert(false) |= self.edit(edit, seen)?;
@@ -330,7 +330,7 @@ impl Draft<'_> {
     }
 
     fn edit(&mut self, edit: &Edit, seen: &Seen) -> Result<bool, String> {
-        let Place::File {
+        let FactPlace::File {
             path,
             line: Some(line),
             ..
@@ -350,11 +350,11 @@ impl Draft<'_> {
         let text = self.work.read(&real).map_err(|error| error.to_string())?;
         let said = |error: assay_config::ConfError| format!("{path}: {error}");
         let own = edit.fact.rsplit('.').next().unwrap_or_default();
-        let found = |key: &str| assay_config::standing(language, &text, *line, key).map_err(said);
+        let found = |key: &str| assay_config::setting_at_line(language, &text, *line, key).map_err(said);
         let key = match (found(&edit.key)?, found(own)?) {
             (Some(key), _) => key,
             // Another setting of the same block.
-            (None, Some(beside)) => assay_config::Standing {
+            (None, Some(beside)) => assay_config::SettingAtLine {
                 key: edit.key.clone(),
                 ..beside
             },
@@ -369,7 +369,7 @@ impl Draft<'_> {
             key: key.key,
         };
         let now = assay_config::get(language, &text, &key.section, &key.key).map_err(said)?;
-        let to = wanted(edit, now.as_ref().map(|found| found.value.as_str()));
+        let to = wanted_value(edit, now.as_ref().map(|found| found.value.as_str()));
         let new = match &to {
             Some(value) => assay_config::set(language, &text, &key.section, &key.key, value),
             None => assay_config::remove(language, &text, &key.section, &key.key),
@@ -400,7 +400,7 @@ impl Draft<'_> {
 }
 
 /// The fact that an edit goes by, when the finding rests on it.
-fn evidence<'a>(finding: &'a Finding, edit: &Edit) -> Option<&'a Seen> {
+fn find_edit_evidence<'a>(finding: &'a Finding, edit: &Edit) -> Option<&'a Seen> {
     let key = match finding.subject.is_machine() {
         true => edit.fact.clone(),
         false => format!("{}.{}", finding.subject, edit.fact),
@@ -411,7 +411,7 @@ fn evidence<'a>(finding: &'a Finding, edit: &Edit) -> Option<&'a Seen> {
 }
 
 /// What a setting becomes.
-fn wanted(edit: &Edit, now: Option<&str>) -> Option<String> {
+fn wanted_value(edit: &Edit, now: Option<&str>) -> Option<String> {
     if edit.to.is_some() {
         return edit.to.clone();
     }
@@ -449,7 +449,7 @@ mod tests {
                 with: vec![with.to_owned()],
             }),
         };
-        wanted(&edit, Some(now))
+        wanted_value(&edit, Some(now))
     }
 
     #[test]
@@ -465,7 +465,7 @@ mod tests {
         assay_host::HostMut::write_in_place(&machine, Path::new(file), after).unwrap();
         let without = plan.without(&machine);
         assert!(plan.problems(&machine, &without, &pages).is_empty());
-        assert_eq!(counts(&check(&without, &pages)), plan.before);
+        assert_eq!(count_findings(&check(&without, &pages)), plan.before);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// What a message calls it.
-pub(crate) fn name(program: Configured) -> &'static str {
+pub(crate) fn program_name(program: Configured) -> &'static str {
     match program {
         Configured::Sshd => "sshd",
         Configured::Ssh => "ssh",
@@ -33,7 +33,7 @@ pub(crate) fn validate(program: Configured, file: &Path) -> Vec<String> {
         Configured::Dovecot => &["doveconf", "-n"],
         Configured::Samba => &["testparm", "-s", "{file}"],
     };
-    owned(words)
+    to_owned_words(words)
 }
 
 /// The command that makes the running service read its configuration; nothing when it does not run, or has
@@ -56,24 +56,24 @@ pub(crate) fn reload(host: &dyn Host, program: Configured) -> Vec<String> {
         let active = host.run(&argv, Limits::default());
         return match active.is_ok_and(|output| output.success()) {
             // A unit that does not run any more is left alone, as at boot before it is started.
-            true => owned(&["systemctl", "try-reload-or-restart", unit]),
+            true => to_owned_words(&["systemctl", "try-reload-or-restart", unit]),
             false => Vec::new(),
         };
     }
-    match runs(host, process) {
-        true => owned(other),
+    match is_running(host, process) {
+        true => to_owned_words(other),
         false => Vec::new(),
     }
 }
 
 /// Whether a process of that name is there that sees the same files.
-fn runs(host: &dyn Host, name: &str) -> bool {
-    !processes(host, name).is_empty()
+fn is_running(host: &dyn Host, name: &str) -> bool {
+    !find_processes(host, name).is_empty()
 }
 
 /// The directories of the processes of that name that see the same files (proc(5), `comm`; namespaces(7)): one in a
 /// container has a configuration of its own.
-pub(crate) fn processes(host: &dyn Host, name: &str) -> Vec<PathBuf> {
+pub(crate) fn find_processes(host: &dyn Host, name: &str) -> Vec<PathBuf> {
     let mounts = |process: &Path| host.link(&process.join("ns/mnt")).ok();
     let Some(ours) = mounts(Path::new("/proc/self")) else {
         return Vec::new();
@@ -90,6 +90,6 @@ pub(crate) fn processes(host: &dyn Host, name: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-fn owned(words: &[&str]) -> Vec<String> {
+fn to_owned_words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }

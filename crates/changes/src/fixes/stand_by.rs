@@ -63,7 +63,7 @@ impl StandBy {
 
 /// Whom a process stands by for.
 #[derive(Clone, Copy, Debug)]
-pub struct Watch<'a> {
+pub struct StandByOrder<'a> {
     /// The session's number.
     pub session: &'a str,
     /// How long the user has to confirm. Some seconds later its assay is killed: it did not keep to the time
@@ -77,7 +77,7 @@ pub struct Watch<'a> {
 /// # Errors
 /// The journal cannot be read or written.
 pub fn watch(
-    watch: Watch<'_>,
+    watch: StandByOrder<'_>,
     mut pipe: impl Read + Send + 'static,
     journal: &Journal,
     host: &dyn HostMut,

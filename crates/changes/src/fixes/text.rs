@@ -1,7 +1,7 @@
 //! A plan for people and for programs.
 
-use crate::fixes::lines::Hunk;
-use crate::fixes::plan::{FileChange, Plan};
+use crate::fixes::line_diff::Hunk;
+use crate::fixes::plan::{FileChange, FixPlan};
 use assay_model::SCHEMA_VERSION;
 use assay_render::Style;
 use assay_render::text::escape_line;
@@ -16,12 +16,12 @@ const TAB: &str = "    ";
 
 /// The plan on a terminal: each line that goes and comes, how it is checked, what it may cost.
 #[must_use]
-pub fn shown(plan: &Plan, style: Style) -> String {
+pub fn render_plan(plan: &FixPlan, style: Style) -> String {
     let mut out = String::new();
     let head = format!("{}: {}", plan.rule, escape_line(&plan.title));
     style.write_paragraph(&mut out, "", 0, &head);
     for file in &plan.files {
-        one(&mut out, file, style);
+        write_file_change(&mut out, file, style);
     }
     if !plan.by_hand.is_empty() {
         let _ = writeln!(out, "\n{}", style.bold("To do by hand"));
@@ -45,7 +45,7 @@ pub fn shown(plan: &Plan, style: Style) -> String {
     out
 }
 
-fn one(out: &mut String, file: &FileChange, style: Style) {
+fn write_file_change(out: &mut String, file: &FileChange, style: Style) {
     let real = file.real.to_string_lossy();
     let name = match *real == *file.path {
         true => escape_line(&file.path),
@@ -97,7 +97,7 @@ fn one(out: &mut String, file: &FileChange, style: Style) {
 
 /// A plan, and what became of it.
 #[derive(Serialize, schemars::JsonSchema)]
-pub struct Document<'a> {
+pub struct FixDocument<'a> {
     schema: u32,
     rule: &'a str,
     /// How many findings it is about.
@@ -139,16 +139,16 @@ struct Lines {
 
 /// The plan for programs, and what became of it: `planned`, `kept`, `taken-back`, `by-hand` or `nothing`.
 #[must_use]
-pub fn document(plan: &Plan, became: &str, change: Option<&str>) -> Value {
+pub fn plan_document(plan: &FixPlan, became: &str, change: Option<&str>) -> Value {
     let by_hand = plan.by_hand.iter();
-    json!(Document {
+    json!(FixDocument {
         schema: SCHEMA_VERSION,
         rule: &plan.rule,
         found: plan.found,
         became,
         change,
         may_lock_out: plan.lockout,
-        files: plan.files.iter().map(described).collect(),
+        files: plan.files.iter().map(describe_file).collect(),
         by_hand: by_hand
             .map(|one| ByHand {
                 what: &one.what,
@@ -160,8 +160,8 @@ pub fn document(plan: &Plan, became: &str, change: Option<&str>) -> Value {
 
 /// The document where there is nothing to mend.
 #[must_use]
-pub fn nothing(rule: &str) -> Value {
-    json!(Document {
+pub fn empty_document(rule: &str) -> Value {
+    json!(FixDocument {
         schema: SCHEMA_VERSION,
         rule,
         found: 0,
@@ -173,7 +173,7 @@ pub fn nothing(rule: &str) -> Value {
     })
 }
 
-fn described(file: &FileChange) -> File<'_> {
+fn describe_file(file: &FileChange) -> File<'_> {
     let hunks = file.hunks();
     File {
         path: &file.path,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::made::Made;
+use crate::temporary_objects::Made;
 use crate::setting::Original;
 use assay_host::seal::seal;
 use assay_model::change::Setting;
@@ -40,7 +40,7 @@ fn lines() -> Vec<Line> {
     let original = Original {
         value: Some("1".into()),
         shown: "1".into(),
-        origin: crate::Origin::Set,
+        origin: crate::ValueOrigin::Set,
         place: "/proc/sys/a".into(),
         along: Vec::new(),
         file: None,
@@ -234,7 +234,7 @@ proptest! {
 
 #[test]
 fn attack_mutated_journals() {
-    let target = assay_hostile::Target {
+    let target = assay_hostile::ParserTarget {
         name: "journal",
         seeds: vec![
             write(&lines()),
@@ -249,7 +249,7 @@ fn attack_mutated_journals() {
             }
         },
     };
-    let tried = 200 * assay_testing::factor();
+    let tried = 200 * assay_testing::attack_factor();
     let held = assay_hostile::attack(&target, tried).is_ok();
     assay_testing::attacked("mutated journals", tried, if held { tried } else { 0 });
 }

@@ -1,11 +1,11 @@
 //! Settings in configuration files: a candidate beside the file is validated, takes its place in
 //! one step, and is read by the service.
 
-use super::knob::{AsFound, Found, Knob, Origin, Original, Reading, Work, run};
-use super::several;
+use super::knob::{AsFound, Found, Knob, ValueOrigin, Original, Reading, Work, run};
+use super::joined_settings;
 use crate::error::ChangeError;
 use assay_config::ConfError;
-use assay_host::{HostError, HostMut, Seen, Times};
+use assay_host::{HostError, HostMut, FileVersion, Times};
 use assay_model::change::{ConfigKey, ConfigLanguage};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(super) struct InFile {
     pub(super) validate: Vec<String>,
     pub(super) reload: Vec<String>,
     /// The file that a candidate was made from: only that one is replaced.
-    pub(super) seen: Mutex<Option<Seen>>,
+    pub(super) seen: Mutex<Option<FileVersion>>,
 }
 
 /// Which settings of a file are one change.
@@ -61,7 +61,7 @@ impl InFile {
             Keys::One(key) => one(key),
             Keys::Several(keys) => {
                 let values: Result<Vec<_>, ChangeError> = keys.iter().map(one).collect();
-                Ok(Some(several::text(&values?)))
+                Ok(Some(joined_settings::join_values(&values?)))
             }
         }
     }
@@ -78,7 +78,7 @@ impl InFile {
             Keys::One(key) => return one(text, key, value),
             Keys::Several(keys) => keys,
         };
-        let values = several::values(value, keys.len()).ok_or_else(|| {
+        let values = joined_settings::parse_values(value, keys.len()).ok_or_else(|| {
             let reason = format!("{value:?} is not a value for each of these settings");
             ChangeError::refused(&self.name, reason)
         })?;
@@ -130,7 +130,7 @@ impl InFile {
     fn stage(
         &self,
         host: &dyn HostMut,
-        seen: Seen,
+        seen: FileVersion,
         text: &[u8],
         times: Option<Times>,
         work: &Work,
@@ -165,13 +165,13 @@ impl InFile {
         despite_writers: bool,
     ) -> Result<(), ChangeError> {
         let (now, seen) = host.read_plain(&self.file)?;
-        let seen = Seen {
+        let seen = FileVersion {
             despite_writers,
             ..seen
         };
         let (former, exact) = self.former(&now, original, work)?;
-        let times = times(original).filter(|_| exact);
-        if former != now || written(times) != written(seen.times.filter(|_| times.is_some())) {
+        let times = original_times(original).filter(|_| exact);
+        if former != now || modification_time(times) != modification_time(seen.times.filter(|_| times.is_some())) {
             self.stage(host, seen, &former, times, work)?;
             self.exchange(host, work)?;
         }
@@ -250,11 +250,11 @@ fn hash(bytes: &[u8]) -> String {
 }
 
 /// When the file was read and written last before assay came.
-fn times(original: &Original) -> Option<Times> {
+fn original_times(original: &Original) -> Option<Times> {
     original.file.as_ref()?.times
 }
 
-fn written(times: Option<Times>) -> Option<(i64, i64)> {
+fn modification_time(times: Option<Times>) -> Option<(i64, i64)> {
     times.map(|times| times.modified)
 }
 
@@ -282,8 +282,8 @@ impl Knob for InFile {
         host.check_writable(&self.file)?;
         self.validate(host, &self.file)?;
         let origin = match value {
-            Some(_) => Origin::Set,
-            None => Origin::Absent,
+            Some(_) => ValueOrigin::Set,
+            None => ValueOrigin::Absent,
         };
         Ok(Found {
             original: Original {
@@ -309,7 +309,7 @@ impl Knob for InFile {
         let value = self.value(&host.read_plain(&self.file)?.0)?;
         let shown = match (&self.keys, &value) {
             (Keys::Several(keys), Some(text)) => {
-                several::shown(&several::values(Some(text), keys.len()).unwrap_or_default())
+                joined_settings::display_values(&joined_settings::parse_values(Some(text), keys.len()).unwrap_or_default())
             }
             (_, Some(text)) => text.clone(),
             (_, None) => "no line for it".to_owned(),
@@ -379,10 +379,10 @@ impl Knob for InFile {
     ) -> Result<bool, ChangeError> {
         let (now, seen) = host.read_plain(&self.file)?;
         let (former, exact) = self.former(&now, original, work)?;
-        let times = times(original).filter(|_| exact);
+        let times = original_times(original).filter(|_| exact);
         Ok(self.reload.is_empty()
             && former == now
-            && written(times) == written(seen.times.filter(|_| times.is_some())))
+            && modification_time(times) == modification_time(seen.times.filter(|_| times.is_some())))
     }
 
     fn apart(

@@ -3,7 +3,7 @@
 
 mod arc;
 
-use super::knob::{Found, Knob, Origin, Original, Reading, Work};
+use super::knob::{Found, Knob, ValueOrigin, Original, Reading, Work};
 use crate::error::ChangeError;
 use assay_host::{FileKind, HostError, HostMut};
 use assay_model::change::Setting;
@@ -40,14 +40,14 @@ pub(super) fn module_parameter(module: &str, name: &str) -> Result<PathBuf, Chan
     // The kernel's name of a module has underscores where its file may have dashes.
     let module = module.replace('-', "_");
     Ok(Path::new("/sys/module")
-        .join(plain(&what, &module)?)
+        .join(check_component(&what, &module)?)
         .join("parameters")
-        .join(plain(&what, name)?))
+        .join(check_component(&what, name)?))
 }
 
 /// The file of a sysctl: as in sysctl(8), the first separator decides which of `.` and `/`
 /// separates and which stands for itself.
-pub(super) fn sysctl(key: &str) -> Result<PathBuf, ChangeError> {
+pub(super) fn sysctl_path(key: &str) -> Result<PathBuf, ChangeError> {
     let dots = key
         .find(['.', '/'])
         .is_none_or(|at| key[at..].starts_with('.'));
@@ -57,21 +57,21 @@ pub(super) fn sysctl(key: &str) -> Result<PathBuf, ChangeError> {
             true => part.replace('/', "."),
             false => part.to_owned(),
         };
-        path.push(plain(key, &part)?);
+        path.push(check_component(key, &part)?);
     }
     Ok(path)
 }
 
 /// The file of a queue's attribute. The queue is that of the whole disk.
-pub(super) fn queue(
+pub(super) fn queue_attribute_path(
     host: &dyn HostMut,
     device: &str,
     attribute: &str,
 ) -> Result<PathBuf, ChangeError> {
     let what = format!("{attribute} of {device}");
-    let attribute = plain(&what, attribute)?;
+    let attribute = check_component(&what, attribute)?;
     let link = match device.contains('/') {
-        false => Path::new("/sys/class/block").join(plain(&what, device)?),
+        false => Path::new("/sys/class/block").join(check_component(&what, device)?),
         true => {
             let stat = host.stat(Path::new(device))?;
             let number = match stat.kind {
@@ -97,11 +97,11 @@ pub(super) fn queue(
 
 /// The file of an attribute below /sys. What is a setting of another kind is refused: that kind knows what
 /// changes along with it, and what is never kept.
-pub(super) fn sysfs(host: &dyn HostMut, attribute: &str) -> Result<PathBuf, ChangeError> {
+pub(super) fn sysfs_path(host: &dyn HostMut, attribute: &str) -> Result<PathBuf, ChangeError> {
     let what = format!("/sys/{attribute}");
     let mut path = PathBuf::from("/sys");
     for part in attribute.split('/') {
-        path.push(plain(&what, part)?);
+        path.push(check_component(&what, part)?);
     }
     let path = match host.realpath(&path) {
         // Said when it is read.
@@ -122,7 +122,7 @@ pub(super) fn sysfs(host: &dyn HostMut, attribute: &str) -> Result<PathBuf, Chan
 }
 
 /// One component of a path and nothing else.
-fn plain<'a>(what: &str, name: &'a str) -> Result<&'a str, ChangeError> {
+fn check_component<'a>(what: &str, name: &'a str) -> Result<&'a str, ChangeError> {
     match name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0', '\n']) {
         true => {
             let reason = format!("{name:?} is not a name");
@@ -180,10 +180,10 @@ impl Attribute {
         paths.extend(self.counterpart());
         let mut along = Vec::new();
         if self.is_arc_limit() {
-            along.push((PathBuf::from(arc::ARCSTATS), arc::limit(host, &self.name)?));
+            along.push((PathBuf::from(arc::ARCSTATS), arc::read_arc_limit(host, &self.name)?));
         }
         for path in paths {
-            match text(host, &path) {
+            match read_text(host, &path) {
                 Ok(value) => along.push((path, value)),
                 // Not of this kernel, or switched off: nothing to put back.
                 Err(error) if error.is_absent() || error.errno() == Some(EINVAL) => {}
@@ -198,12 +198,12 @@ impl Attribute {
     }
 }
 
-fn text(host: &dyn HostMut, path: &Path) -> Result<String, HostError> {
+fn read_text(host: &dyn HostMut, path: &Path) -> Result<String, HostError> {
     Ok(host.read_text(path)?.trim().to_owned())
 }
 
 /// The word in brackets of `[mq-deadline] kyber none`.
-fn chosen(text: &str) -> Option<&str> {
+fn bracketed_word(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(chosen, _)| chosen)
 }
@@ -236,7 +236,7 @@ impl Knob for Attribute {
             original: Original {
                 value,
                 shown,
-                origin: Origin::Set,
+                origin: ValueOrigin::Set,
                 place: self.path.clone(),
                 along: self.along(host)?,
                 file: None,
@@ -257,11 +257,11 @@ impl Knob for Attribute {
             return refuse("0 is not set but follows from setting its counterpart".into());
         }
         let offered = match self.choices {
-            true => text(host, &self.path)?,
+            true => read_text(host, &self.path)?,
             false => String::new(),
         };
         // Other attributes of queues are numbers, or words without brackets.
-        if self.is_scheduler() || chosen(&offered).is_some() {
+        if self.is_scheduler() || bracketed_word(&offered).is_some() {
             let offers = |one: &str| one.trim_matches(['[', ']']) == value;
             if !offered.split_ascii_whitespace().any(offers) {
                 let offered = offered.replace(['[', ']'], "");
@@ -274,7 +274,7 @@ impl Knob for Attribute {
     }
 
     fn read(&self, host: &dyn HostMut) -> Result<Reading, ChangeError> {
-        let text = match text(host, &self.path) {
+        let text = match read_text(host, &self.path) {
             Err(error) if error.is_absent() => {
                 return Err(ChangeError::Gone {
                     what: self.name.clone(),
@@ -284,7 +284,7 @@ impl Knob for Attribute {
             other => other?,
         };
         let value = match self.choices {
-            true => chosen(&text).map_or(text.clone(), str::to_owned),
+            true => bracketed_word(&text).map_or(text.clone(), str::to_owned),
             false => text,
         };
         Ok(Reading {
@@ -326,7 +326,7 @@ impl Knob for Attribute {
         }
         for (path, value) in &original.along {
             let follows = self.counterpart().is_some() && value == "0";
-            if !follows && text(host, path)? != *value {
+            if !follows && read_text(host, path)? != *value {
                 self.put(host, path, value)?;
             }
         }
@@ -342,10 +342,10 @@ impl Knob for Attribute {
         let now = self.read(host)?.value;
         if let Some(limit) = arc::limit_of(original) {
             let same = self.same(now.as_deref(), original.value.as_deref());
-            return Ok(same && arc::limit(host, &self.name)? == limit);
+            return Ok(same && arc::read_arc_limit(host, &self.name)? == limit);
         }
         let along = original.along.iter();
-        let mut same = along.map(|(path, value)| text(host, path).is_ok_and(|now| now == *value));
+        let mut same = along.map(|(path, value)| read_text(host, path).is_ok_and(|now| now == *value));
         Ok(self.same(now.as_deref(), original.value.as_deref()) && same.all(|same| same))
     }
 

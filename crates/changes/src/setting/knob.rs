@@ -1,6 +1,6 @@
 //! What every kind of setting can do, and what is known of one.
 
-pub(super) use super::work::Work;
+pub(super) use super::setting_workspace::Work;
 use crate::error::ChangeError;
 use assay_host::{HostMut, Times};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub struct Original {
     /// The value as a reader wants to see it: what is in effect, and why.
     pub shown: String,
     /// Where the value came from.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
     /// The path that it was found at, links resolved; the dataset of a ZFS property.
     #[serde(with = "assay_host::path_json")]
     pub place: PathBuf,
@@ -42,7 +42,7 @@ pub struct AsFound {
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Origin {
+pub enum ValueOrigin {
     /// It was set there.
     Set,
     /// It was not: a default, inherited, or no line in the file.

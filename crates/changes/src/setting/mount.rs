@@ -1,7 +1,7 @@
 //! Mount options, changed by a remount (mount(8), proc(5)).
 
-use super::knob::{Found, Knob, Origin, Original, Reading, Work, run};
-use super::table::{Mount, mounts};
+use super::knob::{Found, Knob, ValueOrigin, Original, Reading, Work, run};
+use super::table::{Mount, parse_mounts};
 use crate::error::ChangeError;
 use assay_host::HostMut;
 use std::ffi::OsStr;
@@ -34,7 +34,7 @@ impl OneOf {
 
     fn mount(&self, host: &dyn HostMut) -> Result<Mount, ChangeError> {
         let table = host.read(Path::new("/proc/self/mounts"))?;
-        let mut mounts: Vec<_> = mounts(&table).collect();
+        let mut mounts: Vec<_> = parse_mounts(&table).collect();
         mounts.retain(|mount| mount.mountpoint == self.mountpoint);
         mounts.pop().ok_or_else(|| ChangeError::Gone {
             what: self.name.clone(),
@@ -144,7 +144,7 @@ impl OneOf {
 }
 
 /// `strictatime` is never printed.
-fn printed(choice: &str) -> &str {
+fn printed_option(choice: &str) -> &str {
     match choice {
         "strictatime" => "",
         other => other,
@@ -169,7 +169,7 @@ impl Knob for OneOf {
             original: Original {
                 value,
                 shown,
-                origin: Origin::Set,
+                origin: ValueOrigin::Set,
                 place: self.mountpoint.clone(),
                 along: vec![(self.mountpoint.clone(), rest)],
                 file: None,
@@ -180,9 +180,9 @@ impl Knob for OneOf {
 
     fn check(&self, host: &dyn HostMut, value: Option<&str>) -> Result<(), ChangeError> {
         let wanted = value.unwrap_or_default();
-        let offered = |choice: &String| printed(choice) == printed(wanted);
+        let offered = |choice: &String| printed_option(choice) == printed_option(wanted);
         match self.choices.iter().any(offered) {
-            true => self.option(&self.mount(host)?, printed(wanted)).map(drop),
+            true => self.option(&self.mount(host)?, printed_option(wanted)).map(drop),
             false => Err(self.refused(format!(
                 "{wanted:?} is none of the choices ({:?})",
                 self.choices
@@ -215,7 +215,7 @@ impl Knob for OneOf {
         value: Option<&str>,
         _work: &Work,
     ) -> Result<(), ChangeError> {
-        self.set(host, printed(value.unwrap_or_default()))
+        self.set(host, printed_option(value.unwrap_or_default()))
     }
 
     fn restore(
@@ -239,7 +239,7 @@ impl Knob for OneOf {
     }
 
     fn same(&self, one: Option<&str>, other: Option<&str>) -> bool {
-        printed(one.unwrap_or_default()) == printed(other.unwrap_or_default())
+        printed_option(one.unwrap_or_default()) == printed_option(other.unwrap_or_default())
     }
 }
 

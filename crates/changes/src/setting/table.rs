@@ -13,9 +13,9 @@ pub(crate) struct Mount {
 }
 
 /// The mounts of a table, in its order: a later one on the same directory hides the earlier ones.
-pub(crate) fn mounts(table: &[u8]) -> impl Iterator<Item = Mount> + '_ {
+pub(crate) fn parse_mounts(table: &[u8]) -> impl Iterator<Item = Mount> + '_ {
     table.split(|byte| *byte == b'\n').filter_map(|line| {
-        let mut fields = line.split(|byte| *byte == b' ').map(unescape).skip(1);
+        let mut fields = line.split(|byte| *byte == b' ').map(unescape_field).skip(1);
         let mountpoint = OsString::from_vec(fields.next()?).into();
         let mut text = || Some(String::from_utf8_lossy(&fields.next()?).into_owned());
         Some(Mount {
@@ -27,7 +27,7 @@ pub(crate) fn mounts(table: &[u8]) -> impl Iterator<Item = Mount> + '_ {
 }
 
 /// `\040` and its like: how the kernel writes blanks, tabs, line ends and backslashes.
-fn unescape(field: &[u8]) -> Vec<u8> {
+fn unescape_field(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());
     let mut rest = field;
     while let [first, tail @ ..] = rest {
@@ -59,11 +59,11 @@ mod tests {
     #[test]
     fn names_with_blanks_and_backslashes_are_read() {
         let table = b"/dev/loop0 /mnt/a\\040b\\134c ext4 rw,relatime 0 0\nproc /proc proc rw 0 0\n";
-        let found: Vec<_> = mounts(table).collect();
+        let found: Vec<_> = parse_mounts(table).collect();
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].mountpoint, Path::new("/mnt/a b\\c"));
         assert_eq!(found[0].fstype, "ext4");
         assert_eq!(found[0].options, ["rw", "relatime"]);
-        assert_eq!(unescape(b"\\999\\04"), b"\\999\\04");
+        assert_eq!(unescape_field(b"\\999\\04"), b"\\999\\04");
     }
 }

@@ -1,6 +1,6 @@
 //! Properties of ZFS datasets (zfsprops(7), zfs-get(8), zfs-set(8), zfs-inherit(8); as of zfs 2.1).
 
-use super::knob::{Found, Knob, Origin, Original, Reading, Work, run};
+use super::knob::{Found, Knob, ValueOrigin, Original, Reading, Work, run};
 use crate::error::ChangeError;
 use assay_host::HostMut;
 use std::ffi::OsStr;
@@ -83,11 +83,11 @@ impl Got {
         }
     }
 
-    fn origin(&self) -> Origin {
+    fn origin(&self) -> ValueOrigin {
         match self.source.as_str() {
-            "local" => Origin::Set,
-            "received" => Origin::Received,
-            _ => Origin::Absent,
+            "local" => ValueOrigin::Set,
+            "received" => ValueOrigin::Received,
+            _ => ValueOrigin::Absent,
         }
     }
 }
@@ -182,9 +182,9 @@ impl Knob for Property {
         work: &Work,
     ) -> Result<(), ChangeError> {
         match original.origin {
-            Origin::Set => self.write(host, original.value.as_deref(), work),
-            Origin::Absent => self.write(host, None, work),
-            Origin::Received => {
+            ValueOrigin::Set => self.write(host, original.value.as_deref(), work),
+            ValueOrigin::Absent => self.write(host, None, work),
+            ValueOrigin::Received => {
                 let argv = ["inherit", "-S", &self.property].map(str::to_owned);
                 self.zfs(host, &argv)
             }
@@ -208,7 +208,7 @@ impl Knob for Property {
         one == other
             || one
                 .zip(other)
-                .is_some_and(|(one, other)| bytes(one) == bytes(other))
+                .is_some_and(|(one, other)| parse_zfs_size(one) == parse_zfs_size(other))
     }
 }
 
@@ -222,7 +222,7 @@ impl Property {
 }
 
 /// A size in bytes, or the text as it is (`zfs_nicestrtonum` of libzfs).
-fn bytes(text: &str) -> Result<u128, &str> {
+fn parse_zfs_size(text: &str) -> Result<u128, &str> {
     if text == "none" {
         return Ok(0);
     }
@@ -256,9 +256,9 @@ mod tests {
 
     #[test]
     fn sizes_are_compared_as_sizes() {
-        assert_eq!(bytes("1M"), Ok(1 << 20));
-        assert_eq!(bytes("128KiB"), bytes("131072"));
-        assert_eq!(bytes("none"), Ok(0));
+        assert_eq!(parse_zfs_size("1M"), Ok(1 << 20));
+        assert_eq!(parse_zfs_size("128KiB"), parse_zfs_size("131072"));
+        assert_eq!(parse_zfs_size("none"), Ok(0));
         for word in [
             "lz4",
             "zstd-3",
@@ -268,7 +268,7 @@ mod tests {
             "B",
             "99999999999999999999999",
         ] {
-            assert_eq!(bytes(word), Err(word));
+            assert_eq!(parse_zfs_size(word), Err(word));
         }
     }
 }

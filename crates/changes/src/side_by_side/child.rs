@@ -96,7 +96,7 @@ impl Running {
         Some(self.complained(&ended))
     }
 
-    fn complained(&self, ended: &process::Ended) -> ArmError {
+    fn complained(&self, ended: &process::ProgramEnd) -> ArmError {
         ArmError::Tool {
             program: self.name.clone(),
             complaint: self.complaint().unwrap_or_else(|| ended.to_string()),

@@ -1,11 +1,11 @@
 //! A file system of its own on a loop device, with a file laid out inside.
 
-mod prove;
+mod power_cut_proof;
 mod read_back;
 
 use crate::side_by_side::ArmError;
 use crate::side_by_side::child::Program;
-use crate::side_by_side::things::Things;
+use crate::side_by_side::teardown::Things;
 use crate::side_by_side::tool::{Package, find};
 use crate::{Made, MadeId};
 use assay_host::held::{Access, Held};
@@ -70,7 +70,7 @@ pub(crate) fn build(
     size: Bytes,
     cancel: &Cancel,
 ) -> Result<FileSystem, ArmError> {
-    let device = empty(things, wanted, size, cancel)?;
+    let device = make_empty_filesystem(things, wanted, size, cancel)?;
     let path = things.kept(MOUNT).join(FILE);
     new_file(&path)?;
     fill(&path, size, things.seed(), cancel)?;
@@ -83,7 +83,7 @@ pub(crate) fn build(
 }
 
 /// Makes and mounts it with room for `size` bytes, and returns its loop device.
-pub(crate) fn empty(
+pub(crate) fn make_empty_filesystem(
     things: &mut Things<'_>,
     wanted: Wanted<'_>,
     size: Bytes,

@@ -2,13 +2,13 @@
 //! root needed.
 
 pub(crate) mod arguments;
-mod prove;
+mod power_cut_proof;
 mod read_back;
 
 use crate::side_by_side::ArmError;
 use crate::side_by_side::child::{Program, Running};
 use crate::side_by_side::nbd::Client;
-use crate::side_by_side::things::Things;
+use crate::side_by_side::teardown::Things;
 use crate::side_by_side::tool::{Package, find, storage_daemon};
 use arguments::{EXPORT, IMAGE, KEY, SOCKET};
 use assay_host::HostMut;
@@ -57,14 +57,14 @@ pub(crate) fn build(
         make_key(&things.path(KEY))?;
     }
     create(things.host, things.dir(), arm, size, cancel)?;
-    let (program, tool) = server(things.host)?;
+    let (program, tool) = find_server(things.host)?;
     let args = match tool {
-        Tool::Daemon => arguments::daemon(arm, &arguments::file_node(arm)),
+        Tool::Daemon => arguments::daemon_arguments(arm, &arguments::file_node(arm)),
         Tool::QemuNbd => arguments::qemu_nbd(arm),
     };
     let dir = things.dir().to_owned();
     let server = serve(things, &dir, &program, &args, cancel)?;
-    let export = client(things)?.size;
+    let export = connect_client(things)?.size;
     if export < size.0 {
         return Err(ArmError::Server {
             program: program.display().to_string(),
@@ -136,7 +136,7 @@ fn create(
     match made {
         Ok(_) => Ok(()),
         Err(ArmError::Tool { complaint, .. }) => Err(ArmError::Tool {
-            program: version(&program, cancel),
+            program: read_version(&program, cancel),
             complaint,
         }),
         Err(error) => Err(error),
@@ -144,7 +144,7 @@ fn create(
 }
 
 /// `qemu-img 7.2.22`.
-fn version(program: &Program<'_>, cancel: &Cancel) -> String {
+fn read_version(program: &Program<'_>, cancel: &Cancel) -> String {
     let text = program.run(&["--version"], cancel).unwrap_or_default();
     let number = text
         .split_whitespace()
@@ -164,7 +164,7 @@ fn qemu_img(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
 }
 
 /// The daemon, which has a monitor to ask, else qemu-nbd.
-fn server(host: &dyn HostMut) -> Result<(PathBuf, Tool), ArmError> {
+fn find_server(host: &dyn HostMut) -> Result<(PathBuf, Tool), ArmError> {
     let daemon = storage_daemon(host).ok();
     let nbd = || host.which(OsStr::new("qemu-nbd"));
     daemon
@@ -196,7 +196,7 @@ fn serve(
     Ok(server)
 }
 
-fn client(things: &Things<'_>) -> Result<Client, ArmError> {
+fn connect_client(things: &Things<'_>) -> Result<Client, ArmError> {
     let socket = things.path(SOCKET);
     Client::connect(&socket, EXPORT).map_err(ArmError::io(&socket))
 }
@@ -212,7 +212,7 @@ fn fill(things: &Things<'_>, size: Bytes, cancel: &Cancel) -> Result<(), ArmErro
             source,
         }
     };
-    let mut client = client(things)?;
+    let mut client = connect_client(things)?;
     // Two arms differ in their data too, or a file system might store them once.
     let mut data = layout::Data::new(things.seed());
     let mut at = 0;
@@ -242,7 +242,7 @@ impl Image {
         side: Side,
         cancel: &Cancel,
     ) -> Result<DurabilityProof, ArmError> {
-        prove::prove(things, &self.arm, side, prove::promised(&self.arm), cancel)
+        power_cut_proof::prove_durability(things, &self.arm, side, power_cut_proof::promised_guarantees(&self.arm), cancel)
     }
 
     pub fn read_back(&self, things: &Things<'_>) -> Result<String, ArmError> {
@@ -263,7 +263,7 @@ mod tests {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let journal = crate::Journal::open(state.path()).unwrap();
         let session = journal.begin("a test", "here").unwrap();
-        let host = &assay_host::Live;
+        let host = &assay_host::LiveHost;
         let qemu_nbd = host.which(OsStr::new("qemu-nbd")).unwrap();
         let size = Bytes(8 << 20);
         for (format, luks, cache, direct) in [
@@ -288,7 +288,7 @@ mod tests {
                 luks,
                 filled: true,
             };
-            let place = crate::side_by_side::Place {
+            let place = crate::side_by_side::ArmSite {
                 dir: dir.path().to_owned(),
                 name: format!("luks-{luks}"),
                 size,

@@ -2,10 +2,10 @@
 //! (lvcreate(8)).
 
 use crate::side_by_side::filesystem::fill;
-use crate::side_by_side::things::Things;
+use crate::side_by_side::teardown::Things;
 use crate::side_by_side::tool::{Package, run};
-use crate::side_by_side::{ArmError, Place};
-use crate::{Made, Session};
+use crate::side_by_side::{ArmError, ArmSite};
+use crate::{Made, ChangeSession};
 use assay_host::HostMut;
 use assay_loads::Cancel;
 use std::path::{Path, PathBuf};
@@ -31,10 +31,10 @@ pub struct LogicalVolume<'a> {
 /// Not root, LVM is missing or refuses, or it was interrupted. What was made before is gone again.
 pub fn logical_volume<'a>(
     host: &'a dyn HostMut,
-    session: &'a Session,
+    session: &'a ChangeSession,
     group: &str,
     thin_pool: Option<&str>,
-    place: &Place,
+    place: &ArmSite,
     cancel: &Cancel,
 ) -> Result<LogicalVolume<'a>, ArmError> {
     if !rustix::process::geteuid().is_root() {
@@ -49,7 +49,7 @@ pub fn logical_volume<'a>(
         name: name.clone(),
     };
     // Looked at first: what is entered is removed again.
-    if taken(host, group, &name)? {
+    if is_name_taken(host, group, &name)? {
         return Err(ArmError::Refused {
             what: made.to_string(),
             source: "there is one already, which assay did not make".into(),
@@ -86,7 +86,7 @@ impl LogicalVolume<'_> {
     }
 }
 
-fn taken(host: &dyn HostMut, group: &str, name: &str) -> Result<bool, ArmError> {
+fn is_name_taken(host: &dyn HostMut, group: &str, name: &str) -> Result<bool, ArmError> {
     let argv = ["lvs", "--noheadings", "--options=lv_name", "--", group];
     let names = run(host, &argv, PACKAGE)?;
     Ok(names.lines().any(|line| line.trim() == name))

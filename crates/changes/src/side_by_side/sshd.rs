@@ -9,10 +9,10 @@ mod read_back;
 
 use crate::side_by_side::ArmError;
 use crate::side_by_side::child::{Program, Running};
-use crate::side_by_side::things::Things;
+use crate::side_by_side::teardown::Things;
 use crate::side_by_side::tool::{Package, find};
 use assay_config::effective::files::OfHost;
-use assay_config::effective::{Program as Service, included};
+use assay_config::effective::{Program as Service, included_files};
 use assay_host::{HostMut, ProcessId};
 use assay_loads::Cancel;
 use copy::Without;
@@ -69,7 +69,7 @@ pub(crate) fn build<'a>(
     cancel: &Cancel,
 ) -> Result<Sshd<'a>, ArmError> {
     let host = things.host;
-    let (address, set) = settings(set)?;
+    let (address, set) = split_settings(set)?;
     let program = find(host, "sshd", SERVER)?;
     let keygen = find(host, "ssh-keygen", CLIENT)?;
     let mut copies = Copies {
@@ -95,9 +95,9 @@ pub(crate) fn build<'a>(
     let mut attempt = 0;
     loop {
         attempt += 1;
-        let address = free(address)?;
-        let text = own(&address, &set, &copied);
-        let told = |error| told(error, &text, &originals);
+        let address = free_address(address)?;
+        let text = render_configuration(&address, &set, &copied);
+        let told = |error| with_original_paths(error, &text, &originals);
         let path = dir.join(CONFIG);
         fs::write(&path, &text).map_err(ArmError::io(&path))?;
         let sshd = Program {
@@ -105,12 +105,12 @@ pub(crate) fn build<'a>(
             dir: &dir,
             log: "sshd.log",
         };
-        let check = sshd.run(&arguments(&dir, "-t"), cancel);
+        let check = sshd.run(&sshd_arguments(&dir, "-t"), cancel);
         check.map_err(told)?;
-        let mut args = arguments(&dir, "-D");
+        let mut args = sshd_arguments(&dir, "-D");
         args.push("-e".into());
         let mut server = things.start(&sshd, &args)?;
-        let ready = server.wait_until(cancel, || greets(&address));
+        let ready = server.wait_until(cancel, || sends_ssh_greeting(&address));
         // Whoever greets may be somebody else, who was faster.
         let ended = server.ended().map_or(Ok(()), Err);
         match ready.and(ended) {
@@ -132,7 +132,7 @@ pub(crate) fn build<'a>(
 
 /// Arguments of every call. The key is named here and not in the configuration, because here
 /// nothing in its path has a meaning of its own.
-fn arguments(dir: &Path, mode: &str) -> Vec<OsString> {
+fn sshd_arguments(dir: &Path, mode: &str) -> Vec<OsString> {
     vec![
         mode.into(),
         "-f".into(),
@@ -143,7 +143,7 @@ fn arguments(dir: &Path, mode: &str) -> Vec<OsString> {
 }
 
 /// The configuration: what is set comes first, because the first value of a keyword counts.
-fn own(address: &SocketAddr, set: &BTreeMap<String, String>, copied: &str) -> String {
+fn render_configuration(address: &SocketAddr, set: &BTreeMap<String, String>, copied: &str) -> String {
     let mut text = format!("ListenAddress {address}\nPidFile none\n");
     for (keyword, value) in set {
         text.push_str(&format!("{keyword} {value}\n"));
@@ -153,7 +153,7 @@ fn own(address: &SocketAddr, set: &BTreeMap<String, String>, copied: &str) -> St
 }
 
 /// The address to listen on, and what else is set, by keyword in lower case.
-fn settings(
+fn split_settings(
     set: &BTreeMap<String, String>,
 ) -> Result<(IpAddr, BTreeMap<String, String>), ArmError> {
     let mut address = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -186,7 +186,7 @@ fn settings(
     Ok((address, checked))
 }
 
-fn free(address: IpAddr) -> Result<SocketAddr, ArmError> {
+fn free_address(address: IpAddr) -> Result<SocketAddr, ArmError> {
     let bound = TcpListener::bind((address, 0)).and_then(|listener| listener.local_addr());
     bound.map_err(|error| ArmError::Refused {
         what: format!("address {address}"),
@@ -195,7 +195,7 @@ fn free(address: IpAddr) -> Result<SocketAddr, ArmError> {
 }
 
 /// Whether an SSH server says its version (RFC 4253, 4.2).
-fn greets(address: &SocketAddr) -> bool {
+fn sends_ssh_greeting(address: &SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect_timeout(address, Duration::from_secs(1)) else {
         return false;
     };
@@ -207,7 +207,7 @@ fn greets(address: &SocketAddr) -> bool {
 
 /// sshd names the copies, and lines of the configuration that leads to them; the user knows the
 /// originals, and what was set.
-fn told(error: ArmError, own: &str, originals: &[PathBuf]) -> ArmError {
+fn with_original_paths(error: ArmError, own: &str, originals: &[PathBuf]) -> ArmError {
     let ArmError::Tool { program, complaint } = error else {
         return error;
     };
@@ -270,9 +270,9 @@ impl Copies<'_, '_> {
             &mut |patterns, conditional| {
                 let mut names = Vec::new();
                 for pattern in patterns {
-                    let files = included(Service::Sshd, file, file, pattern, &OfHost(host));
+                    let files = included_files(Service::Sshd, file, file, pattern, &OfHost(host));
                     let refused =
-                        |fault: assay_config::effective::files::Fault| ArmError::Refused {
+                        |fault: assay_config::effective::files::FileFault| ArmError::Refused {
                             what: format!("Include {pattern}").escape_debug().to_string(),
                             source: fault.into(),
                         };
@@ -302,14 +302,14 @@ impl Sshd<'_> {
 impl Drop for Sshd<'_> {
     /// Ends the sessions too, which sshd leaves alone when it ends itself.
     fn drop(&mut self) {
-        for process in children(self.host, self.server.pid()) {
+        for process in find_descendants(self.host, self.server.pid()) {
             let _ = self.host.kill(process);
         }
     }
 }
 
 /// All descendants of a process, youngest generation last.
-fn children(host: &dyn HostMut, of: u32) -> Vec<ProcessId> {
+fn find_descendants(host: &dyn HostMut, of: u32) -> Vec<ProcessId> {
     let mut parents = BTreeMap::new();
     for name in host.list(Path::new("/proc")).unwrap_or_default() {
         let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {

@@ -1,7 +1,7 @@
 //! The machine's own programs: where they are, and the packages that bring them.
 
 use crate::side_by_side::ArmError;
-use assay_host::{Failure, HostMut, Limits, succeed};
+use assay_host::{CommandFailure, HostMut, Limits, run_successfully};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,11 +47,11 @@ pub(crate) fn run(
     let words: Vec<&OsStr> = argv.iter().map(AsRef::as_ref).collect();
     let program = words.first().map(|word| word.to_string_lossy());
     let program = program.unwrap_or_default();
-    match succeed(host, &words, TOOL_LIMITS) {
+    match run_successfully(host, &words, TOOL_LIMITS) {
         Ok(output) => Ok(output.text()),
-        Err(Failure::NotInstalled) => Err(package.missing(&program)),
-        Err(Failure::Host(error)) => Err(error.into()),
-        Err(Failure::Complaint(complaint)) => Err(ArmError::Tool {
+        Err(CommandFailure::NotInstalled) => Err(package.missing(&program)),
+        Err(CommandFailure::Host(error)) => Err(error.into()),
+        Err(CommandFailure::Complaint(complaint)) => Err(ArmError::Tool {
             program: program.into_owned(),
             complaint,
         }),

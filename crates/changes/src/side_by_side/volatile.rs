@@ -5,7 +5,7 @@
 use crate::side_by_side::ArmError;
 use crate::side_by_side::child::{Program, Running};
 use crate::side_by_side::nbd::Disk;
-use crate::side_by_side::things::Things;
+use crate::side_by_side::teardown::Things;
 use crate::side_by_side::tool::storage_daemon;
 use crate::{Made, MadeId};
 use assay_loads::Cancel;

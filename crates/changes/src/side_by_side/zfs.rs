@@ -1,13 +1,13 @@
 //! ZFS file systems and volumes of their own, children of a data set that the user named, each with
 //! the properties that make the difference (zfs-create(8), zfsprops(7)).
 
-mod prove;
+mod intent_log_proof;
 mod read_back;
 
 use crate::Made;
 use crate::side_by_side::ArmError;
 use crate::side_by_side::filesystem::{fill, new_file};
-use crate::side_by_side::things::Things;
+use crate::side_by_side::teardown::Things;
 use crate::side_by_side::tool::{Package, run};
 use assay_loads::Cancel;
 use assay_model::Bytes;
@@ -85,7 +85,7 @@ pub(crate) fn build(
         // As a bare device: nobody looks for partitions in it.
         true => set("volmode=dev".to_owned()),
         false => {
-            set(format!("mountpoint={}", text(&mount)?));
+            set(format!("mountpoint={}", path_as_text(&mount)?));
             // Not at a boot that comes before recovery.
             set("canmount=noauto".to_owned());
         }
@@ -110,7 +110,7 @@ pub(crate) fn build(
     things.enter(&made)?;
     run(things.host, &argv, PACKAGE)?;
     let path = match wanted.volume {
-        true => node(&name, cancel)?,
+        true => wait_for_device(&name, cancel)?,
         false => {
             things.keep("mnt")?;
             run(things.host, &["zfs", "mount", &name], PACKAGE)?;
@@ -160,7 +160,7 @@ impl Wanted<'_> {
 }
 
 /// The device of a new volume. A blank in its name is a plus there (cmd/zvol_id/zvol_id.c).
-fn node(name: &str, cancel: &Cancel) -> Result<PathBuf, ArmError> {
+fn wait_for_device(name: &str, cancel: &Cancel) -> Result<PathBuf, ArmError> {
     let path = Path::new("/dev/zvol").join(name.replace(' ', "+"));
     wait_for(&path, cancel)?;
     Ok(path)
@@ -184,7 +184,7 @@ pub(crate) fn wait_for(path: &Path, cancel: &Cancel) -> Result<(), ArmError> {
     Ok(())
 }
 
-fn text(path: &Path) -> Result<&str, ArmError> {
+fn path_as_text(path: &Path) -> Result<&str, ArmError> {
     path.to_str().ok_or_else(|| ArmError::Refused {
         what: path.display().to_string().escape_debug().to_string(),
         source: "ZFS takes no mount point that is not UTF-8: set ASSAY_STATE to another directory"

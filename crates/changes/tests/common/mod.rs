@@ -10,7 +10,7 @@ pub mod session;
 use assay_host::held::{Identity, Removed};
 use assay_host::lockdir::LockDirectory;
 use assay_host::{
-    CommandOutput, Host, HostError, HostMut, Known, Limits, Live, ProcessId, Recorded, Seen, Stat,
+    CommandOutput, Host, HostError, HostMut, KnownFile, Limits, LiveHost, ProcessId, Recorded, FileVersion, Stat,
     StatFs, Times,
 };
 use std::ffi::{OsStr, OsString};
@@ -104,82 +104,82 @@ fn die() {
 
 impl Host for Deadly {
     fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
-        self.pass(false, || Live.read(path))
+        self.pass(false, || LiveHost.read(path))
     }
     fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
-        self.pass(false, || Live.list(dir))
+        self.pass(false, || LiveHost.list(dir))
     }
     fn link(&self, path: &Path) -> Result<PathBuf, HostError> {
-        self.pass(false, || Live.link(path))
+        self.pass(false, || LiveHost.link(path))
     }
     fn realpath(&self, path: &Path) -> Result<PathBuf, HostError> {
-        self.pass(false, || Live.realpath(path))
+        self.pass(false, || LiveHost.realpath(path))
     }
     fn stat(&self, path: &Path) -> Result<Stat, HostError> {
-        self.pass(false, || Live.stat(path))
+        self.pass(false, || LiveHost.stat(path))
     }
     fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
-        self.pass(false, || Live.statfs(path))
+        self.pass(false, || LiveHost.statfs(path))
     }
     fn open_exclusive(&self, path: &Path) -> Result<(), HostError> {
-        self.pass(false, || Live.open_exclusive(path))
+        self.pass(false, || LiveHost.open_exclusive(path))
     }
     fn run(&self, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, HostError> {
-        self.pass(true, || Live.run(argv, limits))
+        self.pass(true, || LiveHost.run(argv, limits))
     }
     fn which(&self, name: &OsStr) -> Option<PathBuf> {
-        Live.which(name)
+        LiveHost.which(name)
     }
 }
 
 impl HostMut for Deadly {
     fn check_writable(&self, path: &Path) -> Result<(), HostError> {
-        self.pass(false, || Live.check_writable(path))
+        self.pass(false, || LiveHost.check_writable(path))
     }
     fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
-        self.pass(true, || Live.write_in_place(path, bytes))
+        self.pass(true, || LiveHost.write_in_place(path, bytes))
     }
-    fn read_plain(&self, path: &Path) -> Result<(Vec<u8>, Seen), HostError> {
-        self.pass(false, || Live.read_plain(path))
+    fn read_plain(&self, path: &Path) -> Result<(Vec<u8>, FileVersion), HostError> {
+        self.pass(false, || LiveHost.read_plain(path))
     }
     fn create_like(
         &self,
         path: &Path,
-        like: &Seen,
+        like: &FileVersion,
         bytes: &[u8],
         times: Option<Times>,
     ) -> Result<(), HostError> {
-        self.pass(true, || Live.create_like(path, like, bytes, times))
+        self.pass(true, || LiveHost.create_like(path, like, bytes, times))
     }
-    fn exchange(&self, from: &Path, seen: &Seen) -> Result<(), HostError> {
-        self.pass(true, || Live.exchange(from, seen))
+    fn exchange(&self, from: &Path, seen: &FileVersion) -> Result<(), HostError> {
+        self.pass(true, || LiveHost.exchange(from, seen))
     }
     fn locks(&self, lasting: bool) -> Result<Option<LockDirectory>, HostError> {
         match &self.locks {
             Some(locks) => LockDirectory::open(locks).map(Some),
-            None => Live.locks(lasting),
+            None => LiveHost.locks(lasting),
         }
     }
     fn identity(&self, path: &Path) -> Result<Option<Identity>, HostError> {
-        Live.identity(path)
+        LiveHost.identity(path)
     }
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
-        self.pass(true, || Live.remove_file(path))
+        self.pass(true, || LiveHost.remove_file(path))
     }
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
-        self.pass(true, || Live.remove_tree(dir))
+        self.pass(true, || LiveHost.remove_tree(dir))
     }
-    fn remove_made(&self, path: &Path, known: Option<&Known>) -> Result<Removed, HostError> {
-        self.pass(true, || Live.remove_made(path, known))
+    fn remove_made(&self, path: &Path, known: Option<&KnownFile>) -> Result<Removed, HostError> {
+        self.pass(true, || LiveHost.remove_made(path, known))
     }
     fn loops(&self, backing: Identity) -> Result<Vec<PathBuf>, HostError> {
-        self.pass(false, || Live.loops(backing))
+        self.pass(false, || LiveHost.loops(backing))
     }
     fn detach_loop(&self, node: &Path, backing: Identity) -> Result<(), HostError> {
-        self.pass(true, || Live.detach_loop(node, backing))
+        self.pass(true, || LiveHost.detach_loop(node, backing))
     }
     fn kill(&self, process: ProcessId) -> Result<(), HostError> {
-        self.pass(true, || Live.kill(process))
+        self.pass(true, || LiveHost.kill(process))
     }
 }
 
@@ -250,13 +250,13 @@ impl<T: Twist> HostMut for Twisted<T> {
     fn create_like(
         &self,
         path: &Path,
-        like: &Seen,
+        like: &FileVersion,
         bytes: &[u8],
         times: Option<Times>,
     ) -> Result<(), HostError> {
         self.rest.create_like(path, like, bytes, times)
     }
-    fn exchange(&self, from: &Path, seen: &Seen) -> Result<(), HostError> {
+    fn exchange(&self, from: &Path, seen: &FileVersion) -> Result<(), HostError> {
         self.rest.exchange(from, seen)
     }
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
@@ -265,7 +265,7 @@ impl<T: Twist> HostMut for Twisted<T> {
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
         self.rest.remove_tree(dir)
     }
-    fn remove_made(&self, path: &Path, known: Option<&Known>) -> Result<Removed, HostError> {
+    fn remove_made(&self, path: &Path, known: Option<&KnownFile>) -> Result<Removed, HostError> {
         self.rest.remove_made(path, known)
     }
     fn loops(&self, backing: Identity) -> Result<Vec<PathBuf>, HostError> {
@@ -351,9 +351,9 @@ pub fn image(path: &Path) {
 
 /// Processes whose command line has these bytes in it, zombies apart (theirs is empty).
 pub fn processes_with(text: &str) -> usize {
-    let pids = Live.list(Path::new("/proc")).unwrap();
+    let pids = LiveHost.list(Path::new("/proc")).unwrap();
     let line = |pid: &OsString| {
-        Live.read(&Path::new("/proc").join(pid).join("cmdline"))
+        LiveHost.read(&Path::new("/proc").join(pid).join("cmdline"))
             .ok()
     };
     let lines = pids.iter().filter_map(line);

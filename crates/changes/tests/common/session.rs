@@ -1,7 +1,7 @@
 //! Sessions on a machine in memory, and one that dies.
 
-use assay_changes::{Journal, Made, Session, Switch};
-use assay_host::{Host as _, HostMut, Live, Recorded};
+use assay_changes::{Journal, Made, ChangeSession, Switch};
+use assay_host::{Host as _, HostMut, LiveHost, Recorded};
 use assay_model::change::Setting;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub fn die(journal: &Journal, host: &Recorded, target: &str) {
 }
 
 /// What the kernel does to the locks of a session whose process is gone.
-pub fn bury(session: &Session) {
+pub fn bury(session: &ChangeSession) {
     let dir = fs::canonicalize(session.dir()).unwrap();
     let locks = [dir.join("lock"), dir];
     for fd in fs::read_dir("/proc/self/fd").unwrap().flatten() {
@@ -72,7 +72,7 @@ pub fn journal() -> (tempfile::TempDir, Journal) {
 }
 
 pub fn sessions(dir: &Path) -> Vec<PathBuf> {
-    let names = Live.list(&dir.join("sessions")).unwrap();
+    let names = LiveHost.list(&dir.join("sessions")).unwrap();
     names
         .into_iter()
         .map(|name| dir.join("sessions").join(name))

@@ -1,7 +1,7 @@
 //! Carries scenarios out in processes that are killed, and looks at what is left.
 
 use super::common::{Deadly, LoopDevice, Point, inside, root};
-use assay_changes::{ChangeError, Foreign, Journal, Outcome, Session};
+use assay_changes::{ChangeError, Foreign, Journal, RecoveryOutcome, ChangeSession};
 use assay_host::lockdir::LockDirectory;
 use assay_host::{Faulty, HostMut};
 use std::ffi::OsString;
@@ -25,7 +25,7 @@ pub struct Scenario {
     /// Also killed at every system call; slower, and with no news where the kernel does the work.
     pub traced: bool,
     /// Changes things and takes them back.
-    pub act: fn(&Path, &Session, &dyn HostMut) -> Result<(), ChangeError>,
+    pub act: fn(&Path, &ChangeSession, &dyn HostMut) -> Result<(), ChangeError>,
 }
 
 const STEP: &str = "ASSAY_TEST_STEP";
@@ -83,12 +83,12 @@ const NEVER: Point = Point {
 
 /// How often a change is made and taken back: more often when the whole set is run.
 pub fn rounds() -> u64 {
-    assay_testing::factor().min(3)
+    assay_testing::attack_factor().min(3)
 }
 
 /// The short form passes over calls between two kills; the whole set is killed at each.
 fn stride() -> usize {
-    match assay_testing::factor() {
+    match assay_testing::attack_factor() {
         1 => 4,
         _ => 1,
     }
@@ -114,7 +114,7 @@ pub fn recover(dir: &Path, host: &dyn HostMut) {
         all.extend(back.unwrap());
     }
     for one in all {
-        let fine = matches!(one.outcome, Outcome::Restored(_) | Outcome::Removed);
+        let fine = matches!(one.outcome, RecoveryOutcome::Restored(_) | RecoveryOutcome::Removed);
         assert!(fine, "{one:?}");
     }
 }

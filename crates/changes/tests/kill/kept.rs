@@ -2,8 +2,8 @@
 
 use crate::attributes::{adorn, attributes};
 use crate::driver::{Scenario, everywhere, journal};
-use assay_changes::{ChangeError, Foreign, Outcome, Switch};
-use assay_host::{Host as _, Live};
+use assay_changes::{ChangeError, Foreign, RecoveryOutcome, Switch};
+use assay_host::{Host as _, LiveHost};
 use assay_model::change::{ConfigKey, ConfigLanguage, Setting};
 use std::fs;
 
@@ -31,7 +31,7 @@ fn attack_kept() {
                 let text = fs::read_to_string(&path).unwrap();
                 format!("{text}{}", attributes(&path))
             };
-            let mut names: Vec<_> = Live.list(dir).unwrap();
+            let mut names: Vec<_> = LiveHost.list(dir).unwrap();
             names.retain(|name| name != "journal");
             let running = fs::read_to_string(dir.join("running")).unwrap();
             format!(
@@ -98,7 +98,7 @@ fn attack_kept() {
 #[test]
 fn what_is_kept_is_taken_back_around_what_others_wrote() {
     let place = tempfile::tempdir().unwrap();
-    let (dir, host) = (place.path(), Live);
+    let (dir, host) = (place.path(), LiveHost);
     let file = dir.join("main.cf");
     let setting = Setting::Config {
         file: file.to_str().unwrap().to_owned(),
@@ -131,7 +131,7 @@ fn what_is_kept_is_taken_back_around_what_others_wrote() {
         .take_back_kept(&first, &host, Foreign::Leave)
         .unwrap();
     assert!(
-        matches!(back[0].outcome, Outcome::LeftAlone { .. }),
+        matches!(back[0].outcome, RecoveryOutcome::LeftAlone { .. }),
         "{back:?}"
     );
     assert_eq!(journal.pending().unwrap().len(), 1);

@@ -13,7 +13,7 @@ mod driver;
 mod kept;
 
 use assay_changes::{ChangeError, Made, Switch};
-use assay_host::{Host as _, Limits, Live, ProcessId};
+use assay_host::{Host as _, Limits, LiveHost, ProcessId};
 use assay_model::change::{ConfigLanguage, Setting};
 use attributes::{adorn, attributes};
 use common::{LoopDevice, image, processes_with, sh};
@@ -136,7 +136,7 @@ fn attack_config() {
             None
         },
         look: |dir| {
-            let mut names: Vec<_> = Live.list(dir).unwrap();
+            let mut names: Vec<_> = LiveHost.list(dir).unwrap();
             names.retain(|name| name != "journal");
             let read = |name: &OsStr| fs::read_to_string(dir.join(name)).unwrap();
             let files = names.iter().map(|name| format!("{name:?}: {}", read(name)));
@@ -283,7 +283,7 @@ fn attack_languages() {
                 let text = fs::read_to_string(dir.join(name)).unwrap();
                 format!("{name}: {} {text}\n", attributes(&dir.join(name)))
             };
-            let count = Live.list(dir).unwrap().len();
+            let count = LiveHost.list(dir).unwrap().len();
             FILES.map(|(name, ..)| told(name)).concat() + &count.to_string()
         },
         act: |dir, session, host| {
@@ -348,7 +348,7 @@ fn attack_zfs() {
             None
         },
         look: |dir| {
-            let names = Live.list(&dir.join("pool")).unwrap();
+            let names = LiveHost.list(&dir.join("pool")).unwrap();
             let read = |name: &OsStr| fs::read_to_string(dir.join("pool").join(name)).unwrap();
             let shown = names.iter().filter(|name| *name != ".new");
             shown
@@ -460,13 +460,13 @@ fn attack_made() {
         },
         look: |dir| {
             let text = dir.to_str().unwrap();
-            let mut names = Live.list(dir).unwrap();
+            let mut names = LiveHost.list(dir).unwrap();
             names.retain(|name| name != "journal");
             let loops = sh(&["losetup", "--list", "--noheadings", "--output", "BACK-FILE"]);
             let loops = loops.lines().filter(|line| line.contains(text)).count();
             let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
             let mounts = mounts.lines().filter(|line| line.contains(text)).count();
-            let spaces = Live.list(Path::new("/run/netns")).unwrap_or_default();
+            let spaces = LiveHost.list(Path::new("/run/netns")).unwrap_or_default();
             let tail = format!("{text}/template");
             format!(
                 "{names:?} {loops} {mounts} {:?} {}",
@@ -555,7 +555,7 @@ fn in_the_middle_of_a_command() {
                 .status();
             assert!(killed(status.unwrap()));
             assert_eq!(fs::read_to_string(&file).unwrap(), "half");
-            recover(place.path(), &Live);
+            recover(place.path(), &LiveHost);
             // Time enough for a command that lived on.
             std::thread::sleep(std::time::Duration::from_millis(400));
             assert_eq!(fs::read_to_string(&file).unwrap(), "old");
@@ -579,6 +579,6 @@ fn in_the_middle_of_a_command() {
             &file,
         ]),
     };
-    let switch = Switch::open(&session, &Live, &setting).unwrap();
+    let switch = Switch::open(&session, &LiveHost, &setting).unwrap();
     switch.set(Some("new")).unwrap();
 }

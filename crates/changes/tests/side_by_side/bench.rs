@@ -1,14 +1,14 @@
 //! A directory to make arms in, with a journal.
 #![allow(dead_code, reason = "each test binary uses its share")]
 
-use assay_changes::side_by_side::Place;
-use assay_changes::{Journal, Session};
+use assay_changes::side_by_side::ArmSite;
+use assay_changes::{Journal, ChangeSession};
 use assay_model::Bytes;
 use std::path::PathBuf;
 
 pub struct Bench {
     pub dir: PathBuf,
-    pub session: Session,
+    pub session: ChangeSession,
     pub journal: Journal,
     _held: [tempfile::TempDir; 2],
 }
@@ -37,8 +37,8 @@ impl Bench {
         }
     }
 
-    pub fn place(&self, name: &str, size: Bytes) -> Place {
-        Place {
+    pub fn place(&self, name: &str, size: Bytes) -> ArmSite {
+        ArmSite {
             dir: self.dir.clone(),
             name: name.to_owned(),
             size,

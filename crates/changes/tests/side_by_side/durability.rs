@@ -3,7 +3,7 @@
 
 use crate::bench::Bench;
 use assay_changes::side_by_side::build;
-use assay_host::Live;
+use assay_host::LiveHost;
 use assay_loads::Cancel;
 use assay_model::Bytes;
 use assay_model::change::{Aio, Arm, CacheMode, ImageArm, ImageFormat};
@@ -25,7 +25,7 @@ fn proof(format: ImageFormat, cache: CacheMode, luks: bool, cluster: &str) -> Du
     });
     let cancel = Cancel::default();
     let place = bench.place("now", Bytes(1 << 20));
-    let mut built = build(&Live, &bench.session, &arm, &place, &cancel).unwrap();
+    let mut built = build(&LiveHost, &bench.session, &arm, &place, &cancel).unwrap();
     let proof = built.prove_durability(Side::Changed, &cancel).unwrap();
     assert_eq!(proof.side, Side::Changed);
     assert!(proof.acknowledged >= 200);
@@ -86,7 +86,7 @@ fn an_interrupted_proof_leaves_the_arm_as_it_was() {
     });
     let place = bench.place("now", Bytes(1 << 20));
     let cancel = Cancel::default();
-    let mut built = build(&Live, &bench.session, &arm, &place, &cancel).unwrap();
+    let mut built = build(&LiveHost, &bench.session, &arm, &place, &cancel).unwrap();
     let interrupted = Cancel::default();
     interrupted.cancel();
     let error = built.prove_durability(Side::Now, &interrupted).unwrap_err();

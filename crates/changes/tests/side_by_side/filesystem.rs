@@ -3,7 +3,7 @@
 
 use crate::bench::Bench;
 use assay_changes::side_by_side::{ArmError, Built, Endpoint, build};
-use assay_host::Live;
+use assay_host::LiveHost;
 use assay_loads::Cancel;
 use assay_model::Bytes;
 use assay_model::change::Arm;
@@ -23,7 +23,7 @@ fn arm(fstype: &str, mkfs: &[&str], mount: &[&str]) -> Arm {
 
 fn make<'a>(bench: &'a Bench, name: &str, arm: &Arm) -> Result<Built<'a>, ArmError> {
     let place = bench.place(name, SIZE);
-    build(&Live, &bench.session, arm, &place, &Cancel::default())
+    build(&LiveHost, &bench.session, arm, &place, &Cancel::default())
 }
 
 fn root() -> bool {

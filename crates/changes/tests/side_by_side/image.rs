@@ -4,9 +4,9 @@
 use crate::bench::{Bench, alive};
 use assay_changes::side_by_side::{ArmError, Built, Endpoint, build};
 use assay_fio::job;
-use assay_host::Live;
+use assay_host::LiveHost;
 use assay_loads::Cancel;
-use assay_loads::fio::{Ended, Fio, Request};
+use assay_loads::fio::{FioEnd, Fio, FioRequest};
 use assay_model::change::{Aio, Arm, CacheMode, ImageArm, ImageFormat};
 use assay_model::workload::{Durability, Engine, Pattern};
 use assay_model::{Bytes, Nanos, Workload};
@@ -38,12 +38,12 @@ fn options<const N: usize>(options: [(&str, &str); N]) -> ImageArm {
 fn make<'a>(bench: &'a Bench, arm: &ImageArm) -> Result<Built<'a>, ArmError> {
     let place = bench.place("now", SIZE);
     let arm = Arm::Image(arm.clone());
-    build(&Live, &bench.session, &arm, &place, &Cancel::default())
+    build(&LiveHost, &bench.session, &arm, &place, &Cancel::default())
 }
 
 fn measure(built: &Built<'_>) -> u64 {
-    let fio = Fio::find(&Live, None).unwrap();
-    fio.has_engine(&Live, Engine::Nbd).unwrap();
+    let fio = Fio::find(&LiveHost, None).unwrap();
+    fio.has_engine(&LiveHost, Engine::Nbd).unwrap();
     let Endpoint::Nbd { socket, export } = built.endpoint() else {
         panic!("an image is served over NBD");
     };
@@ -63,7 +63,7 @@ fn measure(built: &Built<'_>) -> u64 {
         ramp: None,
     };
     let job = job::render_nbd(&workload, Path::new("nbd.sock"), &export, SIZE, 1).unwrap();
-    let request = Request {
+    let request = FioRequest {
         job: &job,
         work_dir: work.path(),
         log_every: Nanos(100_000_000),
@@ -71,7 +71,7 @@ fn measure(built: &Built<'_>) -> u64 {
         limit: Nanos(60_000_000_000),
     };
     let output = fio.run(&request, &Cancel::default()).unwrap();
-    assert_eq!(output.ended, Ended::Exited(0), "{}", output.stderr);
+    assert_eq!(output.ended, FioEnd::Exited(0), "{}", output.stderr);
     let text = String::from_utf8(output.json).unwrap();
     let document = &assay_fio::json::parse(&text).unwrap()[0];
     let writes = document.jobs.iter().filter_map(|job| job.write());
@@ -88,7 +88,7 @@ fn two_images_side_by_side_are_measured_by_fio() {
     let [small, large] = [0, 1].map(|index| {
         let arm = Arm::Image(arms[index].clone());
         build(
-            &Live,
+            &LiveHost,
             &bench.session,
             &arm,
             &bench.place(["now", "changed"][index], SIZE),
@@ -262,7 +262,7 @@ fn no_room_is_said_before_anything_is_written() {
     let bench = Bench::new();
     let place = bench.place("now", Bytes(1 << 60));
     let error = build(
-        &Live,
+        &LiveHost,
         &bench.session,
         &Arm::Image(plain()),
         &place,
@@ -283,7 +283,7 @@ fn an_interrupted_fill_leaves_nothing() {
         ..plain()
     });
     assert!(matches!(
-        build(&Live, &bench.session, &arm, &place, &cancel),
+        build(&LiveHost, &bench.session, &arm, &place, &cancel),
         Err(ArmError::Cancelled)
     ));
     assert!(bench.nothing_left());

@@ -3,9 +3,9 @@
 #![allow(clippy::disallowed_methods, reason = "it kills its own child")]
 
 use crate::bench::alive;
-use assay_changes::side_by_side::{Place, build};
+use assay_changes::side_by_side::{ArmSite, build};
 use assay_changes::{Foreign, Journal};
-use assay_host::Live;
+use assay_host::LiveHost;
 use assay_loads::Cancel;
 use assay_model::Bytes;
 use assay_model::change::{Aio, Arm, CacheMode, ImageArm, ImageFormat};
@@ -47,12 +47,12 @@ fn owner() {
     let session = journal.begin("a test", "here").unwrap();
     let mut built = Vec::new();
     for (index, arm) in arms().iter().enumerate() {
-        let place = Place {
+        let place = ArmSite {
             dir: dir.join("arms"),
             name: format!("arm{index}"),
             size: Bytes(8 << 20),
         };
-        let arm = build(&Live, &session, arm, &place, &Cancel::default()).unwrap();
+        let arm = build(&LiveHost, &session, arm, &place, &Cancel::default()).unwrap();
         if let Some(pid) = arm.server_pid() {
             println!("server {pid}");
         }
@@ -92,7 +92,7 @@ struct Recover<'a>(&'a Path);
 impl Drop for Recover<'_> {
     fn drop(&mut self) {
         if let Ok(journal) = Journal::open(&self.0.join("journal")) {
-            let _ = journal.recover(&Live, Foreign::Leave);
+            let _ = journal.recover(&LiveHost, Foreign::Leave);
         }
     }
 }
@@ -113,7 +113,7 @@ fn nothing_is_left_after_recovery() {
             assert!(patience.next().is_some(), "the lock is never released");
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        for recovered in journal.recover(&Live, Foreign::Leave).unwrap() {
+        for recovered in journal.recover(&LiveHost, Foreign::Leave).unwrap() {
             let outcome = format!("{:?}", recovered.outcome);
             assert!(!outcome.contains("Failed"), "{}: {outcome}", recovered.what);
         }

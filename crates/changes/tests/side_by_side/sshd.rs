@@ -3,7 +3,7 @@
 
 use crate::bench::{Bench, alive};
 use assay_changes::side_by_side::{ArmError, Built, Endpoint, build};
-use assay_host::Live;
+use assay_host::LiveHost;
 use assay_loads::Cancel;
 use assay_model::Bytes;
 use assay_model::change::Arm;
@@ -28,7 +28,7 @@ fn make<'a>(
         set: set.collect(),
     };
     let place = bench.place(name, Bytes(0));
-    build(&Live, &bench.session, &arm, &place, &Cancel::default())
+    build(&LiveHost, &bench.session, &arm, &place, &Cancel::default())
 }
 
 fn port(built: &Built<'_>) -> u16 {
@@ -166,6 +166,6 @@ fn what_sshd_refuses_is_told_with_the_original_line() {
     assert!(make(&bench, "now", &missing, &[]).is_err());
     std::fs::write(&config, format!("Include {}\n", config.display())).unwrap();
     let error = make(&bench, "now", &config, &[]).err().unwrap();
-    insta::assert_snapshot!(assay_testing::normal(error, &[(&config, "CONFIG")]), @"CONFIG: Include leads more than 16 files deep");
+    insta::assert_snapshot!(assay_testing::normalize_output(error, &[(&config, "CONFIG")]), @"CONFIG: Include leads more than 16 files deep");
     assert!(bench.nothing_left());
 }

@@ -1,8 +1,8 @@
 //! Collects scopes, settings and problems while files are read.
 
-use super::files::{Fault, Files};
-use super::{Effective, Place, Problem, Program, Scope, ScopeId, Setting, Trouble};
-use crate::lang::parse;
+use super::files::{FileFault, Files};
+use super::{Effective, SettingPlace, ConfigProblem, Program, Scope, ScopeId, Setting, Trouble};
+use crate::languages::parse;
 use crate::tree::Block;
 use assay_model::Span;
 use assay_model::change::ConfigLanguage as Language;
@@ -21,14 +21,14 @@ const MOST_BYTES: usize = 16 << 20;
 const LONGEST_PATH: usize = 4096;
 
 /// A file that was read.
-pub struct Source {
+pub struct SourceFile {
     pub path: PathBuf,
     pub text: Vec<u8>,
     /// Where its lines begin, since a line is looked up for each setting.
     starts: Vec<usize>,
 }
 
-impl Source {
+impl SourceFile {
     pub fn new(path: &Path, text: Vec<u8>) -> Self {
         let newlines = text.iter().enumerate().filter(|&(_, &byte)| byte == b'\n');
         Self {
@@ -40,12 +40,12 @@ impl Source {
         }
     }
 
-    pub fn place(&self, span: &Range<usize>) -> Place {
+    pub fn place(&self, span: &Range<usize>) -> SettingPlace {
         let line = self.starts.partition_point(|&start| start <= span.start);
         let start = self.starts[line.saturating_sub(1)];
         let rest = self.text.get(span.clone()).unwrap_or_default();
         let length = rest.iter().position(|&byte| byte == b'\n');
-        Place {
+        SettingPlace {
             path: self.path.clone(),
             line,
             within: Span {
@@ -71,7 +71,7 @@ impl<'a> Builder<'a> {
         let root = Scope {
             parent: None,
             head: Vec::new(),
-            place: Source::new(main, Vec::new()).place(&(0..0)),
+            place: SourceFile::new(main, Vec::new()).place(&(0..0)),
         };
         let out = Effective {
             program,
@@ -95,11 +95,11 @@ impl<'a> Builder<'a> {
     }
 
     /// Reads a file.
-    pub fn open(&mut self, path: &Path) -> Result<Source, Fault> {
+    pub fn open(&mut self, path: &Path) -> Result<SourceFile, FileFault> {
         let text = self.files.read(path)?;
         self.out.files.push(path.to_owned());
         self.read = self.read.saturating_add(text.len());
-        Ok(Source::new(path, text))
+        Ok(SourceFile::new(path, text))
     }
 
     /// How many bytes may still be read, or put together to values from others: one that names itself
@@ -114,7 +114,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Reads a file that another one includes; `None` when that is a problem, which is noted.
-    pub fn open_included(&mut self, path: &Path, scope: ScopeId, from: &Place) -> Option<Source> {
+    pub fn open_included(&mut self, path: &Path, scope: ScopeId, from: &SettingPlace) -> Option<SourceFile> {
         if self.stopped {
             return None;
         }
@@ -124,7 +124,7 @@ impl<'a> Builder<'a> {
         }
         let found = match path.as_os_str().len() < LONGEST_PATH {
             true => self.open(path),
-            false => Err(Fault::Unreadable("no path is as long as that".to_owned())),
+            false => Err(FileFault::Unreadable("no path is as long as that".to_owned())),
         };
         match found {
             Ok(source) => Some(source),
@@ -137,13 +137,13 @@ impl<'a> Builder<'a> {
     }
 
     /// Includes that do not end, or soon would not.
-    pub fn stop(&mut self, scope: ScopeId, from: &Place) {
+    pub fn stop(&mut self, scope: ScopeId, from: &SettingPlace) {
         self.stopped = true;
         self.problem(scope, from.clone(), Trouble::Endless);
     }
 
     /// What a file says; what is no file of the language is a problem, which is noted.
-    pub fn parsed(&mut self, language: Language, scope: ScopeId, source: &Source) -> Option<Block> {
+    pub fn parsed(&mut self, language: Language, scope: ScopeId, source: &SourceFile) -> Option<Block> {
         match parse(language, &source.text) {
             Ok(block) => Some(block),
             Err(error) => {
@@ -158,8 +158,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    pub fn problem(&mut self, scope: ScopeId, place: Place, trouble: Trouble) {
-        self.out.problems.push(Problem {
+    pub fn problem(&mut self, scope: ScopeId, place: SettingPlace, trouble: Trouble) {
+        self.out.problems.push(ConfigProblem {
             place,
             scope,
             trouble,
@@ -168,7 +168,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A scope of its own.
-    pub fn scope(&mut self, parent: ScopeId, head: Vec<String>, place: Place) -> ScopeId {
+    pub fn scope(&mut self, parent: ScopeId, head: Vec<String>, place: SettingPlace) -> ScopeId {
         let id = ScopeId(self.out.scopes.len());
         self.out.inner.entry((parent, head.clone())).or_insert(id);
         self.out.scopes.push(Scope {
@@ -180,12 +180,12 @@ impl<'a> Builder<'a> {
     }
 
     /// The scope with this head, made when there is none yet.
-    pub fn same_scope(&mut self, parent: ScopeId, head: Vec<String>, place: Place) -> ScopeId {
+    pub fn same_scope(&mut self, parent: ScopeId, head: Vec<String>, place: SettingPlace) -> ScopeId {
         let known = self.out.inner.get(&(parent, head.clone())).copied();
         known.unwrap_or_else(|| self.scope(parent, head, place))
     }
 
-    pub fn add(&mut self, scope: ScopeId, key: String, value: Vec<u8>, place: Place) {
+    pub fn add(&mut self, scope: ScopeId, key: String, value: Vec<u8>, place: SettingPlace) {
         let words = vec![value.clone()];
         self.add_words(scope, key, value, words, place);
     }
@@ -196,7 +196,7 @@ impl<'a> Builder<'a> {
         key: String,
         value: Vec<u8>,
         words: Vec<Vec<u8>>,
-        place: Place,
+        place: SettingPlace,
     ) {
         let number = self.out.settings.len();
         // Most keys come many times.

@@ -9,11 +9,11 @@
 //! its default is Dovecot's. Dovecot 2.4 has another language; its files are
 //! known by `dovecot_config_version` and told as a problem.
 
-use super::builder::{Builder, Source};
-use super::files::{Fault, Files};
-use super::walk::Rules;
-use super::{Effective, Place, ScopeId, Trouble, glob};
-use crate::lang::merges;
+use super::builder::{Builder, SourceFile};
+use super::files::{FileFault, Files};
+use super::walk::ProgramRules;
+use super::{Effective, SettingPlace, ScopeId, Trouble, glob};
+use crate::languages::merges_blocks;
 use crate::tree::{Block, Directive, Inclusion};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const FILTERS: [&str; 4] = ["protocol", "local", "remote", "local_name"];
 
 pub struct Dovecot;
 
-impl Rules for Dovecot {
+impl ProgramRules for Dovecot {
     fn language(&self) -> Language {
         Language::Dovecot
     }
@@ -47,9 +47,9 @@ impl Rules for Dovecot {
         builder: &Builder<'_>,
         pattern: &str,
         from: &[PathBuf],
-    ) -> Result<Vec<PathBuf>, Fault> {
+    ) -> Result<Vec<PathBuf>, FileFault> {
         let including = from.last().map_or(Path::new("/"), |including| including);
-        included(including, pattern, builder.files)
+        included_files(including, pattern, builder.files)
     }
 
     fn scope(
@@ -57,10 +57,10 @@ impl Rules for Dovecot {
         builder: &mut Builder<'_>,
         around: ScopeId,
         block: &Block,
-        (_, place): (&Source, Place),
+        (_, place): (&SourceFile, SettingPlace),
     ) -> ScopeId {
         let head = block.head.clone();
-        match merges(Language::Dovecot, &head) {
+        match merges_blocks(Language::Dovecot, &head) {
             false => builder.scope(around, head, place),
             true => builder.same_scope(around, head, place),
         }
@@ -71,7 +71,7 @@ impl Rules for Dovecot {
         builder: &mut Builder<'_>,
         scope: ScopeId,
         said: &Directive,
-        (source, place): (&Source, Place),
+        (source, place): (&SourceFile, SettingPlace),
     ) {
         if said.key == "dovecot_config_version" {
             let what = "this is a configuration of Dovecot 2.4, whose language is not understood";
@@ -83,7 +83,7 @@ impl Rules for Dovecot {
         let file = said.quote.is_none() && said.value.starts_with(b"<");
         let value = match !quoted && !file && said.value.contains(&b'$') {
             true => {
-                let words = expanded(&builder.out, &said.key, &said.value, scope);
+                let words = expand_variables(&builder.out, &said.key, &said.value, scope);
                 let length = words.iter().map(|word| word.len() + 1).sum();
                 if length > builder.room() {
                     builder.stop(scope, &place);
@@ -100,7 +100,7 @@ impl Rules for Dovecot {
 }
 
 /// `config_write_keyvariable`: words that begin with `$`.
-fn expanded<'a>(
+fn expand_variables<'a>(
     so_far: &'a Effective,
     key: &str,
     value: &'a [u8],
@@ -128,26 +128,26 @@ fn expanded<'a>(
         .collect()
 }
 
-pub fn included(including: &Path, pattern: &str, files: &dyn Files) -> Result<Vec<PathBuf>, Fault> {
+pub fn included_files(including: &Path, pattern: &str, files: &dyn Files) -> Result<Vec<PathBuf>, FileFault> {
     let dir = including.parent().unwrap_or(Path::new("/"));
     match dir.join(pattern).to_str() {
         Some(pattern) => glob::expand(files, pattern, glob::Style::Braces),
-        None => Err(Fault::Unreadable("its directory is not UTF-8".to_owned())),
+        None => Err(FileFault::Unreadable("its directory is not UTF-8".to_owned())),
     }
 }
 
 /// A scope, then the same one with one filter less after the other, the innermost first.
-pub fn chain(all: &Effective, scope: ScopeId) -> Vec<ScopeId> {
+pub fn scope_chain(all: &Effective, scope: ScopeId) -> Vec<ScopeId> {
     let path: Vec<&[String]> = all.path(scope);
     let mut chain = vec![scope];
     let mut rest: Vec<&[String]> = path.clone();
     while let Some(at) = rest.iter().rposition(|head| is_filter(head)) {
         rest.remove(at);
         // A block without a name is nobody else's, so it is none of those outside.
-        if rest.iter().any(|head| !merges(Language::Dovecot, head)) {
+        if rest.iter().any(|head| !merges_blocks(Language::Dovecot, head)) {
             break;
         }
-        chain.extend(descend(all, &rest));
+        chain.extend(descend_to(all, &rest));
     }
     chain
 }
@@ -157,7 +157,7 @@ fn is_filter(head: &[String]) -> bool {
         .is_some_and(|name| FILTERS.contains(&&name[..]))
 }
 
-fn descend(all: &Effective, path: &[&[String]]) -> Option<ScopeId> {
+fn descend_to(all: &Effective, path: &[&[String]]) -> Option<ScopeId> {
     let mut at = ScopeId::ROOT;
     for head in path {
         at = *all.inner.get(&(at, head.to_vec()))?;

@@ -6,10 +6,10 @@
 //! /dev/null hides it without saying anything. Patterns in names (`net.ipv4.conf.*.rp_filter`) are
 //! told as they are written.
 
-use super::builder::{Builder, Source};
-use super::files::Fault;
-use super::{Place, ScopeId, Trouble};
-use crate::text::lossy;
+use super::builder::{Builder, SourceFile};
+use super::files::FileFault;
+use super::{SettingPlace, ScopeId, Trouble};
+use crate::text::to_lossy_text;
 use crate::tree::{Block, Item};
 use assay_model::change::ConfigLanguage as Language;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// `sysctl --system`: all drop-ins, then sysctl.conf.
-pub fn sysctl(builder: &mut Builder<'_>, main: &Path) -> Result<(), Fault> {
+pub fn sysctl(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     let dirs = [
         "etc/sysctl.d",
         "run/sysctl.d",
@@ -30,17 +30,17 @@ pub fn sysctl(builder: &mut Builder<'_>, main: &Path) -> Result<(), Fault> {
     match builder.open(main) {
         Ok(source) => add(builder, &source, Language::KeyValue),
         // It need not be there: systemd-sysctl does not know it.
-        Err(Fault::Absent) => {}
+        Err(FileFault::Absent) => {}
         Err(fault) => return Err(fault),
     }
     Ok(())
 }
 
 /// The main file, then its drop-ins.
-pub fn systemd(builder: &mut Builder<'_>, main: &Path) -> Result<(), Fault> {
+pub fn systemd(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     let source = builder.open(main)?;
     add(builder, &source, Language::Ini);
-    let name = main.file_name().map(|name| lossy(name.as_bytes()));
+    let name = main.file_name().map(|name| to_lossy_text(name.as_bytes()));
     let name = name.unwrap_or_default();
     let dirs = ["etc", "run", "usr/local/lib", "usr/lib", "lib"]
         .map(|dir| format!("{dir}/systemd/{name}.d"));
@@ -54,7 +54,7 @@ pub fn systemd(builder: &mut Builder<'_>, main: &Path) -> Result<(), Fault> {
 }
 
 /// One file.
-pub fn alone(builder: &mut Builder<'_>, main: &Path) -> Result<(), Fault> {
+pub fn alone(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     let source = builder.open(main)?;
     add(builder, &source, Language::Nsswitch);
     Ok(())
@@ -64,7 +64,7 @@ pub fn alone(builder: &mut Builder<'_>, main: &Path) -> Result<(), Fault> {
 fn drop_ins(builder: &mut Builder<'_>, main: &Path, dirs: &[&str], language: Language) {
     let etc = main.ancestors().find(|dir| dir.ends_with("etc"));
     let root = etc.and_then(Path::parent).unwrap_or(Path::new("/"));
-    let from = Source::new(main, Vec::new()).place(&(0..0));
+    let from = SourceFile::new(main, Vec::new()).place(&(0..0));
     let mut by_name: BTreeMap<OsString, PathBuf> = BTreeMap::new();
     for dir in dirs.iter().map(|dir| root.join(dir)) {
         match builder.files.list(&dir) {
@@ -75,7 +75,7 @@ fn drop_ins(builder: &mut Builder<'_>, main: &Path, dirs: &[&str], language: Lan
                     by_name.entry(name).or_insert(path);
                 }
             }
-            Err(Fault::Absent) => {}
+            Err(FileFault::Absent) => {}
             Err(fault) => unread(builder, &dir, fault, from.clone()),
         }
     }
@@ -83,18 +83,18 @@ fn drop_ins(builder: &mut Builder<'_>, main: &Path, dirs: &[&str], language: Lan
         match builder.open(&path) {
             Ok(source) => add(builder, &source, language),
             // A link that leads nowhere.
-            Err(Fault::Absent) => {}
+            Err(FileFault::Absent) => {}
             Err(fault) => unread(builder, &path, fault, from.clone()),
         }
     }
 }
 
-fn unread(builder: &mut Builder<'_>, path: &Path, fault: Fault, place: Place) {
+fn unread(builder: &mut Builder<'_>, path: &Path, fault: FileFault, place: SettingPlace) {
     let include = path.display().to_string();
     builder.problem(ScopeId::ROOT, place, Trouble::Unread { include, fault });
 }
 
-fn add(builder: &mut Builder<'_>, source: &Source, language: Language) {
+fn add(builder: &mut Builder<'_>, source: &SourceFile, language: Language) {
     let Some(root) = builder.parsed(language, ScopeId::ROOT, source) else {
         return;
     };
@@ -103,7 +103,7 @@ fn add(builder: &mut Builder<'_>, source: &Source, language: Language) {
 
 fn items(
     builder: &mut Builder<'_>,
-    source: &Source,
+    source: &SourceFile,
     language: Language,
     block: &Block,
     scope: ScopeId,
@@ -133,12 +133,12 @@ fn items(
 
 /// The name that a line means: a hyphen in front lets failures pass (sysctl.d(5)).
 fn sysctl_name(written: &str) -> String {
-    dotted(written.strip_prefix('-').unwrap_or(written).trim_start())
+    dotted_name(written.strip_prefix('-').unwrap_or(written).trim_start())
 }
 
 /// A name with dots between its parts: when the first separator is a slash, slashes separate and dots
 /// belong to a name (sysctl.d(5)). One that has dots already stays as it is.
-pub fn dotted(name: &str) -> String {
+pub fn dotted_name(name: &str) -> String {
     match name.find(['.', '/']).map(|at| &name[at..=at]) {
         Some("/") => name
             .chars()

@@ -5,7 +5,7 @@
 //! leading dot is matched by a dot alone; the result is sorted by bytes, as in the C locale, which the
 //! programs read here never leave. Braces mean something only with `GLOB_BRACE`, which Dovecot sets.
 
-use super::files::{Fault, Files};
+use super::files::{FileFault, Files};
 use globset::{GlobBuilder, GlobMatcher};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
@@ -26,33 +26,33 @@ const MOST: usize = 10_000;
 
 /// The files that an absolute pattern means; none is for the caller to judge. With braces, each
 /// alternative is a pattern of its own, and their results follow each other.
-pub fn expand(files: &dyn Files, pattern: &str, style: Style) -> Result<Vec<PathBuf>, Fault> {
+pub fn expand(files: &dyn Files, pattern: &str, style: Style) -> Result<Vec<PathBuf>, FileFault> {
     let patterns = match style {
-        Style::Braces => alternatives(pattern)?,
+        Style::Braces => expand_alternatives(pattern)?,
         Style::Libc | Style::OpenBsd => vec![pattern.to_owned()],
     };
     let mut all = Vec::new();
     for pattern in patterns {
-        all.extend(one(files, &pattern, style)?);
+        all.extend(match_pattern(files, &pattern, style)?);
     }
     Ok(all)
 }
 
-fn one(files: &dyn Files, pattern: &str, style: Style) -> Result<Vec<PathBuf>, Fault> {
+fn match_pattern(files: &dyn Files, pattern: &str, style: Style) -> Result<Vec<PathBuf>, FileFault> {
     let mut found: Vec<PathBuf> = vec![PathBuf::from("/")];
     for component in pattern.split('/').filter(|part| !part.is_empty()) {
-        let Some(matcher) = matcher(component, style)? else {
-            let name = literal(component);
+        let Some(matcher) = component_matcher(component, style)? else {
+            let name = unescape_component(component);
             found.iter_mut().for_each(|path| path.push(&name));
             continue;
         };
-        let dotted = literal(component).starts_with('.');
+        let dotted = unescape_component(component).starts_with('.');
         let mut next = Vec::new();
         for dir in found {
             // What is no directory, or may not be listed, holds no match to glob(3) without GLOB_ERR;
             // but what may not be listed may hold one for the program, which is another user.
             let names = match files.list(&dir) {
-                Err(Fault::Absent) => continue,
+                Err(FileFault::Absent) => continue,
                 other => other?,
             };
             let fits = |name: &[u8]| {
@@ -64,7 +64,7 @@ fn one(files: &dyn Files, pattern: &str, style: Style) -> Result<Vec<PathBuf>, F
             next.extend(names.map(|name| dir.join(std::ffi::OsString::from_vec(name))));
             if next.len() > MOST {
                 let reason = format!("`{pattern}` means more than {MOST} files");
-                return Err(Fault::Unreadable(reason));
+                return Err(FileFault::Unreadable(reason));
             }
         }
         found = next;
@@ -80,7 +80,7 @@ fn one(files: &dyn Files, pattern: &str, style: Style) -> Result<Vec<PathBuf>, F
 }
 
 /// The component without its backslashes.
-fn literal(component: &str) -> String {
+fn unescape_component(component: &str) -> String {
     let mut out = String::new();
     let mut letters = component.chars();
     while let Some(letter) = letters.next() {
@@ -93,7 +93,7 @@ fn literal(component: &str) -> String {
 }
 
 /// What matches a component; `None` when it has no wildcard.
-fn matcher(component: &str, style: Style) -> Result<Option<GlobMatcher>, Fault> {
+fn component_matcher(component: &str, style: Style) -> Result<Option<GlobMatcher>, FileFault> {
     let letters: Vec<char> = component.chars().collect();
     let (mut wild, mut out, mut at) = (false, String::new(), 0);
     while let Some(&letter) = letters.get(at) {
@@ -110,7 +110,7 @@ fn matcher(component: &str, style: Style) -> Result<Option<GlobMatcher>, Fault> 
                 wild = true;
                 out.push('?');
             }
-            '[' => match class(&letters[at..], style) {
+            '[' => match parse_class(&letters[at..], style) {
                 Some((class, length)) => {
                     wild = true;
                     out.push_str(&class);
@@ -136,7 +136,7 @@ fn matcher(component: &str, style: Style) -> Result<Option<GlobMatcher>, Fault> 
         .backslash_escape(true)
         .build();
     let glob = glob.map_err(|error| {
-        Fault::Unreadable(format!(
+        FileFault::Unreadable(format!(
             "the pattern `{component}` is not understood: {error}"
         ))
     })?;
@@ -152,7 +152,7 @@ fn escape(letter: char, out: &mut String) {
 }
 
 /// What follows `[`, up to its `]`, for globset: the class and how many letters it takes.
-fn class(letters: &[char], style: Style) -> Option<(String, usize)> {
+fn parse_class(letters: &[char], style: Style) -> Option<(String, usize)> {
     let mut at = 0;
     let negated = match letters.first() {
         Some('^') => style != Style::OpenBsd,
@@ -168,7 +168,7 @@ fn class(letters: &[char], style: Style) -> Option<(String, usize)> {
         }
         if letter == '[' && letters.get(at + 1) == Some(&':') {
             let rest: String = letters[at + 2..].iter().collect();
-            if let Some((known, name)) = named(&rest) {
+            if let Some((known, name)) = parse_named_class(&rest) {
                 ranges.extend(known);
                 at += 2 + name + 2;
                 continue;
@@ -193,12 +193,12 @@ fn class(letters: &[char], style: Style) -> Option<(String, usize)> {
             ranges.push((letter, to));
         }
     }
-    Some((written(&ranges, negated), at + 1))
+    Some((render_class(&ranges, negated), at + 1))
 }
 
 /// A class as globset reads it, where neither a backslash nor an empty class is possible: the
 /// letters with a meaning stand where they have none.
-fn written(ranges: &[(char, char)], negated: bool) -> String {
+fn render_class(ranges: &[(char, char)], negated: bool) -> String {
     if ranges.is_empty() {
         // Nothing, or anything; a name has no NUL.
         return if negated { "?" } else { "[\0]" }.to_owned();
@@ -210,7 +210,7 @@ fn written(ranges: &[(char, char)], negated: bool) -> String {
     for &(from, to) in ranges {
         // A range that begins or ends with such a letter is cut by it; the letter is added apart.
         let from = if special(&from) { next(from) } else { from };
-        let to = if special(&to) { previous(to) } else { to };
+        let to = if special(&to) { previous_char(to) } else { to };
         match from.cmp(&to) {
             std::cmp::Ordering::Less => out.extend([from, '-', to]),
             std::cmp::Ordering::Equal => out.push(from),
@@ -231,12 +231,12 @@ fn next(letter: char) -> char {
     char::from_u32(letter as u32 + 1).unwrap_or(letter)
 }
 
-fn previous(letter: char) -> char {
+fn previous_char(letter: char) -> char {
     char::from_u32((letter as u32).saturating_sub(1)).unwrap_or(letter)
 }
 
 /// The ranges of `digit:]` and the like, and the length of the name.
-fn named(rest: &str) -> Option<(Vec<(char, char)>, usize)> {
+fn parse_named_class(rest: &str) -> Option<(Vec<(char, char)>, usize)> {
     let (name, _) = rest.split_once(":]")?;
     let ranges: &[(char, char)] = match name {
         "digit" => &[('0', '9')],
@@ -257,15 +257,15 @@ fn named(rest: &str) -> Option<(Vec<(char, char)>, usize)> {
 }
 
 /// `a{b,c}d` is `abd` and `acd`; braces without a comma at their level stay (csh, and GLOB_BRACE).
-fn alternatives(pattern: &str) -> Result<Vec<String>, Fault> {
+fn expand_alternatives(pattern: &str) -> Result<Vec<String>, FileFault> {
     let mut done = Vec::new();
     let mut open = vec![pattern.to_owned()];
     while let Some(pattern) = open.pop() {
         if done.len() + open.len() > MOST {
             let reason = format!("`{pattern}` has more than {MOST} alternatives");
-            return Err(Fault::Unreadable(reason));
+            return Err(FileFault::Unreadable(reason));
         }
-        match brace(&pattern) {
+        match find_brace(&pattern) {
             Some((start, commas, end)) => {
                 let mut from = start + 1;
                 let mut parts = Vec::new();
@@ -284,7 +284,7 @@ fn alternatives(pattern: &str) -> Result<Vec<String>, Fault> {
 }
 
 /// The first brace that is closed: where it opens, its commas, where it closes. `{}` is text.
-fn brace(pattern: &str) -> Option<(usize, Vec<usize>, usize)> {
+fn find_brace(pattern: &str) -> Option<(usize, Vec<usize>, usize)> {
     let bytes = pattern.as_bytes();
     let mut start = 0;
     loop {
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     fn fits(pattern: &str, name: &str) -> bool {
-        matcher(pattern, Style::Libc)
+        component_matcher(pattern, Style::Libc)
             .unwrap()
             .unwrap()
             .is_match(name)
@@ -354,15 +354,15 @@ mod tests {
                 assert!(!fits(pattern, name), "{pattern} {name}");
             }
         }
-        assert!(matcher("a\\*b", Style::Libc).unwrap().is_none());
-        let openbsd = matcher("[^b]", Style::OpenBsd).unwrap().unwrap();
+        assert!(component_matcher("a\\*b", Style::Libc).unwrap().is_none());
+        let openbsd = component_matcher("[^b]", Style::OpenBsd).unwrap().unwrap();
         assert!(openbsd.is_match("^") && openbsd.is_match("b") && !openbsd.is_match("a"));
-        assert!(matcher("a[b", Style::Libc).unwrap().is_none());
+        assert!(component_matcher("a[b", Style::Libc).unwrap().is_none());
     }
 
     #[test]
     fn braces() {
-        let of = |pattern: &str| alternatives(pattern).unwrap();
+        let of = |pattern: &str| expand_alternatives(pattern).unwrap();
         assert_eq!(of("a{b,c{d,e}}f"), ["abf", "acdf", "acef"]);
         assert_eq!(of("{}x"), ["{}x"]);
         assert_eq!(of("a{b"), ["a{b"]);

@@ -1,7 +1,7 @@
 //! Which settings count in a scope.
 
 use super::ssh_match::Connection;
-use super::{Effective, Problem, Program, Scope, ScopeId, Setting, dovecot, nginx, ssh, ssh_match};
+use super::{Effective, ConfigProblem, Program, Scope, ScopeId, Setting, dovecot, nginx, ssh, ssh_match};
 use std::collections::HashSet;
 
 /// How several lines for one key come together in one scope.
@@ -113,11 +113,11 @@ impl Effective {
     ///
     /// # Errors
     /// The problem because of which it may be another one: a file that could not be read may say it.
-    pub fn certain(&self, scope: ScopeId, key: &str) -> Result<Option<&Setting>, &Problem> {
+    pub fn certain(&self, scope: ScopeId, key: &str) -> Result<Option<&Setting>, &ConfigProblem> {
         let key = &self.key(key)[..];
         let at = self.counting(scope, key).first().copied();
         let around: Vec<ScopeId> = self.outward(scope).collect();
-        let could = |problem: &&Problem| {
+        let could = |problem: &&ConfigProblem| {
             let related =
                 around.contains(&problem.scope) || self.chain(scope, key).contains(&problem.scope);
             let reaches = match (self.program, self.rule(key), at) {
@@ -191,7 +191,7 @@ impl Effective {
             let scope = self.settings[at].scope;
             let mut all = Some(true);
             for id in self.outward(scope).filter(|id| *id != ScopeId::ROOT) {
-                let one = ssh_match::applies(&self.scope(id).head, connection);
+                let one = ssh_match::match_applies(&self.scope(id).head, connection);
                 all = match (all, one) {
                     (Some(false), _) | (_, Some(false)) => Some(false),
                     (Some(true), Some(true)) => Some(true),
@@ -223,8 +223,8 @@ impl Effective {
             Program::Sshd | Program::Ssh | Program::Postfix | Program::Samba => {
                 self.outward(scope).collect()
             }
-            Program::Nginx => nginx::chain(self, scope, key),
-            Program::Dovecot => dovecot::chain(self, scope),
+            Program::Nginx => nginx::scope_chain(self, scope, key),
+            Program::Dovecot => dovecot::scope_chain(self, scope),
             Program::Sysctl | Program::Systemd | Program::Nsswitch => vec![scope],
         }
     }
@@ -259,9 +259,9 @@ impl Effective {
     /// A key as the settings have it.
     fn key(&self, key: &str) -> String {
         match self.program {
-            Program::Sshd | Program::Ssh => ssh::keyword(self.program, key),
-            Program::Sysctl => super::dropin::dotted(key),
-            Program::Samba => super::samba::name(key),
+            Program::Sshd | Program::Ssh => ssh::normalize_keyword(self.program, key),
+            Program::Sysctl => super::dropin::dotted_name(key),
+            Program::Samba => super::samba::normalize_name(key),
             _ => key.to_owned(),
         }
     }

@@ -5,12 +5,12 @@
 //! A directive is inherited from the block around when the inner one has no line for it, lists as a
 //! whole. A file that includes itself is read until memory or descriptors run out.
 
-use super::builder::{Builder, Source};
-use super::files::{Fault, Files};
-use super::walk::Rules;
-use super::{Effective, Place, ScopeId, glob};
-use crate::lang::nginx::meaning;
-use crate::text::lossy;
+use super::builder::{Builder, SourceFile};
+use super::files::{FileFault, Files};
+use super::walk::ProgramRules;
+use super::{Effective, SettingPlace, ScopeId, glob};
+use crate::languages::nginx::word_meaning;
+use crate::text::to_lossy_text;
 use crate::tree::{Directive, Inclusion};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const DEEPEST: usize = 64;
 
 pub struct Nginx;
 
-impl Rules for Nginx {
+impl ProgramRules for Nginx {
     fn language(&self) -> Language {
         Language::Nginx
     }
@@ -39,9 +39,9 @@ impl Rules for Nginx {
         builder: &Builder<'_>,
         pattern: &str,
         from: &[PathBuf],
-    ) -> Result<Vec<PathBuf>, Fault> {
+    ) -> Result<Vec<PathBuf>, FileFault> {
         let main = from.first().map_or(Path::new("/"), |main| main);
-        included(main, pattern, builder.files)
+        included_files(main, pattern, builder.files)
     }
 
     fn setting(
@@ -49,16 +49,16 @@ impl Rules for Nginx {
         builder: &mut Builder<'_>,
         scope: ScopeId,
         said: &Directive,
-        (source, place): (&Source, Place),
+        (source, place): (&SourceFile, SettingPlace),
     ) {
-        let mut words = said.words.iter().map(|word| meaning(&source.text, word));
-        let key = lossy(&words.next().unwrap_or_default());
+        let mut words = said.words.iter().map(|word| word_meaning(&source.text, word));
+        let key = to_lossy_text(&words.next().unwrap_or_default());
         let words = words.collect();
         builder.add_words(scope, key, said.value.clone(), words, place);
     }
 }
 
-pub fn included(main: &Path, pattern: &str, files: &dyn Files) -> Result<Vec<PathBuf>, Fault> {
+pub fn included_files(main: &Path, pattern: &str, files: &dyn Files) -> Result<Vec<PathBuf>, FileFault> {
     // The prefix of the configuration is its directory.
     let dir = main.parent().unwrap_or(Path::new("/"));
     let path = dir.join(pattern);
@@ -72,7 +72,7 @@ pub fn included(main: &Path, pattern: &str, files: &dyn Files) -> Result<Vec<Pat
 }
 
 /// From a block outwards as far as directives are inherited.
-pub fn chain(all: &Effective, scope: ScopeId, key: &str) -> Vec<ScopeId> {
+pub fn scope_chain(all: &Effective, scope: ScopeId, key: &str) -> Vec<ScopeId> {
     /// Of these the block around says nothing about the block inside (nginx.org, "Context" and the
     /// modules' merging: handlers, rewrite's program, and what names the block itself).
     const OWN: [&str; 18] = [

@@ -5,11 +5,11 @@
 //! scope of its name and type; in it its options win over main.cf. Values are told as written, with
 //! their `$name`, as `postconf -n` and `postconf -P` do.
 
-use super::builder::{Builder, Source};
-use super::files::Fault;
+use super::builder::{Builder, SourceFile};
+use super::files::FileFault;
 use super::{ScopeId, Trouble};
-use crate::lang::postfix::logical_lines;
-use crate::text::{Logical, lossy};
+use crate::languages::postfix::logical_lines;
+use crate::text::{Logical, to_lossy_text};
 use crate::tree::Item;
 use assay_model::change::ConfigLanguage as Language;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ const FIELDS: usize = 8;
 /// Options of Postfix's daemons that take a value.
 const WITH_VALUE: &[u8] = b"o";
 
-pub fn read(builder: &mut Builder<'_>, main: &Path) -> Result<(), Fault> {
+pub fn read(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     let source = builder.open(main)?;
     if let Some(root) = builder.parsed(Language::Postfix, ScopeId::ROOT, &source) {
         for item in &root.items {
@@ -35,25 +35,25 @@ pub fn read(builder: &mut Builder<'_>, main: &Path) -> Result<(), Fault> {
     match builder.open(&master) {
         Ok(source) => services(builder, &source),
         // A client's machine has none.
-        Err(Fault::Absent) => {}
+        Err(FileFault::Absent) => {}
         Err(fault) => {
             let include = master.display().to_string();
-            let place = Source::new(&master, Vec::new()).place(&(0..0));
+            let place = SourceFile::new(&master, Vec::new()).place(&(0..0));
             builder.problem(ScopeId::ROOT, place, Trouble::Unread { include, fault });
         }
     }
     Ok(())
 }
 
-fn services(builder: &mut Builder<'_>, source: &Source) {
+fn services(builder: &mut Builder<'_>, source: &SourceFile) {
     let mut services = Vec::new();
     let mut last = HashMap::new();
     for line in logical_lines(&source.text) {
-        let fields = fields(&line.bytes);
+        let fields = split_fields(&line.bytes);
         let text = |at: usize| {
             fields
                 .get(at)
-                .map(|field| lossy(&line.bytes[field.clone()]))
+                .map(|field| to_lossy_text(&line.bytes[field.clone()]))
         };
         let (Some(name), Some(kind), Some(_)) = (text(0), text(1), fields.get(FIELDS - 1)) else {
             let what = "a service has at least eight fields".to_owned();
@@ -70,7 +70,7 @@ fn services(builder: &mut Builder<'_>, source: &Source) {
         let counts = last.get(&head) == Some(&at);
         let scope = builder.same_scope(ScopeId::ROOT, head, source.place(&line.span(0)));
         if counts {
-            for (name, value, at) in overrides(&line, &fields[FIELDS..]) {
+            for (name, value, at) in parse_overrides(&line, &fields[FIELDS..]) {
                 let place = source.place(&at);
                 builder.add(scope, name, value, place);
             }
@@ -79,7 +79,7 @@ fn services(builder: &mut Builder<'_>, source: &Source) {
 }
 
 /// `argv_splitq`: fields separated by blanks, text in braces in one piece.
-fn fields(bytes: &[u8]) -> Vec<Range<usize>> {
+fn split_fields(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut fields = Vec::new();
     let mut at = 0;
     loop {
@@ -105,7 +105,7 @@ fn fields(bytes: &[u8]) -> Vec<Range<usize>> {
 }
 
 /// The options `-o name=value`, `-oname=value` and `-o { name = value }`, with their places.
-fn overrides(line: &Logical, arguments: &[Range<usize>]) -> Vec<(String, Vec<u8>, Range<usize>)> {
+fn parse_overrides(line: &Logical, arguments: &[Range<usize>]) -> Vec<(String, Vec<u8>, Range<usize>)> {
     let mut found = Vec::new();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
@@ -137,7 +137,7 @@ fn overrides(line: &Logical, arguments: &[Range<usize>]) -> Vec<(String, Vec<u8>
             };
             let last = line.at.get(value.end - 1).map_or(0, |&at| at + 1);
             let place = line.span(argument.start).start..last;
-            found.push((lossy(name.trim_ascii()), setting.to_vec(), place));
+            found.push((to_lossy_text(name.trim_ascii()), setting.to_vec(), place));
         }
     }
     found

@@ -67,7 +67,7 @@ impl Expansion<'_> {
                 continue;
             }
             let (whole, inner) = match after.chars().next() {
-                Some(open @ ('{' | '(')) => match closed(after, open) {
+                Some(open @ ('{' | '(')) => match find_closing(after, open) {
                     Some(end) => (end + 1, &after[1..end]),
                     None => (0, ""),
                 },
@@ -117,11 +117,11 @@ impl Expansion<'_> {
             (_, Some(text)) => (!holds, text),
             _ => return false,
         };
-        let (first, behind) = braced(text);
+        let (first, behind) = split_braced(text);
         let second = behind
             .trim_start()
             .strip_prefix(':')
-            .map(|text| braced(text).0);
+            .map(|text| split_braced(text).0);
         match (wanted, second) {
             (true, _) => self.put(first, depth, out),
             (false, Some(second)) => self.put(second, depth, out),
@@ -139,11 +139,11 @@ impl Expansion<'_> {
 
     /// A comparison of two texts, and what follows it.
     fn compared<'t>(&self, text: &'t str, depth: usize) -> Option<(bool, &'t str)> {
-        let (left, rest) = braced(text);
+        let (left, rest) = split_braced(text);
         let rest = rest.trim_start();
         const SIGNS: [&str; 6] = ["==", "!=", "<=", ">=", "<", ">"];
         let sign = SIGNS.into_iter().find(|sign| rest.starts_with(sign))?;
-        let (right, rest) = braced(rest[sign.len()..].trim_start());
+        let (right, rest) = split_braced(rest[sign.len()..].trim_start());
         let full = |text: &str| {
             let mut out = String::new();
             self.expand(text, depth + 1, &mut out).then_some(out)
@@ -166,7 +166,7 @@ impl Expansion<'_> {
 }
 
 /// Where the bracket at the beginning is closed.
-fn closed(text: &str, open: char) -> Option<usize> {
+fn find_closing(text: &str, open: char) -> Option<usize> {
     let close = if open == '{' { '}' } else { ')' };
     let mut depth = 0_usize;
     for (at, c) in text.char_indices() {
@@ -183,9 +183,9 @@ fn closed(text: &str, open: char) -> Option<usize> {
 }
 
 /// The text in braces at the beginning, without blanks at its ends, and what follows; without braces all of it.
-fn braced(text: &str) -> (&str, &str) {
+fn split_braced(text: &str) -> (&str, &str) {
     let start = text.trim_start();
-    match start.starts_with('{').then(|| closed(start, '{')).flatten() {
+    match start.starts_with('{').then(|| find_closing(start, '{')).flatten() {
         Some(end) => (start[1..end].trim(), &start[end + 1..]),
         None => (text, ""),
     }

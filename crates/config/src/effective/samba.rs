@@ -5,10 +5,10 @@
 //! included file is read in its place; the section that it ends in goes on behind it. A setting of the whole
 //! server that stands in a share counts nowhere, so whoever looks for one asks the root.
 
-use super::builder::{Builder, Source};
-use super::files::Fault;
+use super::builder::{Builder, SourceFile};
+use super::files::FileFault;
 use super::{ScopeId, Trouble};
-use crate::text::lossy;
+use crate::text::to_lossy_text;
 use std::ops::Range;
 use std::path::Path;
 
@@ -31,14 +31,14 @@ const SYNONYMS: [(&str, &str); 9] = [
 const WRITABLE: &str = "writable";
 
 /// Returns the name of a setting as Samba compares it.
-pub(super) fn name(text: &str) -> String {
+pub(super) fn normalize_name(text: &str) -> String {
     let plain: String = text.split_whitespace().collect();
     let plain = plain.to_ascii_lowercase();
     let known = SYNONYMS.iter().find(|(other, _)| *other == plain);
     known.map_or(plain, |(_, name)| (*name).to_owned())
 }
 
-pub(super) fn read(builder: &mut Builder<'_>, main: &Path) -> Result<(), Fault> {
+pub(super) fn read(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     let source = builder.open(main)?;
     let mut walk = Walk {
         section: ScopeId::ROOT,
@@ -61,7 +61,7 @@ struct Logical {
 }
 
 impl Walk {
-    fn file(&mut self, builder: &mut Builder<'_>, source: &Source) {
+    fn file(&mut self, builder: &mut Builder<'_>, source: &SourceFile) {
         for line in logical_lines(&source.text) {
             if builder.stopped {
                 return;
@@ -70,7 +70,7 @@ impl Walk {
         }
     }
 
-    fn line(&mut self, builder: &mut Builder<'_>, source: &Source, line: &Logical) {
+    fn line(&mut self, builder: &mut Builder<'_>, source: &SourceFile, line: &Logical) {
         let place = source.place(&line.span);
         if let Some(section) = line.text.strip_prefix('[') {
             let Some((section, _)) = section.split_once(']') else {
@@ -91,7 +91,7 @@ impl Walk {
             return builder.problem(self.section, place, Trouble::Unknown(why));
         };
         let value = value.trim();
-        match name(key).as_str() {
+        match normalize_name(key).as_str() {
             "include" => self.include(builder, value, &place),
             "configfile" if Path::new(value) != source.path => {
                 let why = format!("Samba reads `{value}` instead, which is not followed here");
@@ -102,7 +102,7 @@ impl Walk {
                 builder.problem(ScopeId::ROOT, place, Trouble::Unknown(why));
             }
             WRITABLE => {
-                let opposite = match truth(value) {
+                let opposite = match parse_switch(value) {
                     Some(true) => "no",
                     Some(false) => "yes",
                     None => value,
@@ -113,7 +113,7 @@ impl Walk {
         }
     }
 
-    fn include(&mut self, builder: &mut Builder<'_>, value: &str, place: &super::Place) {
+    fn include(&mut self, builder: &mut Builder<'_>, value: &str, place: &super::SettingPlace) {
         let path = Path::new(value);
         let unknown = match value {
             "registry" => Some("settings of Samba's registry are not read here".to_owned()),
@@ -142,7 +142,7 @@ impl Walk {
 }
 
 /// Reads a switch; none where Samba takes the value for none.
-fn truth(value: &str) -> Option<bool> {
+fn parse_switch(value: &str) -> Option<bool> {
     match value.to_ascii_lowercase().as_str() {
         "yes" | "true" | "on" | "1" => Some(true),
         "no" | "false" | "off" | "0" => Some(false),
@@ -151,7 +151,7 @@ fn truth(value: &str) -> Option<bool> {
 }
 
 /// Whether there is a file that a name with macros (`%m`: the client) may mean.
-fn depends_on_client(builder: &Builder<'_>, path: &Path) -> Result<bool, Fault> {
+fn depends_on_client(builder: &Builder<'_>, path: &Path) -> Result<bool, FileFault> {
     let text = path.to_string_lossy();
     let (dir, name) = text.rsplit_once('/').unwrap_or(("", &text));
     if dir.contains('%') {
@@ -166,7 +166,7 @@ fn depends_on_client(builder: &Builder<'_>, path: &Path) -> Result<bool, Fault> 
         .list(Path::new(if dir.is_empty() { "/" } else { dir }))
     {
         Ok(names) => names,
-        Err(Fault::Absent) => return Ok(false),
+        Err(FileFault::Absent) => return Ok(false),
         Err(fault) => return Err(fault),
     };
     Ok(names.iter().any(|name| {
@@ -196,7 +196,7 @@ fn logical_lines(text: &[u8]) -> Vec<Logical> {
             text: String::new(),
             span: first..first,
         });
-        logical.text.push_str(&lossy(body));
+        logical.text.push_str(&to_lossy_text(body));
         logical.span.end = begin + line.len();
         if !goes_on {
             found.extend(open.take());

@@ -5,13 +5,13 @@
 //! that file. Includes that lead more than 16 files deep end the program. A pattern without a file is
 //! none of its concern. It brings OpenBSD's glob(3) along, to which `[^a]` is `^` or `a`.
 
-use super::builder::{Builder, Source};
-use super::files::{Fault, Files};
+use super::builder::{Builder, SourceFile};
+use super::files::{FileFault, Files};
 use super::lookup::Rule;
-use super::walk::Rules;
-use super::{Effective, Place, Program, ScopeId, Trouble, glob, ssh_match};
-use crate::lang::ssh::{is_raw, words};
-use crate::text::lossy;
+use super::walk::ProgramRules;
+use super::{Effective, SettingPlace, Program, ScopeId, Trouble, glob, ssh_match};
+use crate::languages::ssh::{is_raw, split_words};
+use crate::text::to_lossy_text;
 use crate::tree::{Block, Directive, Inclusion};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const DEEPEST: usize = 16 + 1;
 
 pub struct Ssh;
 
-impl Rules for Ssh {
+impl ProgramRules for Ssh {
     fn language(&self) -> Language {
         Language::Ssh
     }
@@ -33,9 +33,9 @@ impl Rules for Ssh {
     }
 
     fn patterns(&self, said: &Inclusion) -> (Vec<String>, bool) {
-        let patterns = words(said.pattern.as_bytes());
+        let patterns = split_words(said.pattern.as_bytes());
         (
-            patterns.iter().map(|pattern| lossy(pattern)).collect(),
+            patterns.iter().map(|pattern| to_lossy_text(pattern)).collect(),
             false,
         )
     }
@@ -45,9 +45,9 @@ impl Rules for Ssh {
         builder: &Builder<'_>,
         pattern: &str,
         from: &[PathBuf],
-    ) -> Result<Vec<PathBuf>, Fault> {
+    ) -> Result<Vec<PathBuf>, FileFault> {
         let main = from.first().map_or(Path::new(BASE), |main| main);
-        included(builder.out.program, main, pattern, builder.files)
+        included_files(builder.out.program, main, pattern, builder.files)
     }
 
     fn scope(
@@ -55,10 +55,10 @@ impl Rules for Ssh {
         builder: &mut Builder<'_>,
         around: ScopeId,
         block: &Block,
-        (source, place): (&Source, Place),
+        (source, place): (&SourceFile, SettingPlace),
     ) -> ScopeId {
         let line = &source.text[block.span.start..block.open];
-        builder.scope(around, ssh_match::head(&block.head, line), place)
+        builder.scope(around, ssh_match::split_head(&block.head, line), place)
     }
 
     fn setting(
@@ -66,13 +66,13 @@ impl Rules for Ssh {
         builder: &mut Builder<'_>,
         scope: ScopeId,
         said: &Directive,
-        (_, place): (&Source, Place),
+        (_, place): (&SourceFile, SettingPlace),
     ) {
         let words = match is_raw(&said.key) {
             true => vec![said.value.clone()],
-            false => words(&said.value),
+            false => split_words(&said.value),
         };
-        let key = keyword(builder.out.program, &said.key);
+        let key = normalize_keyword(builder.out.program, &said.key);
         if is_global(builder.out.program, &key) && is_conditional(&builder.out, scope) {
             let keyword = key;
             return builder.problem(scope, place, Trouble::Refused { keyword });
@@ -149,12 +149,12 @@ fn is_conditional(all: &Effective, scope: ScopeId) -> bool {
     !path.iter().all(|head| always(head))
 }
 
-pub fn included(
+pub fn included_files(
     program: Program,
     main: &Path,
     pattern: &str,
     files: &dyn Files,
-) -> Result<Vec<PathBuf>, Fault> {
+) -> Result<Vec<PathBuf>, FileFault> {
     // sshd leaves a `~` as it is, and finds nothing; ssh expands it for files of users.
     let user = program == Program::Ssh && !main.starts_with(BASE);
     let dir = main.parent().filter(|dir| dir.ends_with(".ssh"));
@@ -169,7 +169,7 @@ pub fn included(
             };
             let Some(place) = place.and_then(Path::to_str) else {
                 let reason = "whose home directory it means is not known";
-                return Err(Fault::Unreadable(reason.to_owned()));
+                return Err(FileFault::Unreadable(reason.to_owned()));
             };
             format!("{place}/{}", inside_home.unwrap_or(pattern))
         }
@@ -178,7 +178,7 @@ pub fn included(
 }
 
 /// The keyword in lower case, and the one name of those that have several.
-pub fn keyword(program: Program, key: &str) -> String {
+pub fn normalize_keyword(program: Program, key: &str) -> String {
     let key = key.to_ascii_lowercase();
     let one = match (program, &key[..]) {
         (_, "challengeresponseauthentication" | "skeyauthentication") => {

@@ -1,7 +1,7 @@
 //! Whether a Match or Host block applies to a connection: OpenSSH 9.2's `match_cfg_line`
 //! (servconf.c), `match_pattern_list` (match.c) and `addr_match_list` (addrmatch.c).
 
-use crate::text::lossy;
+use crate::text::to_lossy_text;
 use std::net::IpAddr;
 
 /// What is known of a connection; what is not stays `None`.
@@ -25,7 +25,7 @@ pub struct Connection {
 
 /// The head of a block with its words as the program separates them: in those of Match a `=` may
 /// stand for a blank, and a backslash means nothing.
-pub(super) fn head(parsed: &[String], line: &[u8]) -> Vec<String> {
+pub(super) fn split_head(parsed: &[String], line: &[u8]) -> Vec<String> {
     let Some(name) = parsed
         .first()
         .filter(|name| name.eq_ignore_ascii_case("match"))
@@ -34,11 +34,11 @@ pub(super) fn head(parsed: &[String], line: &[u8]) -> Vec<String> {
     };
     let mut rest = Some(line);
     let mut words = Vec::new();
-    while let Some(word) = delimited(&mut rest).filter(|word| !word.is_empty()) {
+    while let Some(word) = next_word(&mut rest).filter(|word| !word.is_empty()) {
         if word[0] == b'#' {
             break;
         }
-        words.push(lossy(&word));
+        words.push(to_lossy_text(&word));
     }
     // A quoted keyword gives an empty word before it.
     if words
@@ -51,7 +51,7 @@ pub(super) fn head(parsed: &[String], line: &[u8]) -> Vec<String> {
 }
 
 /// `strdelim`: words end at blanks, at one `=`, or around quotes.
-fn delimited(rest: &mut Option<&[u8]>) -> Option<Vec<u8>> {
+fn next_word(rest: &mut Option<&[u8]>) -> Option<Vec<u8>> {
     let text = (*rest)?;
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     let after = |text: &[u8]| text.iter().take_while(|byte| blank(byte)).count();
@@ -85,7 +85,7 @@ fn delimited(rest: &mut Option<&[u8]>) -> Option<Vec<u8>> {
 }
 
 /// Whether all criteria of a head are met; `None` when that cannot be told.
-pub(super) fn applies(head: &[String], connection: &Connection) -> Option<bool> {
+pub(super) fn match_applies(head: &[String], connection: &Connection) -> Option<bool> {
     let (name, criteria) = head.split_first()?;
     if name.eq_ignore_ascii_case("host") {
         return host_block(criteria, connection.host.as_ref()?);
@@ -102,7 +102,7 @@ pub(super) fn applies(head: &[String], connection: &Connection) -> Option<bool> 
         }
         let one = words
             .next()
-            .and_then(|wanted| criterion(&attribute, wanted, connection));
+            .and_then(|wanted| criterion_matches(&attribute, wanted, connection));
         all = match (all, one) {
             (Some(false), _) | (_, Some(false)) => Some(false),
             (Some(true), Some(true)) => Some(true),
@@ -112,7 +112,7 @@ pub(super) fn applies(head: &[String], connection: &Connection) -> Option<bool> 
     all
 }
 
-fn criterion(attribute: &str, wanted: &str, connection: &Connection) -> Option<bool> {
+fn criterion_matches(attribute: &str, wanted: &str, connection: &Connection) -> Option<bool> {
     match attribute {
         "user" => Some(list(connection.user.as_ref()?, wanted)),
         "group" => {
@@ -123,8 +123,8 @@ fn criterion(attribute: &str, wanted: &str, connection: &Connection) -> Option<b
             let host = connection.host.as_ref()?.to_ascii_lowercase();
             Some(list(&host, &wanted.to_ascii_lowercase()))
         }
-        "address" => addresses(connection.address?, wanted),
-        "localaddress" => addresses(connection.local_address?, wanted),
+        "address" => address_matches(connection.address?, wanted),
+        "localaddress" => address_matches(connection.local_address?, wanted),
         "localport" => Some(connection.local_port? == wanted.parse::<u16>().ok()?),
         "rdomain" => Some(list(connection.rdomain.as_ref()?, wanted)),
         // Of newer versions, or of the client: what runs a command or looks at its state.
@@ -137,9 +137,9 @@ fn host_block(patterns: &[String], host: &str) -> Option<bool> {
     let mut found = false;
     for wanted in patterns {
         match wanted.strip_prefix('!') {
-            Some(wanted) if matches(host, wanted) => return Some(false),
+            Some(wanted) if pattern_matches(host, wanted) => return Some(false),
             Some(_) => {}
-            None => found |= matches(host, wanted),
+            None => found |= pattern_matches(host, wanted),
         }
     }
     Some(found)
@@ -157,7 +157,7 @@ fn any_of(texts: &[String], patterns: &str) -> bool {
             Some(pattern) => (true, pattern),
             None => (false, pattern),
         };
-        if texts.iter().any(|text| matches(text, pattern)) {
+        if texts.iter().any(|text| pattern_matches(text, pattern)) {
             if negated {
                 return false;
             }
@@ -170,7 +170,7 @@ fn any_of(texts: &[String], patterns: &str) -> bool {
 /// `match_pattern`: `*` and `?`, nothing else. It goes back to the last star alone, so that no
 /// pattern takes long.
 #[must_use]
-pub fn matches(text: &str, pattern: &str) -> bool {
+pub fn pattern_matches(text: &str, pattern: &str) -> bool {
     let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
     let (mut t, mut p) = (0, 0);
     let mut star = None;
@@ -199,7 +199,7 @@ pub fn matches(text: &str, pattern: &str) -> bool {
 
 /// `addr_match_list`: networks, or patterns over the address as text; `None` for a list that sshd
 /// refuses.
-fn addresses(address: IpAddr, wanted: &str) -> Option<bool> {
+fn address_matches(address: IpAddr, wanted: &str) -> Option<bool> {
     let mut found = false;
     for entry in wanted.split(',') {
         let (negated, entry) = match entry.strip_prefix('!') {
@@ -209,10 +209,10 @@ fn addresses(address: IpAddr, wanted: &str) -> Option<bool> {
         if entry.is_empty() {
             return None;
         }
-        let fits = match network(entry) {
+        let fits = match parse_network(entry) {
             Network::Wrong => return None,
-            Network::Of(network, bits) => inside(address, network, bits),
-            Network::NotOne => matches(&address.to_string(), entry),
+            Network::Of(network, bits) => is_in_network(address, network, bits),
+            Network::NotOne => pattern_matches(&address.to_string(), entry),
         };
         if fits && negated {
             return Some(false);
@@ -229,7 +229,7 @@ enum Network {
     NotOne,
 }
 
-fn network(text: &str) -> Network {
+fn parse_network(text: &str) -> Network {
     let (address, bits) = match text.split_once('/') {
         Some((address, bits)) => match bits.parse::<u32>() {
             Ok(bits) if bits <= 128 && !bits_sign(text) => (address, Some(bits)),
@@ -242,7 +242,7 @@ fn network(text: &str) -> Network {
     };
     let width = if address.is_ipv4() { 32 } else { 128 };
     let bits = bits.unwrap_or(width);
-    match bits <= width && number(address) & !mask(bits, width) == 0 {
+    match bits <= width && address_number(address) & !network_mask(bits, width) == 0 {
         true => Network::Of(address, bits),
         false => Network::Wrong,
     }
@@ -253,7 +253,7 @@ fn bits_sign(text: &str) -> bool {
     text.contains("/+")
 }
 
-fn number(address: IpAddr) -> u128 {
+fn address_number(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => u128::from(address.to_bits()),
         IpAddr::V6(address) => address.to_bits(),
@@ -261,13 +261,13 @@ fn number(address: IpAddr) -> u128 {
 }
 
 /// The highest `bits` of `width` bits.
-fn mask(bits: u32, width: u32) -> u128 {
+fn network_mask(bits: u32, width: u32) -> u128 {
     let whole = u128::MAX >> (128 - width);
     let rest = whole.checked_shr(bits).unwrap_or(0);
     whole & !rest
 }
 
-fn inside(address: IpAddr, network: IpAddr, bits: u32) -> bool {
+fn is_in_network(address: IpAddr, network: IpAddr, bits: u32) -> bool {
     let width = if network.is_ipv4() { 32 } else { 128 };
-    address.is_ipv4() == network.is_ipv4() && number(address) & mask(bits, width) == number(network)
+    address.is_ipv4() == network.is_ipv4() && address_number(address) & network_mask(bits, width) == address_number(network)
 }

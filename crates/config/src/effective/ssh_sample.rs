@@ -1,7 +1,7 @@
 //! A connection that a Match block of sshd applies to, made up from its criteria: what a program is asked
 //! about when its own reading of the block is wanted (`sshd -T -C`).
 
-use super::ssh_match::{Connection, applies};
+use super::ssh_match::{Connection, match_applies};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// What is known of accounts.
@@ -13,7 +13,7 @@ pub trait Accounts {
 }
 
 /// A connection that no block asks for by name; addresses are those of documentation (RFC 5737).
-fn anybody() -> Connection {
+fn any_connection() -> Connection {
     Connection {
         user: Some("nobody".to_owned()),
         groups: None,
@@ -28,8 +28,8 @@ fn anybody() -> Connection {
 /// A connection to which a block with this head applies; for no head, one outside of blocks. `None` when
 /// none could be made up.
 #[must_use]
-pub fn connection(head: &[String], accounts: &dyn Accounts) -> Option<Connection> {
-    let mut made = anybody();
+pub fn sample_connection(head: &[String], accounts: &dyn Accounts) -> Option<Connection> {
+    let mut made = any_connection();
     let mut criteria = head.iter().skip(1);
     while let Some(attribute) = criteria.next() {
         let attribute = attribute.to_ascii_lowercase();
@@ -39,34 +39,34 @@ pub fn connection(head: &[String], accounts: &dyn Accounts) -> Option<Connection
         let wanted = criteria.next()?;
         let mut patterns = wanted.split(',').filter(|one| !one.starts_with('!'));
         match attribute.as_str() {
-            "user" => made.user = Some(instance(patterns.next()?)),
+            "user" => made.user = Some(sample_text(patterns.next()?)),
             "group" => made.user = Some(patterns.find_map(|group| accounts.member_of(group))?),
-            "host" => made.host = Some(instance(patterns.next()?)),
-            "address" => made.address = Some(patterns.find_map(address)?),
-            "localaddress" => made.local_address = Some(patterns.find_map(address)?),
+            "host" => made.host = Some(sample_text(patterns.next()?)),
+            "address" => made.address = Some(patterns.find_map(sample_address)?),
+            "localaddress" => made.local_address = Some(patterns.find_map(sample_address)?),
             "localport" => made.local_port = Some(wanted.parse().ok()?),
-            "rdomain" => made.rdomain = Some(instance(patterns.next()?)),
+            "rdomain" => made.rdomain = Some(sample_text(patterns.next()?)),
             _ => return None,
         }
     }
     made.groups = accounts.groups_of(made.user.as_deref()?);
-    (head.is_empty() || applies(head, &made) == Some(true)).then_some(made)
+    (head.is_empty() || match_applies(head, &made) == Some(true)).then_some(made)
 }
 
 /// A text that fits a pattern.
-fn instance(pattern: &str) -> String {
+fn sample_text(pattern: &str) -> String {
     pattern.replace(['*', '?'], "x")
 }
 
 /// An address in a network, or one that fits a pattern.
-fn address(pattern: &str) -> Option<IpAddr> {
+fn sample_address(pattern: &str) -> Option<IpAddr> {
     let base = pattern.split('/').next()?;
     base.replace(['*', '?'], "1").parse().ok()
 }
 
 /// The words of `-C` for a connection (sshd(8)); `None` when it cannot be said there.
 #[must_use]
-pub fn spec(connection: &Connection) -> Option<String> {
+pub fn connection_spec(connection: &Connection) -> Option<String> {
     let user = connection.user.as_deref()?;
     let host = connection.host.as_deref()?;
     let rdomain = connection.rdomain.as_deref()?;

@@ -1,14 +1,14 @@
 //! Reads files that include each other, in the order in which the program reads their lines.
 
-use super::builder::{Builder, Source};
-use super::files::Fault;
-use super::{Place, ScopeId, Trouble};
+use super::builder::{Builder, SourceFile};
+use super::files::FileFault;
+use super::{SettingPlace, ScopeId, Trouble};
 use crate::tree::{Block, Directive, Inclusion, Item};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
 
 /// What the programs do differently.
-pub trait Rules {
+pub trait ProgramRules {
     /// The language of all files.
     fn language(&self) -> Language;
 
@@ -24,7 +24,7 @@ pub trait Rules {
         builder: &Builder<'_>,
         pattern: &str,
         from: &[PathBuf],
-    ) -> Result<Vec<PathBuf>, Fault>;
+    ) -> Result<Vec<PathBuf>, FileFault>;
 
     /// The scope of a block: its own, by its head.
     fn scope(
@@ -32,17 +32,17 @@ pub trait Rules {
         b: &mut Builder<'_>,
         around: ScopeId,
         block: &Block,
-        (_, place): (&Source, Place),
+        (_, place): (&SourceFile, SettingPlace),
     ) -> ScopeId {
         b.scope(around, block.head.clone(), place)
     }
 
     /// Notes a setting.
-    fn setting(&self, b: &mut Builder<'_>, scope: ScopeId, said: &Directive, at: (&Source, Place));
+    fn setting(&self, b: &mut Builder<'_>, scope: ScopeId, said: &Directive, at: (&SourceFile, SettingPlace));
 }
 
 /// Reads a configuration from its main file.
-pub fn walk(builder: &mut Builder<'_>, rules: &dyn Rules, main: &Path) -> Result<(), Fault> {
+pub fn walk(builder: &mut Builder<'_>, rules: &dyn ProgramRules, main: &Path) -> Result<(), FileFault> {
     let source = builder.open(main)?;
     let mut walk = Walk {
         builder,
@@ -55,20 +55,20 @@ pub fn walk(builder: &mut Builder<'_>, rules: &dyn Rules, main: &Path) -> Result
 
 struct Walk<'a, 'b> {
     builder: &'a mut Builder<'b>,
-    rules: &'a dyn Rules,
+    rules: &'a dyn ProgramRules,
     /// The files that include each other at this moment.
     open: Vec<PathBuf>,
 }
 
 impl Walk<'_, '_> {
-    fn file(&mut self, source: &Source, scope: ScopeId) {
+    fn file(&mut self, source: &SourceFile, scope: ScopeId) {
         let language = self.rules.language();
         if let Some(root) = self.builder.parsed(language, scope, source) {
             self.items(source, &root, scope);
         }
     }
 
-    fn items(&mut self, source: &Source, block: &Block, scope: ScopeId) {
+    fn items(&mut self, source: &SourceFile, block: &Block, scope: ScopeId) {
         for item in &block.items {
             if self.builder.stopped {
                 return;
@@ -94,7 +94,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn include(&mut self, pattern: &str, wanted: bool, scope: ScopeId, from: &Place) {
+    fn include(&mut self, pattern: &str, wanted: bool, scope: ScopeId, from: &SettingPlace) {
         let include = pattern.to_owned();
         let trouble = match self.rules.included(self.builder, pattern, &self.open) {
             Ok(paths) if paths.is_empty() && wanted => Trouble::NoMatch { include },
@@ -104,7 +104,7 @@ impl Walk<'_, '_> {
         self.builder.problem(scope, from.clone(), trouble);
     }
 
-    fn included(&mut self, paths: Vec<PathBuf>, scope: ScopeId, from: &Place) {
+    fn included(&mut self, paths: Vec<PathBuf>, scope: ScopeId, from: &SettingPlace) {
         for path in paths {
             if !self.rules.may_open(&path, &self.open) {
                 return self.builder.stop(scope, from);

@@ -188,7 +188,7 @@ fn file(dice: &mut Dice, depth: usize) -> String {
 #[test]
 fn attack_random_configurations() {
     let (mut tried, mut accepted, mut compared) = (0, 0, 0);
-    for seed in 0..40 * assay_testing::factor() {
+    for seed in 0..40 * assay_testing::attack_factor() {
         let mut dice = Dice::new(seed);
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("conf.d")).unwrap();

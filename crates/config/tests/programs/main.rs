@@ -9,8 +9,8 @@ mod samba;
 mod ssh;
 mod sysctl;
 
-use assay_config::effective::files::{Fault, Files};
-use assay_config::effective::{Effective, Program, Trouble, effective};
+use assay_config::effective::files::{FileFault, Files};
+use assay_config::effective::{Effective, Program, Trouble, read_effective};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -18,32 +18,32 @@ use std::process::{Command, Output};
 /// The files of this machine.
 struct Disk;
 
-fn fault(error: std::io::Error) -> Fault {
+fn fault(error: std::io::Error) -> FileFault {
     match error.kind() {
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Fault::Absent,
-        _ => Fault::Unreadable(error.to_string()),
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => FileFault::Absent,
+        _ => FileFault::Unreadable(error.to_string()),
     }
 }
 
 impl Files for Disk {
-    fn read(&self, path: &Path) -> Result<Vec<u8>, Fault> {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, FileFault> {
         std::fs::read(path).map_err(fault)
     }
 
-    fn list(&self, dir: &Path) -> Result<Vec<OsString>, Fault> {
+    fn list(&self, dir: &Path) -> Result<Vec<OsString>, FileFault> {
         let entries = std::fs::read_dir(dir).map_err(fault)?;
         entries
             .map(|entry| entry.map(|entry| entry.file_name()).map_err(fault))
             .collect()
     }
 
-    fn exists(&self, path: &Path) -> Result<bool, Fault> {
+    fn exists(&self, path: &Path) -> Result<bool, FileFault> {
         Ok(path.symlink_metadata().is_ok())
     }
 }
 
 fn read(program: Program, main: &Path) -> Effective {
-    effective(program, main, &Disk).unwrap()
+    read_effective(program, main, &Disk).unwrap()
 }
 
 /// Whether something is told that the program would refuse, or that was not understood.
@@ -52,7 +52,7 @@ fn refused(ours: &Effective) -> bool {
         let absent = matches!(
             problem.trouble,
             Trouble::Unread {
-                fault: Fault::Absent,
+                fault: FileFault::Absent,
                 ..
             }
         );

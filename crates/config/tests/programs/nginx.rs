@@ -116,7 +116,7 @@ fn attack_patterns_of_includes() {
     }
     let main = dir.path().join("nginx.conf");
     let (mut tried, mut some) = (0, 0);
-    for _ in 0..250 * assay_testing::factor() {
+    for _ in 0..250 * assay_testing::attack_factor() {
         let place = dice.one(&[
             "one/",
             "two/*/",
@@ -226,7 +226,7 @@ fn block(dice: &mut Dice, level: &str) -> String {
 #[test]
 fn attack_what_is_inherited_and_what_values_mean() {
     let mut compared = 0;
-    for seed in 0..8 * assay_testing::factor() {
+    for seed in 0..8 * assay_testing::attack_factor() {
         let mut dice = Dice::new(seed);
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().display();
@@ -314,6 +314,6 @@ fn attack_what_is_inherited_and_what_values_mean() {
     }
     println!("nginx: {compared} values compared");
     assert!(compared > 0);
-    let tried = 8 * assay_testing::factor();
+    let tried = 8 * assay_testing::attack_factor();
     assay_testing::attacked("random configurations of nginx", tried, tried);
 }

@@ -84,7 +84,7 @@ fn master_cf(dice: &mut Dice) -> String {
 #[test]
 fn attack_random_configurations() {
     let mut compared = 0;
-    for seed in 0..5 * assay_testing::factor() {
+    for seed in 0..5 * assay_testing::attack_factor() {
         let mut dice = Dice::new(seed);
         let dir = tempfile::tempdir().unwrap();
         let (main, master) = (main_cf(&mut dice), master_cf(&mut dice));
@@ -123,7 +123,7 @@ fn attack_random_configurations() {
     }
     println!("postfix: {compared} values compared");
     assert!(compared > 0);
-    let tried = 5 * assay_testing::factor();
+    let tried = 5 * assay_testing::attack_factor();
     assay_testing::attacked("random configurations of postfix", tried, tried);
 }
 
@@ -160,7 +160,7 @@ fn macros(dice: &mut Dice, before: &[&str]) -> String {
 #[test]
 fn attack_macros_are_expanded_as_postconf_does() {
     let mut compared = 0;
-    let tried = 40 * assay_testing::factor();
+    let tried = 40 * assay_testing::attack_factor();
     for seed in 0..tried {
         let mut dice = Dice::new(seed);
         let dir = tempfile::tempdir().unwrap();

@@ -189,7 +189,7 @@ fn compare(ours: &Effective, theirs: &Sections, context: &str) -> usize {
 #[test]
 fn attack_random_configurations() {
     let mut compared = 0;
-    for seed in 0..8 * assay_testing::factor() {
+    for seed in 0..8 * assay_testing::attack_factor() {
         let mut dice = Dice::new(seed);
         let dir = tempfile::tempdir().unwrap();
         let names = ["inc.conf", "inc2.conf"];
@@ -213,7 +213,7 @@ fn attack_random_configurations() {
     }
     println!("samba: {compared} values compared");
     assert!(compared > 0);
-    let tried = 8 * assay_testing::factor();
+    let tried = 8 * assay_testing::attack_factor();
     assay_testing::attacked("random configurations of samba", tried, tried);
 }
 

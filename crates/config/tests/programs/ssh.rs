@@ -3,7 +3,7 @@
 use super::{Dice, Disk, ask, read, refused, stdout};
 use assay_config::effective::ssh_match::Connection;
 use assay_config::effective::{
-    Effective, Program, SSHD_GLOBAL, ScopeId, Setting, Trouble, effective,
+    Effective, Program, SSHD_GLOBAL, ScopeId, Setting, Trouble, read_effective,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -223,7 +223,7 @@ fn attack_random_configurations_of_sshd() {
         "20-{.conf",
     ];
     let (mut tried, mut accepted, mut compared) = (0, 0, 0);
-    for seed in 0..25 * assay_testing::factor() {
+    for seed in 0..25 * assay_testing::attack_factor() {
         let mut dice = Dice::new(seed);
         let dir = tempfile::tempdir().unwrap();
         let mut all = Vec::new();
@@ -298,7 +298,7 @@ fn keywords_that_stand_outside_of_match_alone() {
         let taken = |text: String| {
             std::fs::write(&file, text).unwrap();
             let ours = read(Program::Sshd, &file);
-            let refused = |one: &assay_config::effective::Problem| {
+            let refused = |one: &assay_config::effective::ConfigProblem| {
                 matches!(one.trouble, Trouble::Refused { .. })
             };
             let theirs = dump(&file, None)?;
@@ -399,7 +399,7 @@ fn which_of_two_lines_counts() {
             .lines()
             .filter_map(|line| line.strip_prefix(&prefix))
             .collect();
-        let ours = effective(Program::Ssh, &file, &Disk).unwrap();
+        let ours = read_effective(Program::Ssh, &file, &Disk).unwrap();
         let said = joined(&ours.get_for(&connection, key).unwrap());
         // What no line says has its default.
         match said.is_empty() {
@@ -433,7 +433,7 @@ fn attack_values_of_sshd_that_take_several_lines() {
     ];
     let Some(true) = is_of_9_2() else { return };
     let (mut tried, mut held, mut several) = (0, 0, 0);
-    for seed in 0..60 * assay_testing::factor() {
+    for seed in 0..60 * assay_testing::attack_factor() {
         let mut dice = Dice::new(seed);
         let mut text =
             "AuthorizedKeysCommandUser root\nAuthorizedPrincipalsCommandUser root\n".to_owned();
@@ -568,7 +568,7 @@ fn ssh() {
     std::fs::write(&file, text.replace("PLACE", ssh.to_str().unwrap())).unwrap();
     std::fs::write(&own, "Port 23\nHost b.example\n  User two\n  Port 24\n").unwrap();
     std::fs::write(&more, "").unwrap();
-    let ours = effective(Program::Ssh, &file, &Disk).unwrap();
+    let ours = read_effective(Program::Ssh, &file, &Disk).unwrap();
     for host in ["a.example", "ab.example", "b.example", "c.example"] {
         let argv = ["ssh", "-G", "-F", file.to_str().unwrap(), host];
         let Some(output) = ask(&argv) else { return };

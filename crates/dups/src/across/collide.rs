@@ -1,12 +1,12 @@
 //! The hub's part: which sizes and samples several machines have, and so what each of them is to hash.
 
 use super::machines::Machines;
-use super::offer::{Key, OFFERED, Samples};
+use super::offer::{SampleKey, OFFERED, Samples};
 use super::publish::{Pending, file_name, hold};
-use super::sort::{FAN, Merge, Run, Sorter, write};
+use super::sort::{FAN, Merge, SortedRun, Sorter, write};
 use super::{VERSION, note};
 use crate::Error;
-use assay_columns::{Cell, Writer};
+use assay_columns::{CellValue, Writer};
 use std::path::{Path, PathBuf};
 
 /// size, sample, machine; and the other way round.
@@ -28,7 +28,7 @@ pub struct Wanting {
 ///
 /// # Errors
 /// When an offer cannot be read or is damaged, or a file cannot be written. What was written is whole.
-pub fn collide(offers: &[PathBuf], dir: &Path) -> Result<Vec<Wanting>, Error> {
+pub fn find_common_samples(offers: &[PathBuf], dir: &Path) -> Result<Vec<Wanting>, Error> {
     let mut machines = Machines::default();
     let mut runs = Vec::new();
     if offers.len() <= FAN {
@@ -72,7 +72,7 @@ type Records = Box<dyn Iterator<Item = Result<[u8; RECORD], Error>>>;
 fn open(offers: &[PathBuf], machines: &mut Machines) -> Result<Vec<Records>, Error> {
     let one = |path: &PathBuf| -> Result<Records, Error> {
         let (samples, machine) = Samples::offered(path, machines)?;
-        let record = move |key: Key| {
+        let record = move |key: SampleKey| {
             let mut record = [0; RECORD];
             record[..8].copy_from_slice(&key.0.to_be_bytes());
             record[8..16].copy_from_slice(&key.1);
@@ -92,7 +92,7 @@ fn run(merged: impl Iterator<Item = Result<[u8; RECORD], Error>>) -> Result<Reco
     if let Some(error) = failed {
         return Err(error);
     }
-    let run = Run::<RECORD>::file(file).map_err(Error::Output)?;
+    let run = SortedRun::<RECORD>::file(file).map_err(Error::Output)?;
     Ok(Box::new(run.map(|record| record.map_err(Error::Output))))
 }
 
@@ -119,7 +119,7 @@ fn publish(wanted: Sorter<RECORD>, machines: &Machines, dir: &Path) -> Result<Ve
         {
             let record = record.map_err(Error::Output)?;
             let size = i64::from_be_bytes(record[4..12].try_into().unwrap_or_default());
-            let row = [Cell::Int(size), Cell::Fixed(&record[12..]), Cell::Int(1)];
+            let row = [CellValue::Int(size), CellValue::Fixed(&record[12..]), CellValue::Int(1)];
             writer.row(&row).map_err(broken)?;
             rows += 1;
         }

@@ -3,13 +3,13 @@
 
 use super::publish::{Folder, Pending, file_name, hold};
 use super::sort::Sorter;
-use super::{Teller, VERSION, columns, note};
-use crate::blob::Entry;
-use crate::ground::tangled;
-use crate::hash::Kind;
+use super::{Teller, VERSION, export_columns, note};
+use crate::blob::BlobEntry;
+use crate::mount_identity::find_possible_aliases;
+use crate::hash::HashKind;
 use crate::index::Index;
 use crate::{Error, roots::Roots};
-use assay_columns::{Cell, Writer};
+use assay_columns::{CellValue, Writer};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::BufWriter;
@@ -56,7 +56,7 @@ pub fn export(
             "a prefix of {digits} digits: expected 1 to {DIGITS}"
         )));
     }
-    let gathered = gather(index, digits, &teller.machine)?;
+    let gathered = read_index(index, digits, &teller.machine)?;
     let held = hold(dir)?;
     let mut output = Output {
         held: &held,
@@ -131,7 +131,7 @@ struct Gathered {
 }
 
 /// Reads the index once.
-fn gather(index: &Index, digits: u8, here: &str) -> Result<Gathered, Error> {
+fn read_index(index: &Index, digits: u8, here: &str) -> Result<Gathered, Error> {
     let mut roots = index.roots()?;
     roots.retain(|root| root.machine.is_empty());
     let roots = Roots::named(roots.into_iter().map(|root| root.path));
@@ -164,7 +164,7 @@ fn gather(index: &Index, digits: u8, here: &str) -> Result<Gathered, Error> {
             found.exported[number].unhashed += 1;
             return;
         };
-        found.prefixes[number].insert(prefix(&hash, digits));
+        found.prefixes[number].insert(hash_prefix(&hash, digits));
         let machine = number as u32;
         let next = filesystems.len() as u32;
         let fs = *filesystems.entry((machine, entry.fsid)).or_insert(next);
@@ -179,7 +179,7 @@ fn gather(index: &Index, digits: u8, here: &str) -> Result<Gathered, Error> {
     Ok(found)
 }
 
-fn encode(machine: u32, fs: u32, entry: &Entry<'_>, hash: &[u8; 32], ground: u32) -> [u8; RECORD] {
+fn encode(machine: u32, fs: u32, entry: &BlobEntry<'_>, hash: &[u8; 32], ground: u32) -> [u8; RECORD] {
     let mut record = [0; RECORD];
     record[..4].copy_from_slice(&machine.to_be_bytes());
     record[4..36].copy_from_slice(hash);
@@ -192,7 +192,7 @@ fn encode(machine: u32, fs: u32, entry: &Entry<'_>, hash: &[u8; 32], ground: u32
 }
 
 /// The first digits of a hash as a number.
-pub(crate) fn prefix(hash: &[u8], digits: u8) -> u16 {
+pub(crate) fn hash_prefix(hash: &[u8], digits: u8) -> u16 {
     let head = hash
         .first_chunk()
         .map_or(0, |head| u16::from_be_bytes(*head));
@@ -254,7 +254,7 @@ impl Content {
             std::iter::repeat_n(ground, usize::from(*inodes > 1) + 1)
         });
         let each: Vec<Option<usize>> = each.collect();
-        let doubtful = tangled(&each, |a, b| land.doubt(a, b));
+        let doubtful = find_possible_aliases(&each, |a, b| land.doubt(a, b));
         let lost: HashSet<usize> = each
             .iter()
             .zip(doubtful)
@@ -274,7 +274,7 @@ struct Output<'a> {
     held: &'a Folder,
     digits: u8,
     teller: &'a Teller,
-    kind: Kind,
+    kind: HashKind,
     machines: &'a [String],
     prefixes: &'a [HashSet<u16>],
     exported: Vec<Exported>,
@@ -295,7 +295,7 @@ impl Output<'_> {
         let (hash, size) = rest.split_at(32);
         let machine = u32::from_be_bytes(machine.try_into().unwrap_or_default()) as usize;
         let size = u64::from_be_bytes(size.try_into().unwrap_or_default());
-        let prefix = prefix(hash, self.digits);
+        let prefix = hash_prefix(hash, self.digits);
         let goes_on = |part: &Part| part.machine == machine && part.prefix == prefix;
         if !self.open.as_ref().is_some_and(goes_on) {
             self.close()?;
@@ -309,10 +309,10 @@ impl Output<'_> {
             return Ok(());
         };
         let row = [
-            Cell::Text(&self.machines[machine]),
-            Cell::Fixed(&hash[..self.kind.length()]),
-            Cell::Int(i64::try_from(size).unwrap_or(i64::MAX)),
-            Cell::Int(i64::try_from(files).unwrap_or(i64::MAX)),
+            CellValue::Text(&self.machines[machine]),
+            CellValue::Fixed(&hash[..self.kind.length()]),
+            CellValue::Int(i64::try_from(size).unwrap_or(i64::MAX)),
+            CellValue::Int(i64::try_from(files).unwrap_or(i64::MAX)),
         ];
         let written = part.writer.row(&row);
         written.map_err(|source| Error::table(part.pending.shown(), source))
@@ -320,7 +320,7 @@ impl Output<'_> {
 
     fn begin(&mut self, machine: usize, prefix: u16) -> Result<Part, Error> {
         let name = &self.machines[machine];
-        let below = folder(prefix, self.digits);
+        let below = prefix_folder_name(prefix, self.digits);
         let file = format!("{}.parquet", file_name(name));
         let (pending, out) = Pending::begin(self.held, &below, &file)?;
         let own = *name == self.teller.machine;
@@ -334,7 +334,7 @@ impl Output<'_> {
             (note::EXPORT, self.teller.export.clone()),
             (note::FILES, self.prefixes[machine].len().to_string()),
         ];
-        let writer = Writer::new(out, &columns(self.kind.length()), &notes)
+        let writer = Writer::new(out, &export_columns(self.kind.length()), &notes)
             .map_err(|source| Error::table(pending.shown(), source))?;
         self.exported[machine].parts += 1;
         Ok(Part {
@@ -363,13 +363,13 @@ impl Output<'_> {
             here.insert(pending.path().to_path_buf());
             pending.publish()?;
         }
-        for (_, dir) in folders(&self.held.path())? {
+        for (_, dir) in list_prefix_folders(&self.held.path())? {
             for machine in self.machines {
                 let path = dir.join(format!("{}.parquet", file_name(machine)));
                 if !here.contains(&path) {
                     match std::fs::remove_file(&path) {
                         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                            return Err(crate::error::io(path, "cannot remove")(error));
+                            return Err(crate::error::io_error(path, "cannot remove")(error));
                         }
                         _ => {}
                     }
@@ -383,13 +383,13 @@ impl Output<'_> {
 }
 
 /// The folder of a prefix, named as Hive does: other readers know the prefix from it.
-fn folder(prefix: u16, digits: u8) -> String {
+fn prefix_folder_name(prefix: u16, digits: u8) -> String {
     format!("prefix={prefix:0width$x}", width = usize::from(digits))
 }
 
 /// The folders of prefixes in an export, each with its digits.
-pub(crate) fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
-    let cannot = || crate::error::io(dir, "cannot read");
+pub(crate) fn list_prefix_folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
+    let cannot = || crate::error::io_error(dir, "cannot read");
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(cannot())? {
         let entry = entry.map_err(cannot())?;

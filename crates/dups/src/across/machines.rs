@@ -66,8 +66,8 @@ impl Machines {
         if known.id != id {
             return Err(Error::Usage(format!(
                 "{}: another machine is called {} as well; give one of them a name of its own with --machine and let it tell again",
-                crate::name::readable(crate::sys::bytes(path)),
-                crate::name::readable(known.name.as_bytes())
+                crate::name::format_readable(crate::sys::path_bytes(path)),
+                crate::name::format_readable(known.name.as_bytes())
             )));
         }
         known.mixed |= known.export != export;
@@ -101,7 +101,7 @@ impl Machines {
             .iter()
             .zip(counts)
             .filter_map(|(one, seen)| {
-                let name = crate::name::readable(one.name.as_bytes());
+                let name = crate::name::format_readable(one.name.as_bytes());
                 if one.mixed {
                     return Some(format!(
                         "{name}: files of two exports are mixed; export it again, or copy all of one"

@@ -1,7 +1,7 @@
 //! The first half of finding out which contents are worth hashing: of every file its size and a short sample, so that
 //! the hub can say what another machine may have too. No more than 12 KiB of a file are read.
 
-use super::feed::source;
+use super::export_rows::open_table;
 use super::machines::Machines;
 use super::sort::Sorter;
 use super::{Teller, VERSION, note};
@@ -10,7 +10,7 @@ use crate::read::{Cost, PROBE, unchanged};
 use crate::roots::Roots;
 use crate::table::File;
 use crate::{Control, Error, Identity};
-use assay_columns::{Batch, Cell, Column, Kind, Reader, Source, Writer};
+use assay_columns::{Batch, CellValue, Column, ColumnKind, Reader, TableSource, Writer};
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
 /// Size and sample.
-pub type Key = (u64, [u8; 8]);
+pub type SampleKey = (u64, [u8; 8]);
 
 /// The columns of an offer.
 pub(super) const OFFERED: [Column; 3] = [
-    Column::new("size", Kind::Int),
-    Column::new("sample", Kind::Fixed(8)),
-    Column::new("count", Kind::Count),
+    Column::new("size", ColumnKind::Int),
+    Column::new("sample", ColumnKind::Fixed(8)),
+    Column::new("count", ColumnKind::Count),
 ];
 
 /// What was offered.
@@ -51,7 +51,7 @@ pub(crate) fn sample(
         true => cost.fill(fd, &mut bytes[..length], 0)?,
         false => cost.probe(fd, size, &mut bytes)?,
     }
-    let hash = crate::hash::Kind::Xxh3.of(&bytes[..length]);
+    let hash = crate::hash::HashKind::Xxh3.of(&bytes[..length]);
     let mut sample = [0; 8];
     sample.copy_from_slice(&hash[..8]);
     Ok(sample)
@@ -66,7 +66,7 @@ const WAITING: usize = 1024;
 ///
 /// # Errors
 /// When the index cannot be read or the offer cannot be written.
-pub fn offer<W: Write + Send>(
+pub fn write_offer<W: Write + Send>(
     index: &Index,
     out: W,
     teller: &Teller,
@@ -74,7 +74,7 @@ pub fn offer<W: Write + Send>(
 ) -> Result<(Offered, W), Error> {
     let broken = |source| Error::table("the offer", source);
     let mut offered = Offered::default();
-    let sorter = sampled(index, control, &mut offered)?;
+    let sorter = sample_files(index, control, &mut offered)?;
     let notes = [
         (note::WHAT, "dups-offer".to_owned()),
         (note::VERSION, VERSION.to_owned()),
@@ -87,7 +87,7 @@ pub fn offer<W: Write + Send>(
     let mut put = |record: [u8; RECORD], count: i64| {
         let (size, sample) = record.split_at(8);
         let size = i64::from_be_bytes(size.try_into().unwrap_or_default());
-        writer.row(&[Cell::Int(size), Cell::Fixed(sample), Cell::Int(count)])
+        writer.row(&[CellValue::Int(size), CellValue::Fixed(sample), CellValue::Int(count)])
     };
     for record in sorter.finish().map_err(Error::Output)? {
         let record = record.map_err(Error::Output)?;
@@ -108,7 +108,7 @@ pub fn offer<W: Write + Send>(
 }
 
 /// Samples every file of this machine, several at a time.
-fn sampled(
+fn sample_files(
     index: &Index,
     control: &Control<'_>,
     offered: &mut Offered,
@@ -180,13 +180,13 @@ pub(super) struct Samples {
     batch: Batch,
     at: usize,
     path: PathBuf,
-    last: Option<Key>,
+    last: Option<SampleKey>,
     over: bool,
 }
 
 impl Samples {
     /// Of a table of this kind. `path` is for messages.
-    pub fn of(source: Source, path: &Path, what: &str) -> Result<Self, Error> {
+    pub fn of(source: TableSource, path: &Path, what: &str) -> Result<Self, Error> {
         let reader = Reader::open(source, &OFFERED).map_err(|source| Error::table(path, source))?;
         if reader.note(note::WHAT) != Some(what) || reader.note(note::VERSION) != Some(VERSION) {
             return Err(Error::strange(
@@ -206,7 +206,7 @@ impl Samples {
 
     /// An offer, and the number of its machine.
     pub fn offered(path: &Path, machines: &mut Machines) -> Result<(Self, u32), Error> {
-        let one = Self::of(source(path)?, path, "dups-offer")?;
+        let one = Self::of(open_table(path)?, path, "dups-offer")?;
         let machine = machines.enter(&one.reader, "", path)?;
         Ok((one, machine))
     }
@@ -221,7 +221,7 @@ impl Samples {
         self.reader.rows()
     }
 
-    fn row(&mut self) -> Result<Option<Key>, Error> {
+    fn row(&mut self) -> Result<Option<SampleKey>, Error> {
         if self.at == self.batch.rows {
             self.at = 0;
             let read = self.reader.read(&mut self.batch);
@@ -253,7 +253,7 @@ impl Samples {
 }
 
 impl Iterator for Samples {
-    type Item = Result<Key, Error>;
+    type Item = Result<SampleKey, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.over {

@@ -1,7 +1,7 @@
 //! Writing the files of an export so that a kill leaves no half of one under its name.
 
 use crate::Error;
-use crate::error::io;
+use crate::error::io_error;
 use assay_host::held::Directory;
 use assay_host::open_own_directory;
 use rustix::fs::FlockOperation;
@@ -31,7 +31,7 @@ pub fn hold(dir: &Path) -> Result<Folder, Error> {
             held,
             shown: dir.to_owned(),
         }),
-        Err(errno) => Err(io(dir, "cannot write while another assay writes there")(
+        Err(errno) => Err(io_error(dir, "cannot write while another assay writes there")(
             errno.into(),
         )),
     }
@@ -69,13 +69,13 @@ impl Pending {
     ) -> Result<(Self, BufWriter<File>), Error> {
         use std::os::unix::fs::OpenOptionsExt as _;
         let (dir, shown) = (folder.path().join(below), folder.shown.join(below));
-        std::fs::create_dir_all(&dir).map_err(io(&shown, "cannot create"))?;
+        std::fs::create_dir_all(&dir).map_err(io_error(&shown, "cannot create"))?;
         let (path, hidden) = (dir.join(name), dir.join(format!(".{name}.part")));
         let shown = shown.join(name);
         // What a kill left.
         match std::fs::remove_file(&hidden) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(io(&shown, "cannot remove what was begun of it")(error));
+                return Err(io_error(&shown, "cannot remove what was begun of it")(error));
             }
             _ => {}
         }
@@ -85,7 +85,7 @@ impl Pending {
             .create_new(true)
             .mode(0o600)
             .open(&hidden);
-        let file = file.map_err(io(&shown, "cannot create"))?;
+        let file = file.map_err(io_error(&shown, "cannot create"))?;
         let pending = Self {
             hidden,
             path,
@@ -107,12 +107,12 @@ impl Pending {
     /// Brings it to the disk; it has no name yet.
     pub fn complete(&self, mut out: BufWriter<File>) -> Result<(), Error> {
         let done = out.flush().and_then(|()| out.get_ref().sync_all());
-        done.map_err(io(&self.shown, "cannot write"))
+        done.map_err(io_error(&self.shown, "cannot write"))
     }
 
     /// Gives it its name, in place of what had it.
     pub fn publish(self) -> Result<(), Error> {
-        std::fs::rename(&self.hidden, &self.path).map_err(io(&self.shown, "cannot write"))
+        std::fs::rename(&self.hidden, &self.path).map_err(io_error(&self.shown, "cannot write"))
     }
 }
 

@@ -42,7 +42,7 @@ impl<const N: usize> Sorter<N> {
             self.runs.push(run);
             if self.runs.len() == 2 * FAN {
                 // So many as are merged at the end are open at most, however many records there are.
-                let some = merged::<N>(self.runs.drain(..FAN).collect())?;
+                let some = merge_runs::<N>(self.runs.drain(..FAN).collect())?;
                 self.runs.push(write::<N>(some)?);
             }
         }
@@ -51,32 +51,32 @@ impl<const N: usize> Sorter<N> {
     }
 
     /// All records, in order.
-    pub fn finish(mut self) -> Result<Merge<N, Run<N>>> {
+    pub fn finish(mut self) -> Result<Merge<N, SortedRun<N>>> {
         self.buffer.sort_unstable();
-        let mut runs: Vec<Run<N>> = Vec::new();
+        let mut runs: Vec<SortedRun<N>> = Vec::new();
         while self.runs.len() > FAN {
-            let some = merged::<N>(self.runs.drain(..FAN).collect())?;
+            let some = merge_runs::<N>(self.runs.drain(..FAN).collect())?;
             self.runs.push(write::<N>(some)?);
         }
         for file in self.runs {
-            runs.push(Run::file(file)?);
+            runs.push(SortedRun::file(file)?);
         }
-        runs.push(Run::Memory(self.buffer.into_iter()));
+        runs.push(SortedRun::Memory(self.buffer.into_iter()));
         Merge::of(runs)
     }
 }
 
-fn merged<const N: usize>(files: Vec<File>) -> Result<Merge<N, Run<N>>> {
-    let runs = files.into_iter().map(Run::file);
+fn merge_runs<const N: usize>(files: Vec<File>) -> Result<Merge<N, SortedRun<N>>> {
+    let runs = files.into_iter().map(SortedRun::file);
     Merge::of(runs.collect::<Result<_>>()?)
 }
 
 /// Writes records to a file without a name.
 pub fn write<const N: usize>(records: impl Iterator<Item = Result<[u8; N]>>) -> Result<File> {
-    let file: OwnedFd = crate::store::nameless().ok_or_else(|| {
+    let file: OwnedFd = crate::store::create_unnamed_file().ok_or_else(|| {
         Error::other(format!(
             "cannot make a file without a name in {}; name another folder with TMPDIR",
-            crate::store::folder().display()
+            crate::store::temporary_folder().display()
         ))
     })?;
     let mut out = BufWriter::with_capacity(AHEAD, File::from(file));
@@ -88,14 +88,14 @@ pub fn write<const N: usize>(records: impl Iterator<Item = Result<[u8; N]>>) -> 
 }
 
 /// A run that is read again.
-pub enum Run<const N: usize> {
+pub enum SortedRun<const N: usize> {
     /// In memory.
     Memory(std::vec::IntoIter<[u8; N]>),
     /// In a file.
     File(BufReader<File>),
 }
 
-impl<const N: usize> Run<N> {
+impl<const N: usize> SortedRun<N> {
     /// From the beginning of a file.
     pub fn file(mut file: File) -> Result<Self> {
         file.rewind()?;
@@ -103,7 +103,7 @@ impl<const N: usize> Run<N> {
     }
 }
 
-impl<const N: usize> Iterator for Run<N> {
+impl<const N: usize> Iterator for SortedRun<N> {
     type Item = Result<[u8; N]>;
 
     fn next(&mut self) -> Option<Self::Item> {

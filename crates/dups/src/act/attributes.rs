@@ -40,7 +40,7 @@ impl Attributes {
         let cannot = |errno| {
             format!(
                 "cannot read its extended attributes: {}",
-                crate::sys::words(errno)
+                crate::sys::describe_errno(errno)
             )
         };
         let mut names = vec![0; MOST];
@@ -62,7 +62,7 @@ impl Attributes {
         xattrs.sort();
         Ok(Self {
             xattrs,
-            flags: flags(&fd) & KEPT,
+            flags: read_flags(&fd) & KEPT,
         })
     }
 
@@ -79,8 +79,8 @@ impl Attributes {
                 |errno| {
                     format!(
                         "the copy cannot have its extended attribute {}: {}",
-                        crate::name::readable(&one.name),
-                        crate::sys::words(errno)
+                        crate::name::format_readable(&one.name),
+                        crate::sys::describe_errno(errno)
                     )
                 },
             )?;
@@ -94,13 +94,13 @@ impl Attributes {
     }
 }
 
-fn flags(fd: impl AsFd) -> u32 {
+fn read_flags(fd: impl AsFd) -> u32 {
     rustix::fs::ioctl_getflags(fd).map_or(0, |flags| flags.bits())
 }
 
 /// Whether it worked shows when the copy is compared.
 fn set_flags(fd: impl AsFd, wanted: u32) {
-    let now = flags(&fd);
+    let now = read_flags(&fd);
     if now & KEPT != wanted {
         let flags = IFlags::from_bits_retain(now & !KEPT | wanted);
         let _ = rustix::fs::ioctl_setflags(fd, flags);

@@ -4,7 +4,7 @@
 use super::Subject;
 use super::attributes::Attributes;
 use crate::read::{CHUNK, Cost};
-use crate::sys::words;
+use crate::sys::describe_errno;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::io::{Seek as _, Write as _};
@@ -57,7 +57,7 @@ pub(crate) fn make(
             rustix::io::Errno::EXIST => remove().and_then(|()| create()),
             errno => Err(errno),
         })
-        .map_err(|errno| format!("cannot create the copy: {}", words(errno)))?;
+        .map_err(|errno| format!("cannot create the copy: {}", describe_errno(errno)))?;
     fill(from, &to, like, attributes, clone)
         .and_then(|()| check(from, &to, like, (attributes, content)))
         .inspect_err(|_| {
@@ -74,7 +74,7 @@ fn fill(
     clone: bool,
 ) -> Result<(), String> {
     let errno =
-        |what: &'static str| move |errno| format!("cannot {what} the copy: {}", words(errno));
+        |what: &'static str| move |errno| format!("cannot {what} the copy: {}", describe_errno(errno));
     attributes.prepare(to);
     if clone {
         rustix::fs::ioctl_ficlone(to, from).map_err(errno("share blocks with"))?;
@@ -131,9 +131,9 @@ fn check(
 ) -> Result<(), String> {
     let same_content = match content {
         Some(content) => Content::of(to, like.size)? == *content,
-        None => equal(from, to, like.size)?.is_some(),
+        None => compare_content(from, to, like.size)?.is_some(),
     };
-    let stat = crate::sys::stat_fd(to).map_err(words)?;
+    let stat = crate::sys::stat_fd(to).map_err(describe_errno)?;
     let now = Subject::from_stat(Vec::new(), &like.root, &stat);
     let found = Attributes::of(to)?;
     let checks = [
@@ -155,7 +155,7 @@ fn check(
 
 /// Compares two open files byte for byte, up to a length that both must have; says what their
 /// content is when it is the same.
-pub(crate) fn equal(a: &OwnedFd, b: &OwnedFd, size: u64) -> Result<Option<Content>, String> {
+pub(crate) fn compare_content(a: &OwnedFd, b: &OwnedFd, size: u64) -> Result<Option<Content>, String> {
     let mut cost = Cost::default();
     let mut hasher = blake3::Hasher::new();
     let (mut left, mut right) = (vec![0; CHUNK], vec![0; CHUNK]);

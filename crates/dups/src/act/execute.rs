@@ -10,11 +10,11 @@
 //! its times have not moved; else everything is put back.
 
 use super::attributes::Attributes;
-use super::journal::{Found, Journal, State};
+use super::journal::{RemovedFile, Journal, StepState};
 use super::names::Names;
-use super::plan::Plan;
-use super::{Action, Refusal, Step, Subject, copy};
-use crate::ground::Grounds;
+use super::plan::ActPlan;
+use super::{Action, Refusal, ActStep, Subject, copy};
+use crate::mount_identity::Grounds;
 use crate::name::split;
 use crate::roots::{Anchor, Anchors, Standing};
 use crate::sys::{self, Deduped};
@@ -53,7 +53,7 @@ pub enum Moment {
 }
 
 /// How to execute.
-pub struct Options<'a> {
+pub struct ActOptions<'a> {
     /// Whether to act also where the file system grants no leases (NFS, files of others): a
     /// program that already has the file open could then write to a file that is being removed.
     pub without_lease: bool,
@@ -61,10 +61,10 @@ pub struct Options<'a> {
     /// replacing; where they cannot, it is done so in any case.
     pub plain_renames: bool,
     /// Called at each moment of each step.
-    pub interfere: &'a dyn Fn(Moment, &Step),
+    pub interfere: &'a dyn Fn(Moment, &ActStep),
 }
 
-impl Default for Options<'_> {
+impl Default for ActOptions<'_> {
     fn default() -> Self {
         Self {
             without_lease: false,
@@ -76,7 +76,7 @@ impl Default for Options<'_> {
 
 /// What was done.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct ActOutcome {
     /// Steps done.
     pub done: u64,
     /// Bytes freed by them.
@@ -93,18 +93,18 @@ pub struct Outcome {
 /// When the journal cannot be written; what was begun has been put back or is recovered at the
 /// next start.
 pub fn execute(
-    plan: &Plan,
+    plan: &ActPlan,
     journal: &mut Journal,
-    options: &Options<'_>,
+    options: &ActOptions<'_>,
     control: &Control<'_>,
-) -> Result<Outcome, Error> {
+) -> Result<ActOutcome, Error> {
     // A broken lease is announced by SIGIO, which would end the process.
     // SAFETY: ignoring a signal installs no handler of ours.
     unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
     let mut run = Run {
         options,
         control,
-        outcome: Outcome::default(),
+        outcome: ActOutcome::default(),
         touched: HashMap::new(),
         names: Names {
             plain: options.plain_renames,
@@ -122,7 +122,7 @@ pub fn execute(
         number += 1;
         let asides: Vec<Vec<u8>> = (0..batch.len())
             .map(|at| {
-                let unique = sys::now() ^ i64::from(std::process::id()) << 40;
+                let unique = sys::coarse_unix_nanos() ^ i64::from(std::process::id()) << 40;
                 format!(".assay-dups-{unique:x}-{number}-{at}").into_bytes()
             })
             .collect();
@@ -134,7 +134,7 @@ pub fn execute(
         let first = journal.intend(
             intents.map(|((step, aside), target)| (step, aside.as_slice(), target.as_deref())),
         )?;
-        let mut states = vec![State::Untouched; batch.len()];
+        let mut states = vec![StepState::Untouched; batch.len()];
         let pending = run.begin_all(batch, &asides, &mut states);
         let found = pending
             .iter()
@@ -150,7 +150,7 @@ pub fn execute(
 }
 
 /// How many steps fit into a batch; at least one.
-fn batch_length(steps: &[Step]) -> usize {
+fn batch_length(steps: &[ActStep]) -> usize {
     let mut bytes = 0_u64;
     let fitting = steps.iter().take(BATCH).take_while(|step| {
         bytes = bytes.saturating_add(step.remove.size);
@@ -160,9 +160,9 @@ fn batch_length(steps: &[Step]) -> usize {
 }
 
 pub(super) struct Run<'a> {
-    options: &'a Options<'a>,
+    options: &'a ActOptions<'a>,
     control: &'a Control<'a>,
-    outcome: Outcome,
+    outcome: ActOutcome,
     /// Identities that our own steps have changed (a new link changes ctime).
     pub touched: HashMap<(u64, u64), Identity>,
     pub names: Names,
@@ -181,15 +181,15 @@ pub(super) struct Pending {
     pub parent: OwnedFd,
     /// Folder on another file system in which its copy lies.
     pub across: Option<OwnedFd>,
-    found: Option<Found>,
+    found: Option<RemovedFile>,
 }
 
 impl Run<'_> {
     fn begin_all(
         &mut self,
-        steps: &[Step],
+        steps: &[ActStep],
         asides: &[Vec<u8>],
-        states: &mut [State],
+        states: &mut [StepState],
     ) -> Vec<(usize, Pending)> {
         let mut pending = Vec::new();
         let mounts = self.grounds.refresh();
@@ -204,7 +204,7 @@ impl Run<'_> {
             match mounts.clone().and_then(|()| self.begin(step, aside)) {
                 Ok(Some(open)) => pending.push((at, open)),
                 Ok(None) => {
-                    states[at] = State::Done;
+                    states[at] = StepState::Done;
                     self.done(step, true);
                 }
                 Err(why) => self.refuse(step, why),
@@ -216,10 +216,10 @@ impl Run<'_> {
     /// `noted`: whether all is on disk that is needed to make again what is removed here.
     fn finish_all(
         &mut self,
-        steps: &[Step],
+        steps: &[ActStep],
         asides: &[Vec<u8>],
         pending: Vec<(usize, Pending)>,
-        states: &mut [State],
+        states: &mut [StepState],
         noted: bool,
     ) {
         for (at, open) in pending {
@@ -227,7 +227,7 @@ impl Run<'_> {
             (self.options.interfere)(Moment::Finishing, step);
             match self.finish(step, aside, &open, noted) {
                 Ok(()) => {
-                    states[at] = State::Done;
+                    states[at] = StepState::Done;
                     // What was moved is gone from here, whatever other names it has.
                     let moved = matches!(step.action, Action::Move(_));
                     let gone = rustix::fs::fstat(&open.remove).is_ok_and(|now| now.st_nlink == 0);
@@ -250,14 +250,14 @@ impl Run<'_> {
         fresh
     }
 
-    fn anchor_of_target(&mut self, step: &Step) -> Option<Arc<Anchor>> {
+    fn anchor_of_target(&mut self, step: &ActStep) -> Option<Arc<Anchor>> {
         match &step.action {
             Action::Move(target) => Some(self.target(target).ok()?.anchor.clone()),
             _ => None,
         }
     }
 
-    fn refuse(&mut self, step: &Step, why: String) {
+    fn refuse(&mut self, step: &ActStep, why: String) {
         self.outcome.refused.push(Refusal {
             path: step.remove.path.clone(),
             why,
@@ -265,7 +265,7 @@ impl Run<'_> {
     }
 
     /// Books a step as done; `freed` says whether the file gave its bytes free with it.
-    fn done(&mut self, step: &Step, freed: bool) {
+    fn done(&mut self, step: &ActStep, freed: bool) {
         (self.options.interfere)(Moment::Done, step);
         self.outcome.done += 1;
         let file = (step.remove.device, step.remove.ino);
@@ -279,7 +279,7 @@ impl Run<'_> {
             });
             self.outcome
                 .changes
-                .insert(subject.path.clone(), now.map(|stat| sys::identity(&stat)));
+                .insert(subject.path.clone(), now.map(|stat| sys::statx_identity(&stat)));
         }
     }
 
@@ -292,9 +292,9 @@ impl Run<'_> {
         root.parent(&subject.path).map_err(|errno| match errno {
             Errno::LOOP | Errno::NOTDIR => format!(
                 "a link took the place of a folder of {}",
-                crate::name::readable(&subject.path)
+                crate::name::format_readable(&subject.path)
             ),
-            errno => cannot("open the folder of", &subject.path, errno),
+            errno => describe_failure("open the folder of", &subject.path, errno),
         })
     }
 
@@ -303,9 +303,9 @@ impl Run<'_> {
         let (parent, name) = self.folder(subject)?;
         let fd = sys::open_file_at(&parent, name).map_err(|errno| match errno {
             Errno::LOOP => "a symbolic link took its place".into(),
-            errno => cannot("open", &subject.path, errno),
+            errno => describe_failure("open", &subject.path, errno),
         })?;
-        let stat = sys::stat_fd(&fd).map_err(|errno| cannot("examine", &subject.path, errno))?;
+        let stat = sys::stat_fd(&fd).map_err(|errno| describe_failure("examine", &subject.path, errno))?;
         let now = Subject::from_stat(subject.path.clone(), &subject.root, &stat);
         let expected = self
             .touched
@@ -319,7 +319,7 @@ impl Run<'_> {
             true => Ok((parent, fd)),
             false => Err(format!(
                 "{} changed since the plan was made",
-                crate::name::readable(&subject.path)
+                crate::name::format_readable(&subject.path)
             )),
         }
     }
@@ -329,13 +329,13 @@ impl Run<'_> {
             Ok(()) => Ok(()),
             Err(Errno::AGAIN) => Err(format!(
                 "{} is open for writing in some program",
-                crate::name::readable(&subject.path)
+                crate::name::format_readable(&subject.path)
             )),
             Err(_) if self.options.without_lease => Ok(()),
             Err(errno) => Err(format!(
                 "no lease on {} ({}); --without-lease acts nevertheless",
-                crate::name::readable(&subject.path),
-                sys::words(errno)
+                crate::name::format_readable(&subject.path),
+                sys::describe_errno(errno)
             )),
         }
     }
@@ -345,7 +345,7 @@ impl Run<'_> {
     }
 
     /// All of a step up to its last look; `None` when there is nothing left to look at.
-    fn begin(&mut self, step: &Step, aside: &[u8]) -> Result<Option<Pending>, String> {
+    fn begin(&mut self, step: &ActStep, aside: &[u8]) -> Result<Option<Pending>, String> {
         let (_, keep) = self.open(&step.keep)?;
         let (parent, remove) = self.open(&step.remove)?;
         if (step.keep.device, step.keep.ino) == (step.remove.device, step.remove.ino) {
@@ -361,13 +361,13 @@ impl Run<'_> {
         self.lease(&keep, &step.keep)?;
         self.lease(&remove, &step.remove)?;
         (self.options.interfere)(Moment::Opened, step);
-        let content = copy::equal(&keep, &remove, step.remove.size)?
+        let content = copy::compare_content(&keep, &remove, step.remove.size)?
             .ok_or("it no longer has the content of the copy that stays")?;
         let attributes = Attributes::of(&remove)?;
         if step.action == Action::Hardlink && Attributes::of(&keep)? != attributes {
             return Err("the copy that stays has other extended attributes, ACLs or flags".into());
         }
-        let kept = sys::identity_there(&keep).map_err(sys::words)?;
+        let kept = sys::identity_there(&keep).map_err(sys::describe_errno)?;
         (self.options.interfere)(Moment::Compared, step);
         if !self.leased(&keep) || !self.leased(&remove) {
             return Err("a program began to write to it".into());
@@ -394,7 +394,7 @@ impl Run<'_> {
             }
         }
         (self.options.interfere)(Moment::Exchanged, step);
-        let found = Found {
+        let found = RemovedFile {
             content,
             attributes,
             across: across.is_some(),
@@ -410,28 +410,28 @@ impl Run<'_> {
 }
 
 /// Where a file is moved to: its whole path below the folder.
-pub(crate) fn destination(target: &[u8], path: &[u8]) -> Vec<u8> {
+pub(crate) fn move_destination(target: &[u8], path: &[u8]) -> Vec<u8> {
     crate::table::join(target, path.strip_prefix(b"/").unwrap_or(path))
 }
 
-pub(super) fn cannot(verb: &str, path: &[u8], errno: Errno) -> String {
+pub(super) fn describe_failure(verb: &str, path: &[u8], errno: Errno) -> String {
     format!(
         "cannot {verb} {}: {}",
-        crate::name::readable(path),
-        sys::words(errno)
+        crate::name::format_readable(path),
+        sys::describe_errno(errno)
     )
 }
 
 /// Shares all blocks, as far as the kernel finds them equal.
-fn reflink(keep: &OwnedFd, remove: &OwnedFd, step: &Step) -> Result<(), String> {
-    let place = |fd: &OwnedFd| crate::sharing::fingerprint(fd);
+fn reflink(keep: &OwnedFd, remove: &OwnedFd, step: &ActStep) -> Result<(), String> {
+    let place = |fd: &OwnedFd| crate::sharing::extent_fingerprint(fd);
     if place(keep).is_some() && place(keep) == place(remove) {
         return Err("it shares its blocks with the copy that stays already".into());
     }
     let mut offset = 0;
     while offset < step.remove.size {
         let length = DEDUPE.min(step.remove.size - offset);
-        match sys::dedupe(keep.as_fd(), remove.as_fd(), offset, length) {
+        match sys::dedupe_range(keep.as_fd(), remove.as_fd(), offset, length) {
             Ok(Deduped::Bytes(0)) => return Err("the kernel shared nothing".into()),
             Ok(Deduped::Bytes(bytes)) => offset += bytes,
             Ok(Deduped::Differs) => {
@@ -447,7 +447,7 @@ fn reflink(keep: &OwnedFd, remove: &OwnedFd, step: &Step) -> Result<(), String> 
                         .into(),
                 );
             }
-            Err(errno) => return Err(cannot("share blocks with", &step.keep.path, errno)),
+            Err(errno) => return Err(describe_failure("share blocks with", &step.keep.path, errno)),
         }
     }
     match sys::is_inline(remove) {
@@ -462,7 +462,7 @@ fn reflink(keep: &OwnedFd, remove: &OwnedFd, step: &Step) -> Result<(), String> 
 ///
 /// # Errors
 /// When a journal cannot be read.
-pub fn unfinished(index: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
+pub fn find_unfinished_journals(index: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
     let mut found = Vec::new();
     for path in Journal::all(index)? {
         if Journal::load(&path)?.is_unfinished() {

@@ -1,8 +1,8 @@
 //! The end of a step: a last look, then the old file is removed or put back.
 
-use super::execute::{Pending, Run, cannot};
-use super::names::inode;
-use super::{Action, Step, Subject};
+use super::execute::{Pending, Run, describe_failure};
+use super::names::read_inode;
+use super::{Action, ActStep, Subject};
 use crate::Identity;
 use crate::name::split;
 use crate::sys;
@@ -16,14 +16,14 @@ impl Run<'_> {
         match sys::identity_there(keep) {
             Ok(now) if now == before => Ok(()),
             Ok(_) => Err("the copy that stays changed with it; put back".into()),
-            Err(errno) => Err(sys::words(errno)),
+            Err(errno) => Err(sys::describe_errno(errno)),
         }
     }
 
     /// Gives a file its name again and says why.
     pub(super) fn give_back(
         &self,
-        step: &Step,
+        step: &ActStep,
         (from, ours): (&OwnedFd, &[u8]),
         to: &OwnedFd,
         why: String,
@@ -32,8 +32,8 @@ impl Run<'_> {
             Ok(()) => Err(why),
             Err(errno) => Err(format!(
                 "{why}; but it could not be put back ({}) and is now named {}",
-                sys::words(errno),
-                crate::name::readable(ours)
+                sys::describe_errno(errno),
+                crate::name::format_readable(ours)
             )),
         }
     }
@@ -41,7 +41,7 @@ impl Run<'_> {
     /// The last look at the old file, then its end.
     pub(super) fn finish(
         &mut self,
-        step: &Step,
+        step: &ActStep,
         aside: &[u8],
         open: &Pending,
         noted: bool,
@@ -51,7 +51,7 @@ impl Run<'_> {
                 .is_ok_and(|now| (now.size, now.mtime) == (subject.size, subject.mtime))
         };
         let kept_in_place = self.folder(&step.keep).is_ok_and(|(parent, name)| {
-            inode(parent, name) == Some((step.keep.device, step.keep.ino))
+            read_inode(parent, name) == Some((step.keep.device, step.keep.ino))
         });
         let good = noted
             && kept_in_place
@@ -70,16 +70,16 @@ impl Run<'_> {
         let left = |path: &[u8]| {
             format!(
                 "a program wrote to it and another file took its name; it is now {}",
-                crate::name::readable(path)
+                crate::name::format_readable(path)
             )
         };
         match (&step.action, good) {
             (Action::Hardlink | Action::Delete, true) => {
-                if inode(&open.parent, aside) != Some((step.remove.device, step.remove.ino)) {
+                if read_inode(&open.parent, aside) != Some((step.remove.device, step.remove.ino)) {
                     return Err("the name it was set aside under was taken away".into());
                 }
                 rustix::fs::unlinkat(&open.parent, aside, AtFlags::empty())
-                    .map_err(|errno| cannot("remove", aside, errno))?;
+                    .map_err(|errno| describe_failure("remove", aside, errno))?;
                 if let Ok(now) = sys::identity_now(&open.remove) {
                     self.touched
                         .insert((step.remove.device, step.remove.ino), now);

@@ -5,12 +5,12 @@ mod read;
 
 pub use read::Loaded;
 
-use super::Step;
+use super::ActStep;
 use super::attributes::Attributes;
 use super::copy::Content;
-use crate::error::io;
+use crate::error::io_error;
 use crate::roots::Anchor;
-use crate::{Error, own};
+use crate::{Error, protected_files};
 use assay_host::seal::seal;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -30,7 +30,7 @@ enum Line {
         /// Number within the journal.
         number: u64,
         /// What.
-        step: Box<Step>,
+        step: Box<ActStep>,
         /// Name used in the folder of the file acted on while the step is under way.
         #[serde(with = "crate::name_json")]
         aside: Vec<u8>,
@@ -43,14 +43,14 @@ enum Line {
         /// Number of the intent.
         number: u64,
         /// See [`Found`].
-        found: Found,
+        found: RemovedFile,
     },
     /// What became of it.
     Outcome {
         /// Number of the intent.
         number: u64,
         /// See [`State`].
-        state: State,
+        state: StepState,
     },
     /// Undo of the run begins.
     Undoing {},
@@ -64,7 +64,7 @@ enum Line {
 /// What became of a step.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum StepState {
     /// The process ended before it was known; recovery finds out.
     Open,
     /// Done.
@@ -77,7 +77,7 @@ pub enum State {
 
 /// What a file is that is about to be removed: enough to make it again from any copy of its content.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
-pub struct Found {
+pub struct RemovedFile {
     /// Its content.
     pub content: Content,
     /// What it has beside that.
@@ -88,17 +88,17 @@ pub struct Found {
 
 /// A step as the journal knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct JournalStep {
     /// What was to be done.
-    pub step: Step,
+    pub step: ActStep,
     /// The name used meanwhile.
     pub aside: Vec<u8>,
     /// The folder to which files are moved.
     pub target: Option<Arc<Anchor>>,
     /// What was known of the file just before it was removed; nothing when that did not happen.
-    pub found: Option<Found>,
+    pub found: Option<RemovedFile>,
     /// What became of it.
-    pub state: State,
+    pub state: StepState,
 }
 
 /// A journal, open for appending.
@@ -132,19 +132,19 @@ impl Journal {
         let folder = Self::folder(index);
         match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            made => made.map_err(io(&folder, "cannot create"))?,
+            made => made.map_err(io_error(&folder, "cannot create"))?,
         }
-        let held = own::folder(&folder)?;
+        let held = protected_files::open_journal_folder(&folder)?;
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut stamp = crate::sys::now();
+        let mut stamp = crate::sys::coarse_unix_nanos();
         loop {
             let name = format!("{stamp}.jsonl");
             let path = folder.join(&name);
             match rustix::fs::openat(&held, name, flags, Mode::RUSR | Mode::WUSR) {
                 Ok(file) => {
                     rustix::fs::fsync(&held)
-                        .map_err(|errno| io(&folder, "cannot sync")(errno.into()))?;
+                        .map_err(|errno| io_error(&folder, "cannot sync")(errno.into()))?;
                     return Ok(Self {
                         path,
                         file: file.into(),
@@ -155,7 +155,7 @@ impl Journal {
                     });
                 }
                 Err(Errno::EXIST) => stamp += 1,
-                Err(errno) => return Err(io(path, "cannot create")(errno.into())),
+                Err(errno) => return Err(io_error(path, "cannot create")(errno.into())),
             }
         }
     }
@@ -165,10 +165,10 @@ impl Journal {
     /// # Errors
     /// When it cannot be opened.
     pub fn reopen(path: &Path) -> Result<Self, Error> {
-        let mut file = own::file_in_folder(path, OFlags::RDWR | OFlags::APPEND)?;
+        let mut file = protected_files::file_in_folder(path, OFlags::RDWR | OFlags::APPEND)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)
-            .map_err(io(path, "cannot read"))?;
+            .map_err(io_error(path, "cannot read"))?;
         let found = read::read(&bytes);
         let mut length = found.keep as u64;
         let mut mend = || {
@@ -180,7 +180,7 @@ impl Journal {
             }
             Ok(())
         };
-        mend().map_err(io(path, "cannot write"))?;
+        mend().map_err(io_error(path, "cannot write"))?;
         Ok(Self {
             path: path.into(),
             file,
@@ -202,7 +202,7 @@ impl Journal {
     /// When they cannot be written; nothing may be done then.
     pub fn intend<'a>(
         &mut self,
-        steps: impl IntoIterator<Item = (&'a Step, &'a [u8], Option<&'a Anchor>)>,
+        steps: impl IntoIterator<Item = (&'a ActStep, &'a [u8], Option<&'a Anchor>)>,
     ) -> Result<u64, Error> {
         let first = self.next;
         let mut lines = Vec::new();
@@ -223,7 +223,7 @@ impl Journal {
     ///
     /// # Errors
     /// When it cannot be written; nothing may be removed then.
-    pub fn note(&mut self, list: impl IntoIterator<Item = (u64, Found)>) -> Result<(), Error> {
+    pub fn note(&mut self, list: impl IntoIterator<Item = (u64, RemovedFile)>) -> Result<(), Error> {
         let lines = list.into_iter();
         self.write(
             lines.map(|(number, found)| Line::Found { number, found }),
@@ -237,7 +237,7 @@ impl Journal {
     /// When it cannot be written; recovery will find out by looking.
     pub fn conclude(
         &mut self,
-        outcomes: impl IntoIterator<Item = (u64, State)>,
+        outcomes: impl IntoIterator<Item = (u64, StepState)>,
     ) -> Result<(), Error> {
         let lines = outcomes.into_iter();
         self.write(
@@ -282,7 +282,7 @@ impl Journal {
         if let Err(error) = forced {
             // Half a line must not swallow the next one.
             let _ = self.file.set_len(self.length);
-            return Err(io(&self.path, "cannot write")(error));
+            return Err(io_error(&self.path, "cannot write")(error));
         }
         self.line = number;
         self.length += text.len() as u64;
@@ -295,9 +295,9 @@ impl Journal {
     /// When it cannot be read.
     pub fn load(path: &Path) -> Result<Loaded, Error> {
         let mut text = Vec::new();
-        own::file_in_folder(path, OFlags::RDONLY)?
+        protected_files::file_in_folder(path, OFlags::RDONLY)?
             .read_to_end(&mut text)
-            .map_err(io(path, "cannot read"))?;
+            .map_err(io_error(path, "cannot read"))?;
         Ok(read::read(&text))
     }
 
@@ -309,7 +309,7 @@ impl Journal {
         let folder = Self::folder(index);
         let mut found: Vec<PathBuf> = match std::fs::read_dir(&folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(io(folder, "cannot list")(error)),
+            Err(error) => return Err(io_error(folder, "cannot list")(error)),
             Ok(list) => list
                 .flatten()
                 .map(|entry| entry.path())

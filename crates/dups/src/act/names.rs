@@ -29,7 +29,7 @@ impl Names {
         old: Inode,
     ) -> Result<(), Errno> {
         match self.flagged(parent, aside, parent, name, RenameFlags::EXCHANGE) {
-            Err(errno) if lacking(errno) => replace(parent, aside, name, old),
+            Err(errno) if is_unsupported(errno) => replace(parent, aside, name, old),
             other => other,
         }
     }
@@ -37,7 +37,7 @@ impl Names {
     /// Renames whatever stands under `name` to a name that nobody else uses.
     pub fn take(self, from: &OwnedFd, name: &[u8], to: &OwnedFd, ours: &[u8]) -> Result<(), Errno> {
         match self.flagged(from, name, to, ours, RenameFlags::NOREPLACE) {
-            Err(errno) if lacking(errno) => rustix::fs::renameat(from, name, to, ours),
+            Err(errno) if is_unsupported(errno) => rustix::fs::renameat(from, name, to, ours),
             other => other,
         }
     }
@@ -45,7 +45,7 @@ impl Names {
     /// Renames a file that stands under a name nobody else uses to one that must be free.
     pub fn give(self, from: &OwnedFd, ours: &[u8], to: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
         match self.flagged(from, ours, to, name, RenameFlags::NOREPLACE) {
-            Err(errno) if lacking(errno) => {
+            Err(errno) if is_unsupported(errno) => {
                 rustix::fs::linkat(from, ours, to, name, AtFlags::empty())?;
                 rustix::fs::unlinkat(from, ours, AtFlags::empty())
             }
@@ -63,9 +63,9 @@ impl Names {
         old: Inode,
     ) -> Result<(), Errno> {
         match self.flagged(from, name, to, new, RenameFlags::NOREPLACE) {
-            Err(errno) if lacking(errno) => {
+            Err(errno) if is_unsupported(errno) => {
                 self.take(from, name, from, aside)?;
-                let free = if inode(from, aside) == Some(old) {
+                let free = if read_inode(from, aside) == Some(old) {
                     self.give(from, aside, to, new)
                 } else {
                     Err(Errno::STALE)
@@ -94,12 +94,12 @@ impl Names {
 }
 
 /// What renameat2 says when the file system, or the kernel, knows no flags.
-fn lacking(errno: Errno) -> bool {
+fn is_unsupported(errno: Errno) -> bool {
     matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }
 
 /// The second name that the replaced file has meanwhile.
-pub(crate) fn spare(aside: &[u8]) -> Vec<u8> {
+pub(crate) fn spare_name(aside: &[u8]) -> Vec<u8> {
     [aside, b"-old"].concat()
 }
 
@@ -107,9 +107,9 @@ pub(crate) fn spare(aside: &[u8]) -> Vec<u8> {
 /// two. Between the look at the name and that step lie microseconds in which a file that another
 /// program puts there would be replaced; only the exchange has no such gap.
 fn replace(parent: &OwnedFd, aside: &[u8], name: &[u8], old: Inode) -> Result<(), Errno> {
-    let spare = spare(aside);
+    let spare = spare_name(aside);
     rustix::fs::linkat(parent, name, parent, &*spare, AtFlags::empty())?;
-    let as_planned = inode(parent, &spare) == Some(old) && inode(parent, name) == Some(old);
+    let as_planned = read_inode(parent, &spare) == Some(old) && read_inode(parent, name) == Some(old);
     let replaced = match as_planned {
         true => rustix::fs::renameat(parent, aside, parent, name),
         false => Err(Errno::STALE),
@@ -122,8 +122,8 @@ fn replace(parent: &OwnedFd, aside: &[u8], name: &[u8], old: Inode) -> Result<()
 }
 
 /// Device and inode of what a name stands for now.
-pub(crate) fn inode(parent: impl AsFd, name: &[u8]) -> Option<Inode> {
+pub(crate) fn read_inode(parent: impl AsFd, name: &[u8]) -> Option<Inode> {
     let stat =
         rustix::fs::statx(parent, name, AtFlags::SYMLINK_NOFOLLOW, crate::sys::WANTED).ok()?;
-    Some((crate::sys::device(&stat), stat.stx_ino))
+    Some((crate::sys::statx_device(&stat), stat.stx_ino))
 }

@@ -1,7 +1,7 @@
 //! What would stop a step that the kernel refuses anyway, so that a plan promises nothing of it.
 
 use super::Action;
-use crate::ground::Grounds;
+use crate::mount_identity::Grounds;
 use crate::sys;
 use rustix::fs::{Access, AtFlags, IFlags, Statx, StatxAttributes};
 use rustix::io::Errno;
@@ -43,7 +43,7 @@ impl SwapFiles {
             let path = name.replace("\\040", " ").replace("\\134", "\\");
             let flags = AtFlags::SYMLINK_NOFOLLOW;
             let stat = rustix::fs::statx(rustix::fs::CWD, path, flags, sys::WANTED).ok()?;
-            Some((sys::device(&stat), stat.stx_ino))
+            Some((sys::statx_device(&stat), stat.stx_ino))
         });
         Self(files.collect())
     }
@@ -67,7 +67,7 @@ pub(super) fn find_obstacle(
         }
     };
     let own = sealed(stat.stx_attributes).map(|what| format!("it is {what}"));
-    let swap = swaps.0.contains(&(sys::device(stat), stat.stx_ino));
+    let swap = swaps.0.contains(&(sys::statx_device(stat), stat.stx_ino));
     let swap = swap.then(|| "it is a swap file in use".to_owned());
     match action {
         Action::Reflink => {
@@ -75,7 +75,7 @@ pub(super) fn find_obstacle(
             let apart = mount.filter(|mount| UNSHARED.contains(&mount.fs_type.as_str()));
             let apart =
                 apart.map(|mount| format!("{} cannot share blocks between files", mount.fs_type));
-            let inline = inline(folder, name, stat);
+            let inline = find_inline_data(folder, name, stat);
             Obstacle {
                 acted: swap
                     .clone()
@@ -92,7 +92,7 @@ pub(super) fn find_obstacle(
             let around = around.ok().and_then(|stat| sealed(stat.stx_attributes));
             let around = around.map(|what| format!("its folder is {what}"));
             Obstacle {
-                acted: swap.or(own.clone()).or(around).or_else(|| closed(folder)),
+                acted: swap.or(own.clone()).or(around).or_else(|| find_closed_folder(folder)),
                 // The copy that stays gets one more name, or keeps what it has.
                 kept: own.filter(|_| *action == Action::Hardlink),
                 in_place: false,
@@ -102,7 +102,7 @@ pub(super) fn find_obstacle(
 }
 
 /// Whether a file's data lies in the metadata, where no two files can share it.
-fn inline(folder: &OwnedFd, name: &[u8], stat: &Statx) -> Option<String> {
+fn find_inline_data(folder: &OwnedFd, name: &[u8], stat: &Statx) -> Option<String> {
     if stat.stx_size > LARGEST_INLINE {
         return None;
     }
@@ -123,7 +123,7 @@ fn read_only(folder: &OwnedFd, name: &[u8]) -> Option<String> {
 const READ_ONLY: &str = "it lies on a read-only mount, or in a read-only subvolume or snapshot";
 
 /// Whether names in a folder cannot be changed.
-fn closed(folder: &OwnedFd) -> Option<String> {
+fn find_closed_folder(folder: &OwnedFd) -> Option<String> {
     let wanted = Access::WRITE_OK | Access::EXEC_OK;
     match rustix::fs::accessat(folder, ".", wanted, AtFlags::EACCESS) {
         Err(Errno::ROFS) => Some(READ_ONLY.to_owned()),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// What is known of a file before any of its names is acted on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct OriginalFile {
     /// Number of its names, known or not.
     pub links: u64,
     /// Number of names that the plan acts on.
@@ -20,7 +20,7 @@ pub struct Origin {
     pub shared: bool,
 }
 
-impl Origin {
+impl OriginalFile {
     /// Returns whether the file has names that the plan leaves as they are, known or not.
     #[must_use]
     pub fn has_other_names(&self) -> bool {

@@ -2,9 +2,9 @@
 
 use super::attributes::Attributes;
 use super::copy::{self, Content};
-use super::execute::{Pending, Run, cannot, destination};
-use super::names::inode;
-use super::{Action, Step};
+use super::execute::{Pending, Run, describe_failure, move_destination};
+use super::names::read_inode;
+use super::{Action, ActStep};
 use crate::name::split;
 use crate::roots::Standing;
 use crate::sys;
@@ -16,7 +16,7 @@ impl Run<'_> {
     /// Puts a further name of the kept file in the place of the other, and the other under `aside`.
     pub(super) fn exchange(
         &self,
-        step: &Step,
+        step: &ActStep,
         aside: &[u8],
         keep: &OwnedFd,
         parent: &OwnedFd,
@@ -24,16 +24,16 @@ impl Run<'_> {
     ) -> Result<(), String> {
         let descriptor = format!("/proc/self/fd/{}", keep.as_raw_fd());
         rustix::fs::linkat(CWD, descriptor, parent, aside, AtFlags::SYMLINK_FOLLOW)
-            .map_err(|errno| cannot("link to", &step.keep.path, errno))?;
+            .map_err(|errno| describe_failure("link to", &step.keep.path, errno))?;
         let old = (step.remove.device, step.remove.ino);
         if let Err(errno) = self.names.exchange(parent, aside, name, old) {
             let _ = rustix::fs::unlinkat(parent, aside, AtFlags::empty());
             return Err(match errno {
                 Errno::STALE => "another file took its place".into(),
-                errno => cannot("replace", &step.remove.path, errno),
+                errno => describe_failure("replace", &step.remove.path, errno),
             });
         }
-        if inode(parent, aside) != Some(old) {
+        if read_inode(parent, aside) != Some(old) {
             self.put_back(step, aside, parent, name);
             return Err("another file took its place".into());
         }
@@ -43,17 +43,17 @@ impl Run<'_> {
     /// Undoes [`Self::exchange`]. If yet another file stands under the name by now, it stays there.
     pub(super) fn put_back(
         &self,
-        step: &Step,
+        step: &ActStep,
         aside: &[u8],
         parent: &OwnedFd,
         name: &[u8],
     ) -> bool {
         let keep = (step.keep.device, step.keep.ino);
         let swap = || self.names.exchange(parent, aside, name, keep);
-        if inode(parent, name) != Some(keep) || swap().is_err() {
+        if read_inode(parent, name) != Some(keep) || swap().is_err() {
             return false;
         }
-        if inode(parent, aside) == Some(keep) {
+        if read_inode(parent, aside) == Some(keep) {
             return rustix::fs::unlinkat(parent, aside, AtFlags::empty()).is_ok();
         }
         // Someone replaced the name between the two calls: theirs goes back on top.
@@ -64,22 +64,22 @@ impl Run<'_> {
     /// Gives a file a name of ours, and checks that it was the right file.
     pub(super) fn set_away(
         &self,
-        step: &Step,
+        step: &ActStep,
         parent: &OwnedFd,
         name: &[u8],
         aside: &[u8],
     ) -> Result<(), String> {
         self.names
             .take(parent, name, parent, aside)
-            .map_err(|errno| cannot("rename", &step.remove.path, errno))?;
-        if inode(parent, aside) == Some((step.remove.device, step.remove.ino)) {
+            .map_err(|errno| describe_failure("rename", &step.remove.path, errno))?;
+        if read_inode(parent, aside) == Some((step.remove.device, step.remove.ino)) {
             return Ok(());
         }
         match self.names.give(parent, aside, parent, name) {
             Ok(()) => Err("another file took its place".into()),
             Err(_) => Err(format!(
                 "another file took its place twice; one is now named {}",
-                crate::name::readable(aside)
+                crate::name::format_readable(aside)
             )),
         }
     }
@@ -88,23 +88,23 @@ impl Run<'_> {
     /// name `aside`; that folder is returned.
     pub(super) fn carry(
         &self,
-        (step, attributes, content): (&Step, &Attributes, &Content),
+        (step, attributes, content): (&ActStep, &Attributes, &Content),
         aside: &[u8],
         (remove, from, name): (&OwnedFd, &OwnedFd, &[u8]),
         target: &Standing,
         keep: &OwnedFd,
     ) -> Result<Option<OwnedFd>, String> {
-        let place = destination(&target.anchor.path, &step.remove.path);
+        let place = move_destination(&target.anchor.path, &step.remove.path);
         let (to, new) = target
             .make_parent(&place, (step.remove.uid, step.remove.gid))
-            .map_err(|errno| cannot("create the folder to move to for", &place, errno))?;
-        if inode(&to, new).is_some() {
+            .map_err(|errno| describe_failure("create the folder to move to for", &place, errno))?;
+        if read_inode(&to, new).is_some() {
             return Err("the place to move it to is taken".into());
         }
-        let before = sys::identity_there(keep).map_err(sys::words)?;
+        let before = sys::identity_there(keep).map_err(sys::describe_errno)?;
         let old = (step.remove.device, step.remove.ino);
         match self.names.carry((from, name), (&to, new), aside, old) {
-            Ok(()) if inode(&to, new) == Some(old) => {
+            Ok(()) if read_inode(&to, new) == Some(old) => {
                 self.unmoved(keep, before)
                     .or_else(|why| self.give_back(step, (&to, new), from, why))?;
                 Ok(None)
@@ -113,7 +113,7 @@ impl Run<'_> {
                 Ok(()) => Err("another file took its place".into()),
                 Err(_) => Err(format!(
                     "another file took its place twice; one is now named {}",
-                    crate::name::readable(new)
+                    crate::name::format_readable(new)
                 )),
             },
             Err(Errno::XDEV) => {
@@ -129,14 +129,14 @@ impl Run<'_> {
             }
             Err(Errno::EXIST) => Err("the place to move it to is taken".into()),
             Err(Errno::STALE) => Err("another file took its place".into()),
-            Err(errno) => Err(cannot("rename", &step.remove.path, errno)),
+            Err(errno) => Err(describe_failure("rename", &step.remove.path, errno)),
         }
     }
 
     /// Puts the copy of a file in its place on the other file system, and ends the original.
     pub(super) fn settle_across(
         &self,
-        step: &Step,
+        step: &ActStep,
         aside: &[u8],
         open: &Pending,
         to: &OwnedFd,
@@ -145,8 +145,8 @@ impl Run<'_> {
             return Ok(());
         };
         let (_, name) = split(&step.remove.path);
-        let destination = destination(target, &step.remove.path);
-        let before = sys::identity_there(&open.keep).map_err(sys::words)?;
+        let destination = move_destination(target, &step.remove.path);
+        let before = sys::identity_there(&open.keep).map_err(sys::describe_errno)?;
         self.set_away(step, &open.parent, name, aside)?;
         self.unmoved(&open.keep, before)
             .or_else(|why| self.give_back(step, (&open.parent, aside), &open.parent, why))?;
@@ -156,26 +156,26 @@ impl Run<'_> {
         };
         let place = split(&destination).1;
         if let Err(errno) = self.names.give(to, aside, to, place) {
-            return back(cannot("place the copy as", &destination, errno));
+            return back(describe_failure("place the copy as", &destination, errno));
         }
-        let on_disk = reopened(to).and_then(rustix::fs::fsync);
+        let on_disk = reopen_folder(to).and_then(rustix::fs::fsync);
         // Bringing the name to disk takes time in which a program can begin to write.
         let why = match on_disk {
             Ok(()) if self.leased(&open.remove) => None,
             Ok(()) => Some("a program began to write to it; put back".into()),
-            Err(errno) => Some(cannot("bring to disk", &destination, errno)),
+            Err(errno) => Some(describe_failure("bring to disk", &destination, errno)),
         };
         if let Some(why) = why {
             let _ = rustix::fs::unlinkat(to, place, AtFlags::empty());
             return back(why);
         }
         rustix::fs::unlinkat(&open.parent, aside, AtFlags::empty())
-            .map_err(|errno| cannot("remove", aside, errno))
+            .map_err(|errno| describe_failure("remove", aside, errno))
     }
 }
 
 /// The same folder, as fsync(2) wants it.
-fn reopened(folder: &OwnedFd) -> Result<OwnedFd, Errno> {
+fn reopen_folder(folder: &OwnedFd) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat(folder, ".", flags, rustix::fs::Mode::empty())
 }

@@ -1,9 +1,9 @@
 //! Which copy stays and what happens to the others, as data.
 
 use super::obstacles::{Obstacle, SwapFiles, find_obstacle, most_links};
-use super::{Action, KnownName, Origin, Refusal, Step, Subject};
-use crate::ground::{Grounds, tangled};
-use crate::group::{Group, Groups};
+use super::{Action, KnownName, OriginalFile, Refusal, ActStep, Subject};
+use crate::mount_identity::{Grounds, find_possible_aliases};
+use crate::group::{DuplicateGroup, Groups};
 use crate::table::{FileId, Files};
 use crate::{Error, sys};
 use ignore::overrides::{Override, OverrideBuilder};
@@ -28,7 +28,7 @@ pub enum Prefer {
 
 /// The rules of a plan.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
+pub struct PlanRules {
     /// Only files at or below these are acted on; all when empty.
     pub scope: Vec<PathBuf>,
     /// Copies at or below the first of these are kept before those below the second, and so on.
@@ -43,14 +43,14 @@ pub struct Rules {
 
 /// What would be done.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Plan {
+pub struct ActPlan {
     /// In this order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ActStep>,
     /// What was left out of the plan, and why.
     pub refused: Vec<Refusal>,
 }
 
-impl Plan {
+impl ActPlan {
     /// Bytes to gain.
     pub fn gain(&self) -> u64 {
         self.steps.iter().map(|step| step.gain).sum()
@@ -62,7 +62,7 @@ impl Plan {
 ///
 /// # Errors
 /// When a pattern is malformed.
-pub fn plan(files: &Files, groups: &Groups, action: &Action, rules: &Rules) -> Result<Plan, Error> {
+pub fn plan(files: &Files, groups: &Groups, action: &Action, rules: &PlanRules) -> Result<ActPlan, Error> {
     let mut builder = OverrideBuilder::new("/");
     for glob in &rules.keep_matching {
         builder
@@ -72,7 +72,7 @@ pub fn plan(files: &Files, groups: &Groups, action: &Action, rules: &Rules) -> R
     let matching = builder
         .build()
         .map_err(|error| Error::Filter(format!("patterns: {error}")))?;
-    let mut plan = Plan {
+    let mut plan = ActPlan {
         steps: Vec::new(),
         refused: Vec::new(),
     };
@@ -111,14 +111,14 @@ struct Copy {
 struct How<'a> {
     files: &'a Files,
     action: &'a Action,
-    rules: &'a Rules,
+    rules: &'a PlanRules,
     matching: &'a Override,
     grounds: Result<&'a Grounds, &'a String>,
     swaps: SwapFiles,
 }
 
 impl How<'_> {
-    fn one_group(&self, group: Group<'_>, plan: &mut Plan) {
+    fn one_group(&self, group: DuplicateGroup<'_>, plan: &mut ActPlan) {
         let files = self.files;
         let mut copies: Vec<Copy> = Vec::new();
         for first in group.files {
@@ -182,7 +182,7 @@ impl How<'_> {
     }
 
     /// Names a copy that stays because no link reaches it from the copy that is to stay.
-    fn refuse_alone(&self, copy: &Copy, plan: &mut Plan) {
+    fn refuse_alone(&self, copy: &Copy, plan: &mut ActPlan) {
         let why = match self.action {
             Action::Hardlink => {
                 "hard links do not reach from one file system, subvolume or mount to another: no copy that \
@@ -200,7 +200,7 @@ impl How<'_> {
     }
 
     /// The first copy stays, and the next one when that has as many names as a file can have.
-    fn alike(&self, alike: &[Copy], plan: &mut Plan) {
+    fn alike(&self, alike: &[Copy], plan: &mut ActPlan) {
         let [keep, rest @ ..] = alike else { return };
         let mut keep = keep;
         let mut keeper = self.keeper(keep);
@@ -237,7 +237,7 @@ impl How<'_> {
             let mut gain = if alone && goes { copy.bytes } else { 0 };
             let undoable = *self.action != Action::Reflink;
             let mut origin = undoable.then(|| Box::new(origin));
-            plan.steps.extend(chosen.into_iter().map(|name| Step {
+            plan.steps.extend(chosen.into_iter().map(|name| ActStep {
                 action: self.action.clone(),
                 keep: keeper.subject.clone(),
                 remove: name.clone(),
@@ -256,14 +256,14 @@ impl How<'_> {
     }
 
     /// Returns the names of a copy that may be acted on.
-    fn choose_names<'c>(&self, keeper: &Name, copy: &'c Copy, plan: &mut Plan) -> Vec<&'c Subject> {
+    fn choose_names<'c>(&self, keeper: &Name, copy: &'c Copy, plan: &mut ActPlan) -> Vec<&'c Subject> {
         let mut chosen = Vec::new();
         for name in &copy.names {
             if !acted_on(&name.subject.path, self.rules) {
                 continue;
             }
             let why = copy.doubt.clone();
-            match why.or_else(|| forbidden(self.action, keeper, name)) {
+            match why.or_else(|| find_forbidden_step(self.action, keeper, name)) {
                 Some(why) => plan.refused.push(Refusal {
                     path: name.subject.path.clone(),
                     why,
@@ -307,7 +307,7 @@ impl How<'_> {
             Ok(_) => {
                 refuse("changed since it was scanned; `assay dups refresh` looks again".into());
             }
-            Err(errno) => refuse(sys::words(errno)),
+            Err(errno) => refuse(sys::describe_errno(errno)),
         }
         None
     }
@@ -348,7 +348,7 @@ impl How<'_> {
         let table: Vec<Vec<Option<String>>> = (0..mounts.len())
             .map(|a| (0..mounts.len()).map(|b| why(a, b)).collect())
             .collect();
-        let lost = tangled(&numbers, |a, b| table[a][b].is_some());
+        let lost = find_possible_aliases(&numbers, |a, b| table[a][b].is_some());
         let names = owners.into_iter().zip(numbers).zip(lost);
         for ((at, number), _) in names.filter(|one| one.1) {
             copies[at].doubt = number.and_then(|at| table[at].iter().flatten().next().cloned());
@@ -357,13 +357,13 @@ impl How<'_> {
 }
 
 /// Describes a copy of which some names are acted on.
-fn describe_origin(copy: &Copy, chosen: &[&Subject], shared: bool) -> Origin {
+fn describe_origin(copy: &Copy, chosen: &[&Subject], shared: bool) -> OriginalFile {
     let own = chosen.first().map(|name| name.root.clone());
     let paths: HashSet<&[u8]> = chosen.iter().map(|name| &*name.path).collect();
     let names = || copy.names.iter().map(|name| &name.subject);
     let others = names().filter(|name| !paths.contains(&*name.path));
     let counted = names().map(|name| name.links).max();
-    Origin {
+    OriginalFile {
         // One name may be known by several paths.
         links: counted
             .filter(|links| *links > 0)
@@ -379,27 +379,27 @@ fn describe_origin(copy: &Copy, chosen: &[&Subject], shared: bool) -> Origin {
     }
 }
 
-fn below(path: &[u8], folders: &[PathBuf]) -> Option<usize> {
-    let path = sys::path(path);
+fn root_index(path: &[u8], folders: &[PathBuf]) -> Option<usize> {
+    let path = sys::path_from_bytes(path);
     folders.iter().position(|folder| path.starts_with(folder))
 }
 
-fn acted_on(path: &[u8], rules: &Rules) -> bool {
-    below(path, &rules.protect).is_none()
-        && (rules.scope.is_empty() || below(path, &rules.scope).is_some())
+fn acted_on(path: &[u8], rules: &PlanRules) -> bool {
+    root_index(path, &rules.protect).is_none()
+        && (rules.scope.is_empty() || root_index(path, &rules.scope).is_some())
 }
 
 /// Smaller ranks are kept.
 type Rank = (bool, usize, bool, Reverse<i64>, i64, usize, Vec<u8>);
 
-fn rank(name: &Subject, rules: &Rules, matching: &Override) -> Rank {
-    let path: &Path = sys::path(&name.path);
+fn rank(name: &Subject, rules: &PlanRules, matching: &Override) -> Rank {
+    let path: &Path = sys::path_from_bytes(&name.path);
     let newest = rules.prefer == Prefer::Newest;
     let oldest = rules.prefer == Prefer::Oldest;
     let shortest = rules.prefer == Prefer::Shortest;
     (
         acted_on(&name.path, rules),
-        below(&name.path, &rules.keep_in).unwrap_or(usize::MAX),
+        root_index(&name.path, &rules.keep_in).unwrap_or(usize::MAX),
         !matching.matched(path, false).is_whitelist(),
         Reverse(if newest { name.mtime } else { 0 }),
         if oldest { name.mtime } else { 0 },
@@ -409,7 +409,7 @@ fn rank(name: &Subject, rules: &Rules, matching: &Override) -> Rank {
 }
 
 /// Why a step would change more than where bytes are kept.
-fn forbidden(action: &Action, keep: &Name, remove: &Name) -> Option<String> {
+fn find_forbidden_step(action: &Action, keep: &Name, remove: &Name) -> Option<String> {
     if let Some(why) = &remove.obstacle.acted {
         return Some(why.clone());
     }

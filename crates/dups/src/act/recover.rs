@@ -4,9 +4,9 @@
 //! number; the names used meanwhile are nobody else's.
 
 use super::copy;
-use super::execute::destination;
-use super::journal::{Entry, Journal, Loaded, State};
-use super::names::{Names, inode, spare};
+use super::execute::move_destination;
+use super::journal::{JournalStep, Journal, Loaded, StepState};
+use super::names::{Names, read_inode, spare_name};
 use super::undo::{self, Undone};
 use super::{Action, Refusal};
 use crate::name::split;
@@ -38,19 +38,19 @@ pub fn recover(journal: &Path) -> Result<Undone, Error> {
     let mut finder = undo::Finder::default();
     for (number, entry) in entries {
         if undoing
-            && entry.state == State::Done
+            && entry.state == StepState::Done
             && let Err(why) = finder.tidy(&entry)
         {
             let path = entry.step.remove.path.clone();
             undone.refused.push(Refusal { path, why });
         }
-        if entry.state != State::Open {
+        if entry.state != StepState::Open {
             continue;
         }
         match settle(&entry, &mut anchors) {
-            Ok(State::Done) => {
+            Ok(StepState::Done) => {
                 undone.finished += 1;
-                states.push((number, State::Done));
+                states.push((number, StepState::Done));
             }
             Ok(state) => {
                 undone.restored += 1;
@@ -64,31 +64,31 @@ pub fn recover(journal: &Path) -> Result<Undone, Error> {
         undone.names.push(entry.step.remove.path);
     }
     undo::conclude(journal, states, &damaged)?;
-    undone.refused.extend(undo::untold(journal, damaged));
+    undone.refused.extend(undo::refuse_damaged_lines(journal, damaged));
     Ok(undone)
 }
 
 /// Finds out how far a step came by looking at the names, and puts it back unless it is finished.
-fn settle(entry: &Entry, anchors: &mut Anchors) -> Result<State, String> {
+fn settle(entry: &JournalStep, anchors: &mut Anchors) -> Result<StepState, String> {
     let step = &entry.step;
     let root = anchors.stand(&step.remove.root)?;
     let (parent, name) = match root.parent(&step.remove.path) {
         Ok(found) => found,
         // Without its folder there is nothing half done.
-        Err(rustix::io::Errno::NOENT) => return Ok(State::Untouched),
-        Err(errno) => return Err(format!("cannot open its folder: {}", sys::words(errno))),
+        Err(rustix::io::Errno::NOENT) => return Ok(StepState::Untouched),
+        Err(errno) => return Err(format!("cannot open its folder: {}", sys::describe_errno(errno))),
     };
-    let number = |name: &[u8]| inode(&parent, name).map(|found| found.1);
+    let number = |name: &[u8]| read_inode(&parent, name).map(|found| found.1);
     let (keep, old) = (Some(step.keep.ino), Some(step.remove.ino));
-    let io = |errno| format!("cannot put it back: {}", sys::words(errno));
+    let io = |errno| format!("cannot put it back: {}", sys::describe_errno(errno));
     let unlink = |name: &[u8]| rustix::fs::unlinkat(&parent, name, AtFlags::empty()).map_err(io);
     let give_back = || {
         let given = NAMES.give(&parent, &entry.aside, &parent, name);
-        given.map(|()| State::Untouched).map_err(io)
+        given.map(|()| StepState::Untouched).map_err(io)
     };
     let here = number(name);
     // Cut off within an exchange in steps.
-    let spare = spare(&entry.aside);
+    let spare = spare_name(&entry.aside);
     if number(&spare) == old {
         match number(&entry.aside) {
             None if here != old => {
@@ -100,34 +100,34 @@ fn settle(entry: &Entry, anchors: &mut Anchors) -> Result<State, String> {
     }
     let aside = number(&entry.aside);
     match &step.action {
-        Action::Reflink => Ok(State::Done),
+        Action::Reflink => Ok(StepState::Done),
         Action::Hardlink if aside.is_none() => Ok(if here == keep && here != old {
-            State::Done
+            StepState::Done
         } else {
-            State::Untouched
+            StepState::Untouched
         }),
         Action::Hardlink if aside == keep => {
             // Linked, not yet exchanged.
             unlink(&entry.aside)?;
-            Ok(State::Untouched)
+            Ok(StepState::Untouched)
         }
         Action::Hardlink if aside == old && here == keep => {
-            let kept = inode(&parent, name).unwrap_or_default();
+            let kept = read_inode(&parent, name).unwrap_or_default();
             NAMES
                 .exchange(&parent, &entry.aside, name, kept)
                 .map_err(io)?;
             unlink(&entry.aside)?;
-            Ok(State::Untouched)
+            Ok(StepState::Untouched)
         }
         Action::Hardlink | Action::Delete if aside == old && here.is_none() => give_back(),
         Action::Delete if aside.is_none() => Ok(match here == old {
-            true => State::Untouched,
-            false => State::Done,
+            true => StepState::Untouched,
+            false => StepState::Done,
         }),
         Action::Move(target) => settle_move(entry, target, anchors, (&parent, here, aside)),
         Action::Hardlink | Action::Delete => Err(format!(
             "another file has its name by now; the old one is {}",
-            crate::name::readable(&crate::table::join(
+            crate::name::format_readable(&crate::table::join(
                 split(&step.remove.path).0,
                 &entry.aside
             ))
@@ -137,36 +137,36 @@ fn settle(entry: &Entry, anchors: &mut Anchors) -> Result<State, String> {
 
 /// `here` and `aside`: inode numbers of what stands under the two names.
 fn settle_move(
-    entry: &Entry,
+    entry: &JournalStep,
     target: &[u8],
     anchors: &mut Anchors,
     (parent, here, aside): (&OwnedFd, Option<u64>, Option<u64>),
-) -> Result<State, String> {
+) -> Result<StepState, String> {
     let step = &entry.step;
     let old = Some(step.remove.ino);
-    let io = |errno| format!("cannot put it back: {}", sys::words(errno));
+    let io = |errno| format!("cannot put it back: {}", sys::describe_errno(errno));
     let name = split(&step.remove.path).1;
     let give_back = || {
         let given = NAMES.give(parent, &entry.aside, parent, name);
-        given.map(|()| State::Untouched).map_err(io)
+        given.map(|()| StepState::Untouched).map_err(io)
     };
     let end = || {
         let ended = rustix::fs::unlinkat(parent, &entry.aside, AtFlags::empty());
-        ended.map(|()| State::Done).map_err(io)
+        ended.map(|()| StepState::Done).map_err(io)
     };
-    let place = destination(target, &step.remove.path);
+    let place = move_destination(target, &step.remove.path);
     let anchor = entry.target.clone().unwrap_or_default();
     let to = match anchors.stand(&anchor) {
         Ok(root) => root.parent(&place).ok(),
         // Not mounted now, say. Where the file is here, it is put back; else it is there.
         Err(_) if aside == old => return give_back(),
-        Err(_) if here == old => return Ok(State::Untouched),
+        Err(_) if here == old => return Ok(StepState::Untouched),
         Err(why) => return Err(why),
     };
     let Some((to, new)) = to else {
         return match aside == old {
             true => give_back(),
-            false => Ok(State::Untouched),
+            false => Ok(StepState::Untouched),
         };
     };
     let moved = crate::sys::open_file_at(&to, new).ok();
@@ -180,18 +180,18 @@ fn settle_move(
     if !across && moved.as_ref().is_some_and(is_it) {
         return match aside == old {
             true => end(),
-            false => Ok(State::Done),
+            false => Ok(StepState::Done),
         };
     }
     // On another file system a copy is made, named, and only then the original removed.
-    let unnamed = inode(&to, &entry.aside).is_some();
+    let unnamed = read_inode(&to, &entry.aside).is_some();
     if unnamed {
         rustix::fs::unlinkat(&to, &entry.aside, AtFlags::empty()).map_err(io)?;
     }
     if aside != old {
         return Ok(match here == old || moved.is_none() {
-            true => State::Untouched,
-            false => State::Done,
+            true => StepState::Untouched,
+            false => StepState::Done,
         });
     }
     let original = crate::sys::open_file_at(parent, &entry.aside).ok();
@@ -201,8 +201,8 @@ fn settle_move(
     }
 }
 
-fn same_content(a: &OwnedFd, b: &OwnedFd, step: &super::Step) -> bool {
+fn same_content(a: &OwnedFd, b: &OwnedFd, step: &super::ActStep) -> bool {
     let size = step.remove.size;
     let whole = |fd: &OwnedFd| sys::identity_now(fd).is_ok_and(|now| now.size == size);
-    whole(a) && whole(b) && matches!(copy::equal(a, b, size), Ok(Some(_)))
+    whole(a) && whole(b) && matches!(copy::compare_content(a, b, size), Ok(Some(_)))
 }

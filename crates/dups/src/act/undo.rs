@@ -3,7 +3,7 @@
 //! which the journal knows the hash. Names that were one file become one file again.
 
 mod inode;
-mod look;
+mod current_names;
 mod restore;
 mod space;
 mod tidy;
@@ -11,14 +11,14 @@ mod tidy;
 pub use super::recover::recover;
 pub use space::{Shortage, UndoPlan, plan_undo};
 
-use super::journal::{Journal, Loaded, State};
-use super::{Refusal, Step};
+use super::journal::{Journal, Loaded, StepState};
+use super::{Refusal, ActStep};
 use crate::{Error, sys};
 use inode::Inode;
 use restore::Restorer;
 use std::path::Path;
 
-pub(super) use look::Finder;
+pub(super) use current_names::Finder;
 
 /// Moments within the undo of one name; tests end the process there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct UndoOptions<'a> {
     /// Whether to make a copy of its own for a name that cannot be a name of its file again.
     pub despite_cost: bool,
     /// Called at each moment of each name.
-    pub interfere: &'a dyn Fn(UndoMoment, &Step),
+    pub interfere: &'a dyn Fn(UndoMoment, &ActStep),
 }
 
 impl Default for UndoOptions<'_> {
@@ -73,7 +73,7 @@ pub struct Undone {
 ///
 /// # Errors
 /// When the journal cannot be read or written.
-pub fn undo(journal: &Path, options: &UndoOptions<'_>) -> Result<Undone, Error> {
+pub fn undo_journal(journal: &Path, options: &UndoOptions<'_>) -> Result<Undone, Error> {
     let mut undone = Undone::default();
     let mut states = Vec::new();
     let Loaded {
@@ -92,7 +92,7 @@ pub fn undo(journal: &Path, options: &UndoOptions<'_>) -> Result<Undone, Error> 
             match result {
                 Ok(()) => {
                     undone.restored += 1;
-                    states.push((number, State::Undone));
+                    states.push((number, StepState::Undone));
                 }
                 Err(why) => undone.refused.push(Refusal {
                     path: entry.step.remove.path.clone(),
@@ -103,14 +103,14 @@ pub fn undo(journal: &Path, options: &UndoOptions<'_>) -> Result<Undone, Error> 
         }
     }
     conclude(journal, states, &damaged)?;
-    undone.refused.extend(untold(journal, damaged));
+    undone.refused.extend(refuse_damaged_lines(journal, damaged));
     Ok(undone)
 }
 
 /// Writes down what became of steps, and that nothing is left to be done or told.
 pub(super) fn conclude(
     journal: &Path,
-    states: Vec<(u64, State)>,
+    states: Vec<(u64, StepState)>,
     damaged: &[(usize, String)],
 ) -> Result<(), Error> {
     let mut journal = Journal::reopen(journal)?;
@@ -119,9 +119,9 @@ pub(super) fn conclude(
 }
 
 /// What lines that cannot be read may have said is for the user to look after.
-pub(super) fn untold(journal: &Path, damaged: Vec<(usize, String)>) -> Vec<Refusal> {
+pub(super) fn refuse_damaged_lines(journal: &Path, damaged: Vec<(usize, String)>) -> Vec<Refusal> {
     let refused = damaged.into_iter().map(|(line, what)| Refusal {
-        path: sys::bytes(journal).to_vec(),
+        path: sys::path_bytes(journal).to_vec(),
         why: format!(
             "line {line} of this journal is damaged ({what}), so a file may be neither as it was nor as \
              it was to be: compare what the other lines tell with what is there, or with a backup"

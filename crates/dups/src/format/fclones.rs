@@ -1,8 +1,8 @@
 //! The formats of fclones 0.35 (`fclones/src/report.rs`): its default report and its CSV.
 
 use super::hash;
-use crate::group::{Group, Groups};
-use crate::name::stfu8;
+use crate::group::{DuplicateGroup, Groups};
+use crate::name::encode_stfu8;
 use crate::table::{FileId, Files};
 use std::io::{self, Write};
 
@@ -24,7 +24,7 @@ pub(super) fn report(out: &mut dyn Write, files: &Files, groups: &Groups) -> io:
     let number = groups.len() as u64;
     // fclones runs what it finds here again as a command line, to know which roots there were.
     writeln!(out, "# Report by fclones {VERSION}")?;
-    writeln!(out, "# Timestamp: {}", timestamp(files, groups))?;
+    writeln!(out, "# Timestamp: {}", format_timestamp(files, groups))?;
     writeln!(out, "# Command: fclones group /")?;
     writeln!(out, "# Base dir: /")?;
     writeln!(
@@ -45,7 +45,7 @@ pub(super) fn report(out: &mut dyn Write, files: &Files, groups: &Groups) -> io:
             hash(files, group)
         )?;
         for file in group.files {
-            writeln!(out, "    {}", stfu8(&files.path(*file)))?;
+            writeln!(out, "    {}", encode_stfu8(&files.path(*file)))?;
         }
     }
     Ok(())
@@ -53,8 +53,8 @@ pub(super) fn report(out: &mut dyn Write, files: &Files, groups: &Groups) -> io:
 
 /// When the last of the listed files had changed: fclones leaves alone what was modified after the
 /// time in the header. Its milliseconds are rounded up, so that this very file is not.
-fn timestamp(files: &Files, groups: &Groups) -> String {
-    let ctime = |group: Group<'_>| {
+fn format_timestamp(files: &Files, groups: &Groups) -> String {
+    let ctime = |group: DuplicateGroup<'_>| {
         let each = group
             .files
             .iter()
@@ -69,7 +69,7 @@ fn timestamp(files: &Files, groups: &Groups) -> String {
 }
 
 /// One line a group.
-pub(super) fn csv(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
+pub(super) fn write_csv(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
     writeln!(out, "size,hash,count,files")?;
     for group in groups.iter() {
         write!(
@@ -80,7 +80,7 @@ pub(super) fn csv(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Re
             group.files.len()
         )?;
         for file in group.files {
-            let path = stfu8(&files.path(*file));
+            let path = encode_stfu8(&files.path(*file));
             if path.contains([',', '"']) {
                 write!(out, ",\"{}\"", path.replace('"', "\"\""))?;
             } else {

@@ -1,10 +1,10 @@
 //! Reading the index into a table of files, for questions.
 
-use super::{Index, failed};
-use crate::blob::{self, Decoder, Entry};
+use super::{Index, index_error};
+use crate::blob::{self, BlobDecoder, BlobEntry};
 use crate::contents::Numbering;
 use crate::roots::Roots;
-use crate::table::{FileSystem, Files, Known, NewFile};
+use crate::table::{FileSystem, Files, RememberedFile, NewFile};
 use crate::{Error, sys};
 use rusqlite::OptionalExtension as _;
 use std::collections::HashSet;
@@ -34,13 +34,13 @@ impl Index {
     /// As [`Index::load`].
     pub fn load_around(&self, folder: &Path) -> Result<Files, Error> {
         let (mut wanted, mut sizes) = (HashSet::new(), HashSet::new());
-        let home = sys::bytes(folder);
+        let home = sys::path_bytes(folder);
         self.db
             .query_row(
                 "SELECT block FROM folders WHERE machine = '' AND path = ?1",
                 [home],
                 |row| {
-                    let decoder = Decoder::new(row.get_ref(0)?.as_blob()?);
+                    let decoder = BlobDecoder::new(row.get_ref(0)?.as_blob()?);
                     for entry in decoder.into_iter().flatten().flatten() {
                         match entry.hash {
                             Some(hash) => wanted.insert(hash),
@@ -51,7 +51,7 @@ impl Index {
                 },
             )
             .optional()
-            .map_err(failed(&self.path))?;
+            .map_err(index_error(&self.path))?;
         self.load_where(&[], 0, &|path, entry| {
             path == home
                 || entry.hash.is_some_and(|hash| wanted.contains(&hash))
@@ -63,7 +63,7 @@ impl Index {
         &self,
         below: &[PathBuf],
         expected: usize,
-        wants: &dyn Fn(&[u8], &Entry<'_>) -> bool,
+        wants: &dyn Fn(&[u8], &BlobEntry<'_>) -> bool,
     ) -> Result<Files, Error> {
         let mut files = Files::default();
         files.kind = self.kind.unwrap_or_default();
@@ -103,9 +103,9 @@ fn enter(
     numbering: &mut Numbering<'_>,
     (machine, path): (&str, &[u8]),
     block: &[u8],
-    wants: &dyn Fn(&[u8], &Entry<'_>) -> bool,
+    wants: &dyn Fn(&[u8], &BlobEntry<'_>) -> bool,
 ) -> Result<(), blob::Damaged> {
-    let decoder = Decoder::new(block)?;
+    let decoder = BlobDecoder::new(block)?;
     let number = |files: &mut Files, fsid| {
         files.filesystem(FileSystem {
             machine: machine.into(),
@@ -133,7 +133,7 @@ fn enter(
                 fs,
                 allocated: entry.allocated,
                 fresh: entry.fresh,
-                known: Some(Known {
+                known: Some(RememberedFile {
                     generation: entry.generation,
                     hash: entry.hash,
                     share: entry.share,

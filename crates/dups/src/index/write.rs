@@ -1,12 +1,12 @@
 //! Writing the index: scans, merges, what acting changed.
 
-use super::{Index, failed, range};
-use crate::blob::{self, Decoder};
-use crate::manner::Manner;
+use super::{Index, index_error, path_range};
+use crate::blob::{self, BlobDecoder};
+use crate::scan_options::RootScanOptions;
 use crate::memory::Memory;
 use crate::name::split;
-use crate::presence::Within;
-use crate::store::Store;
+use crate::earlier_roots::Within;
+use crate::store::SpillArray;
 use crate::table::Files;
 use crate::{Error, Identity, sys};
 use rusqlite::{OptionalExtension as _, params};
@@ -20,7 +20,7 @@ const TOUCH: i64 = 60_000_000_000;
 /// A name within a folder, and what it is now; `None` = gone.
 type Change<'a> = (&'a [u8], Option<Identity>);
 
-fn text(manner: &Manner) -> rusqlite::Result<String> {
+fn manner_to_text(manner: &RootScanOptions) -> rusqlite::Result<String> {
     serde_json::to_string(manner)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
@@ -34,7 +34,7 @@ impl Index {
     /// When the index cannot be written; it is then as it was before.
     pub fn save(
         &mut self,
-        roots: &[(PathBuf, Manner)],
+        roots: &[(PathBuf, RootScanOptions)],
         within: &Within,
         files: &Files,
         memory: &Memory,
@@ -43,7 +43,7 @@ impl Index {
     ) -> Result<(), Error> {
         // Nothing was remembered or to be believed: everything is replaced at the end.
         let afresh = memory.is_empty() && !interrupted;
-        let mut dirty: Store<u32> = (0..files.dirs.len() as u32)
+        let mut dirty: SpillArray<u32> = (0..files.dirs.len() as u32)
             .filter(|dir| afresh || files.dirs[*dir as usize].dirty)
             .collect();
         // After an interrupted walk nobody knows what has vanished.
@@ -51,9 +51,9 @@ impl Index {
             let all = memory.vanished().filter(|_| !interrupted);
             all.filter(|path| !within.is_apart(path))
         };
-        let now = sys::now();
+        let now = sys::coarse_unix_nanos();
         let known = self.roots()?;
-        let fresh_enough = |(root, manner): &(PathBuf, Manner)| {
+        let fresh_enough = |(root, manner): &(PathBuf, RootScanOptions)| {
             known.iter().any(|one| {
                 one.is_here(root)
                     && one.manner == *manner
@@ -72,7 +72,7 @@ impl Index {
             let transaction = self.db.transaction()?;
             if afresh {
                 for (root, _) in roots {
-                    let (exact, from, to) = range(Some(root));
+                    let (exact, from, to) = path_range(Some(root));
                     let mut below = transaction.prepare_cached(
                         "SELECT path FROM folders WHERE machine = '' AND (path = ?1 OR path >= ?2 AND path < ?3)",
                     )?;
@@ -103,13 +103,13 @@ impl Index {
                      VALUES ('', ?1, ?2, ?3, ?4)",
                 )?;
                 for (root, manner) in roots {
-                    let bytes = sys::bytes(root);
-                    root_row.execute(params![bytes, now, !interrupted, text(manner)?])?;
+                    let bytes = sys::path_bytes(root);
+                    root_row.execute(params![bytes, now, !interrupted, manner_to_text(manner)?])?;
                 }
                 let mut no_root = transaction
                     .prepare_cached("DELETE FROM roots WHERE machine = '' AND path = ?1")?;
                 for root in within.superseded.iter().filter(|_| !interrupted) {
-                    no_root.execute([sys::bytes(root)])?;
+                    no_root.execute([sys::path_bytes(root)])?;
                 }
             }
             transaction.execute(
@@ -118,7 +118,7 @@ impl Index {
             )?;
             transaction.commit()
         };
-        write().map_err(failed(&path))?;
+        write().map_err(index_error(&path))?;
         self.generation = generation;
         self.kind = Some(files.kind);
         Ok(())
@@ -135,9 +135,9 @@ impl Index {
         {
             return Err(Error::Usage(format!(
                 "{} holds {} hashes, {} holds {}: they cannot be compared; scan again with --hash {}",
-                crate::name::readable(sys::bytes(&other.path)),
+                crate::name::format_readable(sys::path_bytes(&other.path)),
                 their.name(),
-                crate::name::readable(sys::bytes(&self.path)),
+                crate::name::format_readable(sys::path_bytes(&self.path)),
                 own.name(),
                 own.name(),
             )));
@@ -178,18 +178,18 @@ impl Index {
                     "INSERT INTO roots (machine, path, scanned, complete, manner) VALUES (?1, ?2, ?3, ?4, ?5)",
                     params![
                         name,
-                        sys::bytes(&root.path),
+                        sys::path_bytes(&root.path),
                         root.scanned,
                         root.complete,
-                        text(&root.manner)?
+                        manner_to_text(&root.manner)?
                     ],
                 )?;
             }
-            let name = kind.map_or("", crate::hash::Kind::name);
+            let name = kind.map_or("", crate::hash::HashKind::name);
             transaction.execute("UPDATE state SET hash = ?1", [name])?;
             transaction.commit()
         };
-        write().map_err(failed(&path))?;
+        write().map_err(index_error(&path))?;
         self.kind = kind;
         Ok(folders.len() as u64)
     }
@@ -199,7 +199,7 @@ impl Index {
     /// # Errors
     /// When the index cannot be written.
     pub fn forget(&mut self, root: &Path) -> Result<usize, Error> {
-        let (exact, from, to) = range(Some(root));
+        let (exact, from, to) = path_range(Some(root));
         let mut count = 0;
         for table in ["folders", "roots"] {
             let removed = self
@@ -208,7 +208,7 @@ impl Index {
                     &format!("DELETE FROM {table} WHERE machine = '' AND (path = ?1 OR path >= ?2 AND path < ?3)"),
                     params![exact, from, to],
                 )
-                .map_err(failed(&self.path))?;
+                .map_err(index_error(&self.path))?;
             count = count.max(removed);
         }
         Ok(count)
@@ -237,7 +237,7 @@ impl Index {
                     )
                     .optional()?;
                 let Some(block) = block else { continue };
-                let Ok(decoder) = Decoder::new(&block) else {
+                let Ok(decoder) = BlobDecoder::new(&block) else {
                     continue;
                 };
                 let fsid = decoder.fsid();
@@ -262,6 +262,6 @@ impl Index {
             }
             transaction.commit()
         };
-        write().map_err(failed(&path))
+        write().map_err(index_error(&path))
     }
 }

@@ -1,11 +1,11 @@
 //! Trees to scan, and the slow truth about them.
 #![allow(clippy::disallowed_methods, dead_code, missing_docs)]
 
-use assay_dups::act::execute::{Moment, Options, Outcome, execute};
+use assay_dups::act::execute::{Moment, ActOptions, ActOutcome, execute};
 use assay_dups::act::journal::Journal;
-use assay_dups::act::plan::{Plan, Rules, plan};
-use assay_dups::act::{Action, Step};
-use assay_dups::{Control, Index, Progress, Scan, ScanOptions, scan};
+use assay_dups::act::plan::{ActPlan, PlanRules, plan};
+use assay_dups::act::{Action, ActStep};
+use assay_dups::{Control, Index, ScanProgress, Scan, ScanOptions, scan};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,7 +18,7 @@ pub fn free<T>(work: impl FnOnce(&Control<'_>) -> T) -> T {
     let stop = AtomicBool::new(false);
     work(&Control {
         stop: &stop,
-        progress: &Progress::default(),
+        progress: &ScanProgress::default(),
         tick: &|| {},
         threads: None,
     })
@@ -132,17 +132,17 @@ impl Place {
         scan_tree(&self.root(), &ScanOptions::default(), None)
     }
 
-    pub fn plan(&self, action: &Action, rules: &Rules) -> Plan {
+    pub fn plan(&self, action: &Action, rules: &PlanRules) -> ActPlan {
         let scan = self.scan();
         plan(&scan.files, &scan.groups, action, rules).unwrap()
     }
 
-    pub fn act(&self, plan: &Plan, interfere: &dyn Fn(Moment, &Step)) -> (Outcome, PathBuf) {
+    pub fn act(&self, plan: &ActPlan, interfere: &dyn Fn(Moment, &ActStep)) -> (ActOutcome, PathBuf) {
         let mut journal = Journal::begin(&self.db()).unwrap();
-        let options = Options {
+        let options = ActOptions {
             interfere,
             plain_renames: self.plain,
-            ..Options::default()
+            ..ActOptions::default()
         };
         let outcome = free(|control| execute(plan, &mut journal, &options, control)).unwrap();
         (outcome, journal.path().to_path_buf())

@@ -3,7 +3,7 @@
 use crate::block::Device;
 use crate::gather::{Gather, lossy};
 use assay_host::FileKind;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;
@@ -178,7 +178,7 @@ pub(crate) fn properties(g: &mut Gather<'_>, path: &Path) {
                 format!("{key}.{name}"),
                 value,
                 FactKind::Configured,
-                Place::command(argv),
+                FactPlace::command(argv),
             );
         }
     }

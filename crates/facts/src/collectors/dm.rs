@@ -2,7 +2,7 @@
 
 use crate::crypt;
 use crate::gather::{Gather, lossy};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     };
     for (name, table) in parse(&output.text()) {
         let mut known = |key: &str, value: Value| {
-            let source = Place::command(ARGV);
+            let source = FactPlace::command(ARGV);
             g.facts
                 .known(format!("dm.{name}.{key}"), value, FactKind::Runtime, source);
         };
@@ -80,14 +80,14 @@ fn luks(g: &mut Gather<'_>, device: &str) {
             .map(Value::from)
             .collect();
         g.facts
-            .known(key, slots, FactKind::Configured, Place::command(argv));
+            .known(key, slots, FactKind::Configured, FactPlace::command(argv));
     }
 }
 
 #[derive(Debug, Default, PartialEq)]
 struct Table {
     targets: Vec<String>,
-    crypt: crypt::Settings,
+    crypt: crypt::CryptSettings,
 }
 
 /// `NAME: START LENGTH TARGET PARAMETERS`, one line a segment. The key is never looked at.

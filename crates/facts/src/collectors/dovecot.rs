@@ -3,7 +3,7 @@
 
 use crate::gather::Gather;
 use assay_model::change::ConfigLanguage;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 
 pub(crate) const FILE: &str = "/etc/dovecot/conf.d/10-auth.conf";
@@ -12,7 +12,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     let Some(text) = g.read("dovecot", FILE) else {
         return;
     };
-    let included = match assay_config::includes(ConfigLanguage::Dovecot, text.as_bytes()) {
+    let included = match assay_config::find_includes(ConfigLanguage::Dovecot, text.as_bytes()) {
         Ok(included) => included,
         Err(error) => {
             let key = "dovecot.auth_includes";
@@ -33,7 +33,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         "dovecot.auth_includes",
         names,
         FactKind::Configured,
-        Place::from_text(&source),
+        FactPlace::from_text(&source),
     );
 }
 

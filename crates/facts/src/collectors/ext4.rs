@@ -1,7 +1,7 @@
 //! ext4: features and journal, as dumpe2fs(8) reads them from the superblock.
 
 use crate::gather::{Gather, scalar};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 
 const FIELDS: [(&str, &str); 9] = [
@@ -23,7 +23,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, device: &str) {
     let Some(output) = g.ask(&key, &argv) else {
         return;
     };
-    let source = Place::command(argv);
+    let source = FactPlace::command(argv);
     for (name, value) in parse(&output.text()) {
         g.facts.known(
             format!("{key}.{name}"),

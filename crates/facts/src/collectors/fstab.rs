@@ -4,7 +4,7 @@ use crate::gather::Gather;
 use crate::mountinfo::{self, MOUNTINFO, unescape};
 use crate::redact::{self, escape_blanks};
 use assay_model::secrets::is_plain;
-use assay_model::{FactKind, Place, Span};
+use assay_model::{FactKind, FactPlace, Span};
 use serde_json::Value;
 use std::path::Path;
 
@@ -42,7 +42,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     for (number, (at, line, entry)) in entries.enumerate() {
         let number = number.to_string();
         let start = line.len() - line.trim_start().len();
-        let place = Place::File {
+        let place = FactPlace::File {
             path: FSTAB.to_owned(),
             line: Some(at + 1),
             span: Some(Span {

@@ -2,7 +2,7 @@
 
 use crate::gather::{Gather, lossy, scalar};
 use crate::lvm::{self, Row};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 
 /// Fields that name the thing; the key says them.
@@ -38,7 +38,7 @@ fn health(g: &mut Gather<'_>) {
     let rows = match lvm::rows(&output.text()) {
         Ok(rows) => rows,
         Err(reason) => {
-            let place = Place::command(lvm::HEALTH);
+            let place = FactPlace::command(lvm::HEALTH);
             return g
                 .facts
                 .unknown("lvm.volume", reason, FactKind::Runtime, place);
@@ -59,7 +59,7 @@ fn health(g: &mut Gather<'_>) {
         ] {
             if let Some(value) = value {
                 let key = format!("lvm.volume.{name}.{what}");
-                let place = Place::command(lvm::HEALTH);
+                let place = FactPlace::command(lvm::HEALTH);
                 g.facts.known(key, value.as_str(), FactKind::Runtime, place);
             }
         }
@@ -71,7 +71,7 @@ fn report(g: &mut Gather<'_>, key: &str, argv: &[&str], name: fn(&Row) -> Option
     let Some(output) = g.ask(key, argv) else {
         return;
     };
-    let source = Place::command(argv);
+    let source = FactPlace::command(argv);
     let rows = match lvm::rows(&output.text()) {
         Ok(rows) => rows,
         Err(reason) => return g.facts.unknown(key, reason, FactKind::Runtime, source),
@@ -97,7 +97,7 @@ fn report(g: &mut Gather<'_>, key: &str, argv: &[&str], name: fn(&Row) -> Option
 }
 
 /// `lvm.group.VG.missing`: physical volumes that a group knows and that are not there. LVM names them `[unknown]`.
-fn note_missing(g: &mut Gather<'_>, row: &Row, name: &str, source: &Place) {
+fn note_missing(g: &mut Gather<'_>, row: &Row, name: &str, source: &FactPlace) {
     let Some(group) = row.get("vg_name") else {
         return;
     };

@@ -3,7 +3,7 @@
 use crate::gather::{Gather, lossy, scalar};
 use crate::module_parameter::{self, Reading};
 use assay_model::secrets::names_a_secret;
-use assay_model::{FactKind, Place, Span};
+use assay_model::{FactKind, FactPlace, Span};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             continue;
         };
         for option in parse(&text) {
-            let place = Place::File {
+            let place = FactPlace::File {
                 path: file.clone(),
                 line: Some(option.line),
                 span: option.span,
@@ -44,7 +44,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
                 span: None,
             };
             if let Some(refused) = refusal(&option) {
-                refuse(g, &option, refused, &Place::from(super::kernel::CMDLINE));
+                refuse(g, &option, refused, &FactPlace::from(super::kernel::CMDLINE));
             }
         }
     }
@@ -81,7 +81,7 @@ impl Setting {
 }
 
 /// The value that counts is the last one; one that is refused counts wherever it stands, because the kernel stops there.
-fn note(g: &mut Gather<'_>, option: &Setting, place: Place) {
+fn note(g: &mut Gather<'_>, option: &Setting, place: FactPlace) {
     let written = option.value.as_deref().unwrap_or("1");
     let value = match option.reading() {
         Some(Reading::Number(number)) => match i64::try_from(number) {
@@ -111,7 +111,7 @@ fn refusal(option: &Setting) -> Option<(&'static str, Option<u64>)> {
 }
 
 /// Notes a value that the module refuses: how it is written, where, why, and what to write instead.
-fn refuse(g: &mut Gather<'_>, option: &Setting, (why, meant): (&str, Option<u64>), place: &Place) {
+fn refuse(g: &mut Gather<'_>, option: &Setting, (why, meant): (&str, Option<u64>), place: &FactPlace) {
     // The first is the one at which the kernel stops.
     if g.facts.map.contains_key(&option.key("refused")) {
         return;
@@ -121,7 +121,7 @@ fn refuse(g: &mut Gather<'_>, option: &Setting, (why, meant): (&str, Option<u64>
         None => format!("take `{}` away", option.written.replace('`', "\'")),
     };
     let at = match place {
-        Place::File {
+        FactPlace::File {
             path,
             line: Some(line),
             ..

@@ -47,7 +47,7 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
             _ => crate::collectors::services::nginx::kept(name, value),
         }
     };
-    assay_config::outline(ConfigLanguage::Nginx, text, &kept)
+    assay_config::outline_text(ConfigLanguage::Nginx, text, &kept)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ pub(crate) mod ciphers;
 pub(crate) mod databases;
 pub(crate) mod dnsbl;
 pub(crate) mod dovecot;
-pub(crate) mod lines;
+pub(crate) mod setting_lines;
 pub(crate) mod mail_queue;
 pub(crate) mod mail_tls;
 pub(crate) mod mapped;
@@ -52,7 +52,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, accounts: bool) {
     spam::collect(g);
     dovecot::collect(g);
     resolver::collect(g);
-    lines::collect(g);
+    setting_lines::collect(g);
     samba::collect(g);
     openvpn::collect(g);
     swap::collect(g);

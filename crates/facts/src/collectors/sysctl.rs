@@ -3,7 +3,7 @@
 
 use crate::gather::{Gather, scalar};
 use assay_config::effective::files::OfHost;
-use assay_config::effective::{Program, ScopeId, Trouble, effective};
+use assay_config::effective::{Program, ScopeId, Trouble, read_effective};
 use assay_model::FactKind;
 use std::path::Path;
 
@@ -71,7 +71,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
         g.value(&format!("sysctl.{name}"), &path, |text| Some(scalar(text)));
     }
-    let all = match effective(Program::Sysctl, Path::new(LAST), &OfHost(g.host)) {
+    let all = match read_effective(Program::Sysctl, Path::new(LAST), &OfHost(g.host)) {
         Ok(all) => all,
         Err(fault) => {
             let key = format!("sysctl.{LAST}");

@@ -2,7 +2,7 @@
 //! advice is about.
 
 use crate::gather::Gather;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 
 /// Name in the key, and the command that says its version.
 const TOOLS: [(&str, &[&str]); 14] = [
@@ -53,7 +53,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, which: usize) {
                 _ => line,
             };
             g.facts
-                .known(key, line, FactKind::Runtime, Place::command(*argv));
+                .known(key, line, FactKind::Runtime, FactPlace::command(*argv));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::gather::Gather;
 use assay_host::HostError;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use std::path::Path;
 
 const DMI: &str = "/sys/class/dmi/id";
@@ -40,22 +40,22 @@ fn detect(g: &mut Gather<'_>, key: &str, which: &str, by_hand: fn(&mut Gather<'_
                 key,
                 output.text().trim(),
                 FactKind::Runtime,
-                Place::command(argv),
+                FactPlace::command(argv),
             );
         }
         Ok(output) => g.facts.unknown(
             key,
             output.complaint(),
             FactKind::Runtime,
-            Place::command(argv),
+            FactPlace::command(argv),
         ),
         Err(error @ (HostError::NoCommand { .. } | HostError::NotCaptured { .. })) => {
             by_hand(g, key);
             if matches!(error, HostError::NotCaptured { .. }) && !g.facts.map.contains_key(key) {
-                g.fault(key, &error, FactKind::Runtime, Place::command(argv));
+                g.fault(key, &error, FactKind::Runtime, FactPlace::command(argv));
             }
         }
-        Err(error) => g.fault(key, &error, FactKind::Runtime, Place::command(argv)),
+        Err(error) => g.fault(key, &error, FactKind::Runtime, FactPlace::command(argv)),
     }
 }
 

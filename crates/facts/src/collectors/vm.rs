@@ -3,7 +3,7 @@
 use crate::gather::{Gather, lossy};
 use crate::qemu::{self, Storage, VirtualDisk};
 use crate::{libvirt, proxmox};
-use assay_model::{FactKind, Place, Span};
+use assay_model::{FactKind, FactPlace, Span};
 use serde_json::Value;
 use std::path::Path;
 
@@ -65,7 +65,7 @@ fn processes(g: &mut Gather<'_>, with_identity: bool) {
             (&key, &guest),
             &machine.disks,
             FactKind::Runtime,
-            &|_| Place::from(&path),
+            &|_| FactPlace::from(&path),
             with_identity,
         );
     }
@@ -102,12 +102,12 @@ fn of_libvirt(g: &mut Gather<'_>, with_identity: bool, named: bool) {
                 let place = |id: &str| {
                     let at = domain.disks.iter().position(|disk| disk.id == id);
                     match at.and_then(|at| domain.lines.get(at)) {
-                        Some(line) if named => Place::File {
+                        Some(line) if named => FactPlace::File {
                             path: source.clone(),
                             line: Some(*line),
                             span: None,
                         },
-                        _ => Place::from(&source),
+                        _ => FactPlace::from(&source),
                     }
                 };
                 disks(g, (&key, &name), &domain.disks, kind, &place, with_identity);
@@ -163,14 +163,14 @@ fn of_proxmox(g: &mut Gather<'_>, with_identity: bool) {
 }
 
 /// Where a guest's own line for a key stands, of several the last; without one the file.
-fn line_of(path: &str, text: &str, key: &str) -> Place {
+fn line_of(path: &str, text: &str, key: &str) -> FactPlace {
     let own = text.lines().take_while(|line| !line.starts_with('['));
     let said = own.enumerate().filter(|(_, line)| {
         let name = line.split_once(':').map(|(name, _)| name.trim());
         name == Some(key)
     });
     let found = said.last();
-    Place::File {
+    FactPlace::File {
         path: path.to_owned(),
         line: found.map(|(at, _)| at + 1),
         span: found.map(|(_, line)| Span {
@@ -197,7 +197,7 @@ fn known(
     name: &str,
     value: impl Into<Value>,
     kind: FactKind,
-    place: impl Into<Place>,
+    place: impl Into<FactPlace>,
 ) {
     g.facts.known(format!("{key}.{name}"), value, kind, place);
 }
@@ -207,7 +207,7 @@ fn disks(
     (key, guest): (&str, &str),
     disks: &[VirtualDisk],
     kind: FactKind,
-    source: &dyn Fn(&str) -> Place,
+    source: &dyn Fn(&str) -> FactPlace,
     with_identity: bool,
 ) {
     let Some((of, number)) = key.split_once('.') else {

@@ -1,7 +1,7 @@
 //! XFS: geometry and features, as xfs_info(8) prints them.
 
 use crate::gather::{Gather, scalar};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use std::path::Path;
 
 pub(crate) fn collect(g: &mut Gather<'_>, point: &Path) {
@@ -16,7 +16,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, point: &Path) {
             format!("{key}.{section}.{name}"),
             scalar(&value),
             FactKind::Configured,
-            Place::command(argv),
+            FactPlace::command(argv),
         );
     }
 }

@@ -4,7 +4,7 @@ use crate::gather::{Gather, lossy, scalar};
 use crate::zpool::{self, Ashifts, Vdev};
 use crate::zpool_health::{self, Leaf};
 use assay_host::{CommandOutput, kstat};
-use assay_model::{FactKind, Facts, Place};
+use assay_model::{FactKind, Facts, FactPlace};
 use serde_json::Value;
 use std::path::Path;
 
@@ -46,7 +46,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             "compressed_size",
             "uncompressed_size",
         ] {
-            if let Some(value) = kstat::value(&text, name) {
+            if let Some(value) = kstat::find_counter(&text, name) {
                 g.facts.known(
                     format!("zfs.arc.{name}"),
                     value,
@@ -89,7 +89,7 @@ pub(crate) fn everything(g: &mut Gather<'_>) {
             raid.then(|| kind.clone())
         });
         if let Some(kind) = parity {
-            let place = Place::command(["zpool", "status", "-LP", pool]);
+            let place = FactPlace::command(["zpool", "status", "-LP", pool]);
             g.facts
                 .known(format!("{key}.parity"), kind, FactKind::Configured, place);
         }
@@ -114,7 +114,7 @@ pub(crate) fn everything(g: &mut Gather<'_>) {
         let pool = name.split('/').next().unwrap_or(name);
         let mut known = |key: &str, value: &str| {
             let key = format!("zfs.dataset.{name}.{key}");
-            let place = Place::command(argv);
+            let place = FactPlace::command(argv);
             g.facts.known(key, value, FactKind::Runtime, place);
         };
         known("pool", pool);
@@ -221,23 +221,23 @@ fn layout(g: &mut Gather<'_>, pool: &str) {
             format!("{key}.layout"),
             layout,
             FactKind::Configured,
-            Place::command(argv),
+            FactPlace::command(argv),
         );
         if let Some(state) = zpool::state(&output) {
             g.facts.known(
                 format!("{key}.state"),
                 state,
                 FactKind::Runtime,
-                Place::command(argv),
+                FactPlace::command(argv),
             );
         }
-        health(g, &key, pool, &output, &Place::command(argv));
+        health(g, &key, pool, &output, &FactPlace::command(argv));
         vdevs(g, &key, pool, &zpool::vdevs(&output, pool));
     }
 }
 
 /// What is lost of a pool: devices, also of a pool that calls itself ONLINE, their errors, and data.
-fn health(g: &mut Gather<'_>, key: &str, pool: &str, status: &str, place: &Place) {
+fn health(g: &mut Gather<'_>, key: &str, pool: &str, status: &str, place: &FactPlace) {
     let mut known = |name: &str, value: Value| {
         let key = format!("{key}.{name}");
         g.facts.known(key, value, FactKind::Runtime, place.clone());
@@ -291,7 +291,7 @@ fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
                 key(name),
                 value,
                 kind,
-                Place::command(["zpool", "status", "-LP", pool]),
+                FactPlace::command(["zpool", "status", "-LP", pool]),
             );
         };
         known("class", vdev.class.into(), FactKind::Configured);
@@ -359,25 +359,25 @@ fn ashift(g: &Gather<'_>, ashifts: &Ashifts, vdev: &Vdev) -> Option<u32> {
 
 /// A property of devices since OpenZFS 2.2; before that, and where it lacks one, only zdb tells it.
 /// With the command that was asked.
-fn ashifts(g: &Gather<'_>, pool: &str, vdevs: &[Vdev]) -> (Result<Ashifts, String>, Place) {
+fn ashifts(g: &Gather<'_>, pool: &str, vdevs: &[Vdev]) -> (Result<Ashifts, String>, FactPlace) {
     let get = Ashifts::query(pool);
     let told = g.try_ask(&get).ok().filter(CommandOutput::success);
     let told = told.map(|output| Ashifts::of_properties(&output.text()));
     if let Some(whole) = told.as_ref().filter(|told| told.is_whole(vdevs)) {
-        return (Ok(whole.clone()), Place::command(get));
+        return (Ok(whole.clone()), FactPlace::command(get));
     }
     let argv = ["zdb", "-C", pool];
     let why = match g.try_ask(&argv) {
         Ok(output) if output.success() => {
-            return (Ok(zpool::ashifts(&output.text())), Place::command(argv));
+            return (Ok(zpool::ashifts(&output.text())), FactPlace::command(argv));
         }
         Ok(output) => output.complaint(),
         Err(error) => error.reason(),
     };
     // zdb is for root; a part is better than nothing.
     match told {
-        Some(part) => (Ok(part), Place::command(get)),
-        None => (Err(why), Place::command(argv)),
+        Some(part) => (Ok(part), FactPlace::command(get)),
+        None => (Err(why), FactPlace::command(argv)),
     }
 }
 
@@ -389,11 +389,11 @@ fn ask(g: &mut Gather<'_>, key: &str, argv: &[&str]) -> Option<String> {
             key,
             output.complaint(),
             FactKind::Runtime,
-            Place::command(argv),
+            FactPlace::command(argv),
         ),
         Err(error) => g
             .facts
-            .unknown(key, error.reason(), FactKind::Runtime, Place::command(argv)),
+            .unknown(key, error.reason(), FactKind::Runtime, FactPlace::command(argv)),
     }
     None
 }
@@ -419,7 +419,7 @@ fn properties(facts: &mut Facts, key: &str, text: &str, argv: &[&str]) {
             format!("{key}.{name}"),
             scalar(value),
             kind,
-            Place::Command {
+            FactPlace::Command {
                 argv: argv.iter().map(|&word| word.to_owned()).collect(),
                 how,
             },

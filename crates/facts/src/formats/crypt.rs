@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 /// What is said of an encrypted device.
-pub type Settings = BTreeMap<&'static str, String>;
+pub type CryptSettings = BTreeMap<&'static str, String>;
 
 /// The parameters of a `crypt` target: `CIPHER KEY IV-OFFSET DEVICE OFFSET [#OPTIONS OPTION…]`.
 /// Of the key nothing but its length is looked at.
 #[must_use]
-pub fn table(parameters: &[&str]) -> Settings {
-    let mut found = Settings::new();
+pub fn table(parameters: &[&str]) -> CryptSettings {
+    let mut found = CryptSettings::new();
     let [cipher, key, _iv, _device, offset, rest @ ..] = parameters else {
         return found;
     };

@@ -3,7 +3,7 @@
 
 use crate::limits::Limits;
 use crate::qemu::{self, Storage, VirtualDisk};
-use assay_model::secrets::plain;
+use assay_model::secrets::withhold_value;
 use roxmltree::{Document, Node};
 use std::collections::BTreeMap;
 
@@ -218,7 +218,7 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
             .replace('\'', "&apos;")
     };
     let get = |map: &BTreeMap<String, String>, key: &str| {
-        escape(map.get(key).map_or("", |text| plain(text)))
+        escape(map.get(key).map_or("", |text| withhold_value(text)))
     };
     let mut out = format!(
         "<domain type='{}'><name>{}</name><os><type machine='{}'>hvm</type></os><cpu><model>{}</model></cpu><devices>",
@@ -242,7 +242,7 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
             }
             Storage::Elsewhere(protocol) => (
                 "network",
-                format!("<source protocol='{}'/>", escape(plain(protocol))),
+                format!("<source protocol='{}'/>", escape(withhold_value(protocol))),
             ),
             Storage::Nothing => ("file", String::new()),
         };
@@ -262,12 +262,12 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
             "yes" => " iothread='1'",
             _ => "",
         };
-        let format = disk.formats.last().map_or("raw", |format| plain(format));
+        let format = disk.formats.last().map_or("raw", |format| withhold_value(format));
         let bus = match disk.bus.as_str() {
             "virtio-blk" => "virtio",
             bus @ ("sata" | "ide" | "usb" | "nvme" | "sd") => bus,
             model => {
-                models.push(plain(model).to_owned());
+                models.push(withhold_value(model).to_owned());
                 "scsi"
             }
         };
@@ -278,7 +278,7 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
         out += &format!(
             "<disk type='{kind}'><driver type='{}'{driver}{thread}/>{source}<target dev='{}' bus='{bus}'/>{address}{}{}{}</disk>",
             escape(format),
-            escape(plain(&disk.id)),
+            escape(withhold_value(&disk.id)),
             match disk.limits.is_empty() {
                 true => String::new(),
                 false => format!("<iotune>{}</iotune>", disk.limits.to_libvirt()),

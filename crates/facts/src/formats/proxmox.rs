@@ -23,15 +23,15 @@ pub struct Config {
 
 /// A storage of `storage.cfg`: its kind and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Store {
+pub struct ProxmoxStorage {
     kind: String,
     settings: BTreeMap<String, String>,
 }
 
 /// All storages by name. Sections are `KIND: NAME`, followed by indented lines `KEY VALUE`.
 #[must_use]
-pub fn stores(text: &str) -> BTreeMap<String, Store> {
-    let mut found: BTreeMap<String, Store> = BTreeMap::new();
+pub fn stores(text: &str) -> BTreeMap<String, ProxmoxStorage> {
+    let mut found: BTreeMap<String, ProxmoxStorage> = BTreeMap::new();
     let mut current = None;
     for line in text.lines() {
         let indented = line.starts_with(char::is_whitespace);
@@ -47,7 +47,7 @@ pub fn stores(text: &str) -> BTreeMap<String, Store> {
                 }
             }
             (false, Some((kind, name))) => {
-                let store = Store {
+                let store = ProxmoxStorage {
                     kind: kind.to_owned(),
                     settings: BTreeMap::new(),
                 };
@@ -62,7 +62,7 @@ pub fn stores(text: &str) -> BTreeMap<String, Store> {
 
 /// Reads a guest's configuration; snapshots, which follow in sections, are left out.
 #[must_use]
-pub fn parse(text: &str, stores: &BTreeMap<String, Store>) -> Config {
+pub fn parse(text: &str, stores: &BTreeMap<String, ProxmoxStorage>) -> Config {
     let lines = text.lines().take_while(|line| !line.starts_with('['));
     let values: BTreeMap<&str, &str> = lines
         .filter(|line| !line.starts_with('#'))
@@ -122,7 +122,7 @@ fn disk(
     bus: &str,
     value: &str,
     hardware: &str,
-    stores: &BTreeMap<String, Store>,
+    stores: &BTreeMap<String, ProxmoxStorage>,
 ) -> Option<VirtualDisk> {
     let mut parts = value.split(',');
     let volume = parts.next()?;
@@ -197,7 +197,7 @@ fn disk(
 }
 
 /// Where a volume `STORAGE:NAME` lies, and its format, which its ending tells.
-fn place(volume: &str, stores: &BTreeMap<String, Store>) -> (Storage, &'static str) {
+fn place(volume: &str, stores: &BTreeMap<String, ProxmoxStorage>) -> (Storage, &'static str) {
     let format = match volume.rsplit_once('.') {
         Some((_, "qcow2")) => "qcow2",
         Some((_, "vmdk")) => "vmdk",

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 /// A virtual machine, as its process was started. Disks that were plugged in later are not in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Machine {
+pub struct QemuMachine {
     /// What `-name` says.
     pub name: Option<String>,
     /// What `-id` says: the number of the machine on Proxmox.
@@ -73,8 +73,8 @@ pub fn argv(cmdline: &[u8]) -> Vec<String> {
 
 /// Understands a command line. Never fails: what is not known is not there.
 #[must_use]
-pub fn parse(argv: &[String]) -> Machine {
-    let mut machine = Machine::default();
+pub fn parse(argv: &[String]) -> QemuMachine {
+    let mut machine = QemuMachine::default();
     let mut parts = Parts::default();
     for (option, argument) in options(argv) {
         let mut set = |key: &str, value: Option<&String>| {

@@ -1,6 +1,6 @@
 //! Block devices.
 
-use crate::overwrite::{Against, Refused, content, loops, refused};
+use crate::overwrite::{Against, OverwriteRefused, content, loops, refused};
 use assay_host::Host;
 use assay_host::held::Held;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// Everything against it. What could not be checked is a reason.
-pub fn device(host: &dyn Host, path: &Path, unknown: bool) -> Result<Held, Refused> {
+pub fn device(host: &dyn Host, path: &Path, unknown: bool) -> Result<Held, OverwriteRefused> {
     let held = match Held::device_exclusively(path) {
         Ok(held) => held,
         Err(error) => {
@@ -20,7 +20,7 @@ pub fn device(host: &dyn Host, path: &Path, unknown: bool) -> Result<Held, Refus
                 Err(in_use) => in_use.reasons,
                 Ok(()) => vec![format!("it was taken by something else just now: {error}")],
             };
-            return Err(Refused {
+            return Err(OverwriteRefused {
                 path: path.to_owned(),
                 reasons,
             });

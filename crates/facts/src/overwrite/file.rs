@@ -1,6 +1,6 @@
 //! Regular files.
 
-use crate::overwrite::{Against, Found, Refused, content, loops, processes, refused};
+use crate::overwrite::{Against, Found, OverwriteRefused, content, loops, processes, refused};
 use assay_host::held::{Access, Held, Lease};
 use assay_host::{Host, HostError};
 use rustix::fs::IFlags;
@@ -12,7 +12,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// Everything against it. What could not be checked is a reason.
-pub fn file(host: &dyn Host, path: &Path, unknown: bool) -> Result<Held, Refused> {
+pub fn file(host: &dyn Host, path: &Path, unknown: bool) -> Result<Held, OverwriteRefused> {
     let held =
         Held::open(path, Access::ReadWrite).map_err(|error| refused(path, why_not(&error)))?;
     let mut against = Against::new(path);
@@ -82,7 +82,7 @@ fn swap(host: &dyn Host, held: &Held) -> Found {
         .skip(1)
         .filter_map(|line| line.split_whitespace().next());
     let used = files.any(|file| {
-        assay_host::held::identity(Path::new(file)).is_ok_and(|found| found == held.identity())
+        assay_host::held::read_identity(Path::new(file)).is_ok_and(|found| found == held.identity())
     });
     Ok(used
         .then(|| "used as swap".to_owned())

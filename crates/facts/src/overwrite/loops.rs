@@ -3,7 +3,7 @@
 
 use crate::overwrite::{Found, processes};
 use assay_host::held::{Held, Identity};
-use assay_host::loops::{Backing, backing};
+use assay_host::loops::{Backing, read_backing};
 use assay_host::{DeviceNumber, Host};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -24,7 +24,7 @@ fn all(host: &dyn Host) -> Result<Vec<(String, Backing)>, String> {
         }
         let name = name.to_string_lossy().into_owned();
         let opened = Held::device(&Path::new("/dev").join(&name));
-        match opened.and_then(|device| backing(&device)) {
+        match opened.and_then(|device| read_backing(&device)) {
             Ok(Some(backing)) => all.push((name, backing)),
             Ok(None) => {}
             Err(error) => return Err(format!("what is behind {name}: {}", error.reason())),

@@ -183,7 +183,7 @@ fn status(line: &str) -> Option<String> {
         || table
         || told.iter().any(|start| text.starts_with(start))
         || ERRORS.iter().any(|start| text.starts_with(start));
-    kept.then(|| secrets::text(&without_serial(line)))
+    kept.then(|| secrets::withhold_in_text(&without_serial(line)))
 }
 
 /// A disk that is missing is named by the link through which it was found, which holds its serial number.

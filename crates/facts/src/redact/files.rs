@@ -2,7 +2,7 @@
 
 use super::{cmdline, mount};
 use crate::collectors::services::{
-    apache, apache_redact, authorized_keys, certificates, databases, lines, mapped, openvpn,
+    apache, apache_redact, authorized_keys, certificates, databases, setting_lines, mapped, openvpn,
     packages, postfix, postfix_redact, power, resolver, samba, spam, ssh, swap, timers, tls_lines,
 };
 use crate::collectors::{fstab, kernel, nginx, services, sysctl};
@@ -126,10 +126,10 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         postfix::MASTER => Rule::Lines(|line, _| postfix_redact::redact_master(line)),
         fstab::FSTAB => Rule::Lines(|line, _| fstab::redact(line)),
         swap::SWAPS => Rule::Lines(|line, _| swap::redact(line)),
-        lines::SESSION => Rule::Lines(|line, _| lines::redact_session(line)),
+        setting_lines::SESSION => Rule::Lines(|line, _| setting_lines::redact_session(line)),
         power::NUT => Rule::Lines(|line, _| power::redact_nut(line)),
         power::UPSMON => Rule::Lines(|line, _| power::redact_upsmon(line)),
-        lines::PAM_SSHD => Rule::Lines(|line, _| lines::redact_pam_sshd(line)),
+        setting_lines::PAM_SSHD => Rule::Lines(|line, _| setting_lines::redact_pam_sshd(line)),
         resolver::ORDER => Rule::Lines(|line, _| resolver::redact_order(line)),
         resolver::RESOLV => Rule::Lines(|line, _| resolver::redact_domain(line)),
         _ if samba::may_be(path) => Rule::Bytes(|bytes, _| samba::redact(bytes)),

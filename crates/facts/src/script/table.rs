@@ -2,7 +2,7 @@
 //! collectors and of the rules of redaction.
 
 use crate::collectors::services::{
-    apache, certificates, databases, dnsbl, lines, mail_queue, openvpn, packages, postfix, power,
+    apache, certificates, databases, dnsbl, setting_lines, mail_queue, openvpn, packages, postfix, power,
     resolver, samba, smart, spam, ssh, ssh_access, swap, timers, tls_lines,
 };
 use crate::collectors::{disk, ext4, kernel, sysctl, tools, zfs};
@@ -137,10 +137,10 @@ pub(super) const WANTS: &[Want] = &[
     Want::Files("lighttpd", tls_lines::LIGHTTPD_DIR, CONF),
     Want::Files("dovecot", "/etc/dovecot", CONF),
     Want::Files("dovecot", "/etc/dovecot/conf.d", CONF),
-    Want::File("session", &[lines::SESSION]),
+    Want::File("session", &[setting_lines::SESSION]),
     Want::File("nut", &[power::NUT]),
     Want::File("upsmon", &[power::UPSMON]),
-    Want::File("pam-sshd", &[lines::PAM_SSHD]),
+    Want::File("pam-sshd", &[setting_lines::PAM_SSHD]),
     Want::File("hosts-order", &[resolver::ORDER]),
     Want::File("domain", &[resolver::RESOLV]),
     Want::Files("samba", "/etc/samba", samba::FILES),
@@ -296,7 +296,7 @@ pub(super) fn tables() -> String {
         ("PLUGIN", join(spam::PLUGINS.to_vec())),
         ("RULE_KIND", join(spam::KINDS.to_vec())),
         ("CLOSED", join(dnsbl::CLOSED.map(|(zone, _)| zone).to_vec())),
-        ("SECOND", join(lines::SECOND.to_vec())),
+        ("SECOND", join(setting_lines::SECOND.to_vec())),
         ("RESOLVER", join(resolver::WORDS.to_vec())),
         ("VPN", join(openvpn::KEYS.to_vec())),
         ("VPN_FLAG", join(openvpn::FLAGS.to_vec())),

@@ -575,7 +575,7 @@ fn attack_nothing_gets_through_that_the_rules_leave_out() {
         .flat_map(|(_, _, text)| text.split(|byte| b" \n=".contains(byte)))
         .collect();
     let mut tried = Vec::new();
-    for _ in 0..100 * assay_testing::factor() {
+    for _ in 0..100 * assay_testing::attack_factor() {
         for (class, path, text) in &seeds {
             let mut text = text.clone();
             for _ in 0..1 + next(4) {

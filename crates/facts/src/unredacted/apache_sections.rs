@@ -3,7 +3,7 @@
 
 use super::lines_of_files::{Line, exists, files, note, read};
 use crate::gather::Gather;
-use assay_model::Place;
+use assay_model::FactPlace;
 
 const MAINS: [&str; 2] = ["/etc/apache2/apache2.conf", "/etc/httpd/conf/httpd.conf"];
 const DIRS: [&str; 4] = [
@@ -17,10 +17,10 @@ const DIRS: [&str; 4] = [
 struct Section {
     name: String,
     argument: String,
-    place: Place,
-    handler: Option<Place>,
+    place: FactPlace,
+    handler: Option<FactPlace>,
     requires: Vec<String>,
-    listing: Option<(bool, Place)>,
+    listing: Option<(bool, FactPlace)>,
 }
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -76,7 +76,7 @@ fn sections(lines: Vec<Line>) -> Vec<Section> {
 }
 
 impl Section {
-    fn take(&mut self, text: &str, place: &Place) {
+    fn take(&mut self, text: &str, place: &FactPlace) {
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let rest = rest.trim().to_ascii_lowercase();
         match name.to_ascii_lowercase().as_str() {

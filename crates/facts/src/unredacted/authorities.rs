@@ -5,8 +5,8 @@
 use crate::collectors::services::ssh::SERVER;
 use crate::gather::Gather;
 use assay_config::effective::files::OfHost;
-use assay_config::effective::{Program, effective};
-use assay_model::{FactKind, Place};
+use assay_config::effective::{Program, read_effective};
+use assay_model::{FactKind, FactPlace};
 use base64::Engine as _;
 use std::path::Path;
 
@@ -15,7 +15,7 @@ const KNOWN_HOSTS: [&str; 2] = ["/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     let host = g.host;
-    let Ok(all) = effective(Program::Sshd, Path::new(SERVER), &OfHost(host)) else {
+    let Ok(all) = read_effective(Program::Sshd, Path::new(SERVER), &OfHost(host)) else {
         return;
     };
     let said = |key: &'static str| {
@@ -48,7 +48,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         let keys: Vec<Vec<u8>> = lines.iter().filter_map(|line| blob(line)).collect();
         let both = keys.iter().filter(|key| of_hosts.contains(key)).count();
         let which = number.to_string();
-        let place = Place::from(&said.place);
+        let place = FactPlace::from(&said.place);
         let mut note = |what: &str, value: usize| {
             let fact = format!("sshd.user_authority.{which}.{what}");
             g.facts

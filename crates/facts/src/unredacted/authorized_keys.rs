@@ -7,7 +7,7 @@
 use crate::collectors::services::authorized_keys::{OfAccount, files};
 use crate::collectors::services::certificates::why_mode_unknown;
 use crate::gather::Gather;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use std::path::Path;
 
 const PASSWD: &str = "/etc/passwd";
@@ -21,7 +21,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         let found = judge(g, &file);
         let mut note = |what: &str, pick: fn(&Judged) -> bool| {
             let fact = format!("authorized_keys.{}.{what}", file.path);
-            let place = Place::from(file.path.as_str());
+            let place = FactPlace::from(file.path.as_str());
             match &found {
                 Ok(found) => g.facts.known(fact, pick(found), FactKind::Runtime, place),
                 Err(why) => g.facts.unknown(fact, why.clone(), FactKind::Runtime, place),

@@ -4,7 +4,7 @@
 use super::lines_of_files::{Line, files, is_loopback, note, read};
 use crate::collectors::services::databases::{OPTIONS, POSTGRESQL};
 use crate::gather::{Gather, lossy};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 
 const DIRS: [&str; 3] = [
     "/etc/mysql/conf.d",
@@ -126,12 +126,12 @@ fn access<'a>(words: &[&'a str]) -> Option<Access<'a>> {
 /// What the option files say, the last line of each.
 #[derive(Default)]
 struct Options {
-    skip_grant_tables: Option<Place>,
-    bind: Option<(String, Place)>,
+    skip_grant_tables: Option<FactPlace>,
+    bind: Option<(String, FactPlace)>,
     certificate: bool,
     required: bool,
     no_network: bool,
-    tls: Option<(String, Place)>,
+    tls: Option<(String, FactPlace)>,
 }
 
 fn mariadb(g: &mut Gather<'_>) {

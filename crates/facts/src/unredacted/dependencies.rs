@@ -4,7 +4,7 @@
 
 use crate::collectors::services::packages::STATUS;
 use crate::gather::Gather;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -38,8 +38,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         .map(|(line, _)| line)
         .collect();
     let place = match unmet.first() {
-        Some(line) => Place::from(format!("{STATUS}:{line}")),
-        None => Place::from(STATUS),
+        Some(line) => FactPlace::from(format!("{STATUS}:{line}")),
+        None => FactPlace::from(STATUS),
     };
     g.facts.known(
         "packages.unmet_dependencies",

@@ -3,7 +3,7 @@
 
 use super::lines_of_files::{is_loopback, note, read};
 use crate::gather::{Gather, lossy};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 use std::path::Path;
 
@@ -29,8 +29,8 @@ fn daemon(g: &mut Gather<'_>) {
         let hosts = said["hosts"].as_array().cloned().unwrap_or_default();
         let open = hosts.iter().filter_map(Value::as_str).any(is_open) && said["tlsverify"] != true;
         let at = text.lines().position(|line| line.contains("\"hosts\""));
-        let place = at.map_or(Place::from(DAEMON), |at| {
-            Place::from(format!("{DAEMON}:{}", at + 1))
+        let place = at.map_or(FactPlace::from(DAEMON), |at| {
+            FactPlace::from(format!("{DAEMON}:{}", at + 1))
         });
         note(g, "docker.daemon", "file", &place, &[("open", open.into())]);
     }
@@ -94,7 +94,7 @@ fn containers(g: &mut Gather<'_>) {
             ("whole_machine", root.into()),
         ];
         let short: String = name.chars().take(12).collect();
-        let place = Place::from(format!("{CONTAINERS}/{name}/hostconfig.json"));
+        let place = FactPlace::from(format!("{CONTAINERS}/{name}/hostconfig.json"));
         note(g, "docker.container", &short, &place, &properties);
     }
 }

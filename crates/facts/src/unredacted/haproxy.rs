@@ -2,7 +2,7 @@
 
 use super::lines_of_files::{Line, files, is_loopback, note, read};
 use crate::gather::Gather;
-use assay_model::Place;
+use assay_model::FactPlace;
 
 const MAIN: &str = "/etc/haproxy/haproxy.cfg";
 const DIR: &str = "/etc/haproxy/conf.d";
@@ -13,7 +13,7 @@ const SECTIONS: [&str; 6] = [
 /// What a section says of statistics and addresses.
 #[derive(Default)]
 struct Section {
-    page: Option<Place>,
+    page: Option<FactPlace>,
     guarded: bool,
     addresses: Vec<String>,
 }

@@ -1,8 +1,8 @@
 //! Lines of small configuration files, with their places. What each file means is in the collector that reads it.
 
-use crate::collectors::services::lines::place;
+use crate::collectors::services::setting_lines::place;
 use crate::gather::{Gather, lossy};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 use std::path::Path;
 
@@ -12,7 +12,7 @@ const MOST: usize = 1000;
 /// A line with its place.
 pub(super) struct Line {
     pub(super) text: String,
-    pub(super) place: Place,
+    pub(super) place: FactPlace,
 }
 
 /// Reads the lines of a file; backslashes at the end join a line with the next one. A file that is missing has
@@ -65,7 +65,7 @@ pub(super) fn note(
     g: &mut Gather<'_>,
     kind: &str,
     which: &str,
-    place: &Place,
+    place: &FactPlace,
     properties: &[(&str, Value)],
 ) {
     for (name, value) in properties {

@@ -6,8 +6,8 @@ use super::lines_of_files::{is_loopback, note};
 use crate::collectors::nginx::FILE;
 use crate::gather::Gather;
 use assay_config::effective::files::OfHost;
-use assay_config::effective::{Effective, Program, ScopeId, Setting, effective};
-use assay_model::Place;
+use assay_config::effective::{Effective, Program, ScopeId, Setting, read_effective};
+use assay_model::FactPlace;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -29,7 +29,7 @@ const SYSTEM: [&str; 8] = [
 const GUARDS: [&str; 5] = ["deny", "auth_basic", "auth_request", "internal", "auth_jwt"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
-    let Ok(all) = effective(Program::Nginx, Path::new(FILE), &OfHost(g.host)) else {
+    let Ok(all) = read_effective(Program::Nginx, Path::new(FILE), &OfHost(g.host)) else {
         return;
     };
     for (number, (id, scope)) in all.scopes().enumerate() {
@@ -65,7 +65,7 @@ fn location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
             g,
             "nginx.alias",
             which,
-            &Place::from(&alias.place),
+            &FactPlace::from(&alias.place),
             &[("open", open.into())],
         );
     }
@@ -75,7 +75,7 @@ fn location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
             g,
             "nginx.status",
             which,
-            &Place::from(&status.place),
+            &FactPlace::from(&status.place),
             &[("open", (!guarded).into())],
         );
     }
@@ -90,7 +90,7 @@ fn location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
                 g,
                 "nginx.php",
                 which,
-                &Place::from(&pass.place),
+                &FactPlace::from(&pass.place),
                 &[("unguarded", (!guarded).into())],
             );
         }
@@ -146,7 +146,7 @@ fn lost_headers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
         g,
         "nginx.headers",
         which,
-        &Place::from(&first.place),
+        &FactPlace::from(&first.place),
         &[("lost", lost.into())],
     );
 }
@@ -171,7 +171,7 @@ fn root(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
             g,
             "nginx.root",
             &format!("{which}-{key}"),
-            &Place::from(&said.place),
+            &FactPlace::from(&said.place),
             &properties,
         );
     }
@@ -203,7 +203,7 @@ fn redirects(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
             g,
             "nginx.redirect",
             &which,
-            &Place::from(&said.place),
+            &FactPlace::from(&said.place),
             &[("splits", splits.into())],
         );
     }
@@ -225,7 +225,7 @@ fn old_tls(g: &mut Gather<'_>, all: &Effective) {
         let (true, Some(said)) = (on || listens.any(|word| word == b"ssl"), said) else {
             continue;
         };
-        let place = Place::from(&said.place);
+        let place = FactPlace::from(&said.place);
         if !seen.insert(place.to_string()) {
             continue;
         }

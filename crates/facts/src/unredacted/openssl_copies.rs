@@ -9,7 +9,7 @@
 use crate::collectors::services::mapped;
 use crate::gather::{Gather, lossy};
 use assay_host::{FileKind, HostError};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use memchr::memmem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -62,10 +62,10 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         let base = path.rsplit('/').next().unwrap_or_default();
         let common = COMMON.iter().any(|dir| path.starts_with(dir)) && plain(&path);
         let (name, place) = match common {
-            true => (base.to_owned(), Place::from(path.as_ref())),
+            true => (base.to_owned(), FactPlace::from(path.as_ref())),
             false => (
                 "a program of a user".to_owned(),
-                Place::from(program.open.to_string_lossy().as_ref()),
+                FactPlace::from(program.open.to_string_lossy().as_ref()),
             ),
         };
         let count = names.entry(name.clone()).or_insert(0);

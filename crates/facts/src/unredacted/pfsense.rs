@@ -4,7 +4,7 @@
 
 use crate::collectors::services::openvpn;
 use crate::gather::Gather;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use roxmltree::{Document, Node};
 
 /// Where it lies on the firewall, and where a backup is put into a tree.
@@ -20,7 +20,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    let place = Place::from(format!("{path}:{}", error.pos().row));
+                    let place = FactPlace::from(format!("{path}:{}", error.pos().row));
                     g.facts
                         .unknown("pfsense", "not XML", FactKind::Configured, place);
                 }
@@ -33,7 +33,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
 fn firewall(g: &mut Gather<'_>, path: &str, document: &Document<'_>) {
     let place = |node: Node<'_, '_>| {
         let row = document.text_pos_at(node.range().start).row;
-        Place::from(format!("{path}:{row}"))
+        FactPlace::from(format!("{path}:{row}"))
     };
     let root = document.root_element();
     let mut tunnels = 0;
@@ -108,7 +108,7 @@ fn firewall(g: &mut Gather<'_>, path: &str, document: &Document<'_>) {
     }
     let rules = children(root, "filter").flat_map(|all| children(all, "rule"));
     let all: Vec<Node<'_, '_>> = rules.filter(|rule| passes_all(*rule)).collect();
-    let at = all.first().map_or(Place::from(path), |rule| place(*rule));
+    let at = all.first().map_or(FactPlace::from(path), |rule| place(*rule));
     g.facts.known(
         "pfsense.openvpn_pass_any",
         all.len(),

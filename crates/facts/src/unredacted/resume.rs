@@ -1,7 +1,7 @@
 //! Whether the swap from which the machine would wake up is there: RESUME of initramfs-tools beside the
 //! swap of fstab(5). Names of devices and file systems are compared and not told.
 
-use crate::collectors::services::lines::place;
+use crate::collectors::services::setting_lines::place;
 use crate::gather::Gather;
 use assay_model::FactKind;
 use std::collections::BTreeSet;

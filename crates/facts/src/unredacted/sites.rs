@@ -9,9 +9,9 @@ use crate::gather::Gather;
 use crate::harmless::PATH_WITHHELD;
 use crate::harmless::is_path;
 use assay_config::effective::files::OfHost;
-use assay_config::effective::{Effective, Program, ScopeId, effective};
+use assay_config::effective::{Effective, Program, ScopeId, read_effective};
 use assay_host::Host;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeSet;
 use std::path::Path;
 use x509_parser::extensions::GeneralName;
@@ -22,7 +22,7 @@ struct Site {
     program: &'static str,
     names: Vec<String>,
     certificates: Vec<String>,
-    place: Place,
+    place: FactPlace,
 }
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -53,7 +53,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
 
 fn nginx(host: &dyn Host) -> Vec<Site> {
     let files = OfHost(host);
-    let Ok(all) = effective(Program::Nginx, Path::new(NGINX), &files) else {
+    let Ok(all) = read_effective(Program::Nginx, Path::new(NGINX), &files) else {
         return Vec::new();
     };
     let is_server = |id: &ScopeId| {
@@ -114,7 +114,7 @@ fn server(all: &Effective, id: ScopeId) -> Option<Site> {
         .collect();
     let mut names = words("server_name");
     names.retain(|name| is_name(name));
-    let place = Place::from(&all.value(id, "server_name")?.place);
+    let place = FactPlace::from(&all.value(id, "server_name")?.place);
     (!certificates.is_empty() && !names.is_empty()).then_some(Site {
         program: "nginx",
         names,

@@ -9,9 +9,9 @@ use crate::collectors::services::ssh::{SERVER, words_of_server};
 use crate::gather::Gather;
 use assay_config::effective::files::OfHost;
 use assay_config::effective::ssh_sample::{self, Accounts};
-use assay_config::effective::{Effective, Program, effective};
+use assay_config::effective::{Effective, Program, read_effective};
 use assay_host::{CommandOutput, Host, Limits};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     if host.which(OsStr::new("sshd")).is_none() {
         return;
     }
-    let Ok(all) = effective(Program::Sshd, Path::new(SERVER), &OfHost(host)) else {
+    let Ok(all) = read_effective(Program::Sshd, Path::new(SERVER), &OfHost(host)) else {
         return;
     };
     let accounts = OfMachine::new(host);
@@ -39,10 +39,10 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         .take(MOST)
     {
         let head = &all.scope(id).head;
-        let Some(connection) = ssh_sample::connection(head, &accounts) else {
+        let Some(connection) = ssh_sample::sample_connection(head, &accounts) else {
             continue;
         };
-        let Some(spec) = ssh_sample::spec(&connection) else {
+        let Some(spec) = ssh_sample::connection_spec(&connection) else {
             continue;
         };
         let Some(output) = ask(host, &["sshd", "-T", "-C", &spec]) else {
@@ -57,7 +57,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         let differ: Vec<&str> = words_of_server()
             .filter(|key| differs(&all, &connection, key, &theirs))
             .collect();
-        let place = Place::command(["sshd", "-T", "-C", "…"]);
+        let place = FactPlace::command(["sshd", "-T", "-C", "…"]);
         let mut note = |what: &str, value: serde_json::Value| {
             let fact = format!("sshd.reading.{name}.{what}");
             g.facts.known(fact, value, FactKind::Runtime, place.clone());
@@ -89,13 +89,13 @@ fn refused(g: &mut Gather<'_>, output: &CommandOutput) {
         let (path, rest) = line.split_once([' ', ':'])?;
         let (_, rest) = rest.split_once("line ")?;
         let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
-        Some(Place::File {
+        Some(FactPlace::File {
             path: path.to_owned(),
             line: Some(digits.parse().ok()?),
             span: None,
         })
     });
-    let place = place.unwrap_or_else(|| Place::command(["sshd", "-T"]));
+    let place = place.unwrap_or_else(|| FactPlace::command(["sshd", "-T"]));
     let why = "`sshd -T` does not read it to its end";
     g.facts.known(
         "sshd.refused_because",

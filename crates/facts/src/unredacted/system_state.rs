@@ -4,7 +4,7 @@
 use super::lines_of_files::{exists, files, note, read};
 use crate::collectors::fstab::FSTAB;
 use crate::gather::{Gather, lossy};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use std::path::Path;
 
 /// Written by packages of Debian and Ubuntu after an upgrade of the kernel or of libraries that all use.
@@ -140,7 +140,7 @@ fn failed_units(g: &mut Gather<'_>) {
             "system.failed_units",
             count,
             FactKind::Runtime,
-            Place::command(FAILED),
+            FactPlace::command(FAILED),
         );
     }
 }
@@ -233,7 +233,7 @@ fn writable(g: &mut Gather<'_>) {
             g,
             "system.guarded",
             &(number + 1).to_string(),
-            &Place::from(path),
+            &FactPlace::from(path),
             &properties,
         );
     }

@@ -1,8 +1,8 @@
 //! Finds the documents and reads them in one pass.
 
 use super::scalars::{Key, Number, OptionValue};
-use super::{DiskUtil, Document, JsonError, Kind};
-use crate::options::{harmless, plain_name};
+use super::{DiskUtil, FioDocument, JsonError, DocumentKind};
+use crate::options::{harmless_value, plain_name};
 use assay_model::sample::{Latency, Operation, Operations, Worker};
 use assay_model::secrets;
 use assay_model::{Bytes, Nanos};
@@ -24,7 +24,7 @@ const FIRST_KEYS: [&str; 8] = [
 /// Openings that look like a document and are none, after which the search is given up.
 const MAX_FALSE_STARTS: usize = 64;
 
-pub(super) fn documents(text: &str) -> Result<Vec<Document>, JsonError> {
+pub(super) fn read_documents(text: &str) -> Result<Vec<FioDocument>, JsonError> {
     if text.trim().is_empty() {
         return Err(JsonError::Empty);
     }
@@ -56,7 +56,7 @@ pub(super) fn documents(text: &str) -> Result<Vec<Document>, JsonError> {
             }
             Err(error) => {
                 let before = text[..start].bytes().filter(|b| *b == b'\n').count();
-                failure.get_or_insert_with(|| syntax(&error, before));
+                failure.get_or_insert_with(|| syntax_error(&error, before));
                 false_starts += 1;
                 if false_starts >= MAX_FALSE_STARTS {
                     break;
@@ -68,7 +68,7 @@ pub(super) fn documents(text: &str) -> Result<Vec<Document>, JsonError> {
     match (found.is_empty(), failure) {
         // A document that was broken in its middle must not vanish behind its neighbours.
         (_, Some(error)) => Err(error),
-        (true, None) => Err(JsonError::NoDocument { hint: hint(text) }),
+        (true, None) => Err(JsonError::NoDocument { hint: find_hint(text) }),
         (false, None) => Ok(found),
     }
 }
@@ -82,7 +82,7 @@ fn opens_document(rest: &str) -> bool {
         .any(|key| rest.strip_prefix(key).is_some_and(|r| r.starts_with('"')))
 }
 
-fn syntax(error: &serde_json::Error, lines_before: usize) -> JsonError {
+fn syntax_error(error: &serde_json::Error, lines_before: usize) -> JsonError {
     let text = error.to_string();
     let message = text
         .rsplit_once(" at line ")
@@ -90,11 +90,11 @@ fn syntax(error: &serde_json::Error, lines_before: usize) -> JsonError {
     JsonError::Syntax {
         line: lines_before + error.line(),
         column: error.column(),
-        message: secrets::text(message),
+        message: secrets::withhold_in_text(message),
     }
 }
 
-fn hint(text: &str) -> String {
+fn find_hint(text: &str) -> String {
     let hint = if text.contains("Run status group") || text.contains("; fio-") {
         "; this looks like fio's normal output for people"
     } else if text.starts_with("3;") || text.starts_with("terse") || text.starts_with("5;fio") {
@@ -110,7 +110,7 @@ fn hint(text: &str) -> String {
 /// What is known while a document is being read.
 #[derive(Default)]
 struct State {
-    document: Document,
+    document: FioDocument,
     /// Per job: facts that need the whole document to be understood.
     notes: Vec<Notes>,
 }
@@ -125,7 +125,7 @@ struct Notes {
 }
 
 impl State {
-    fn finish(self) -> Document {
+    fn finish(self) -> FioDocument {
         let Self {
             mut document,
             notes,
@@ -199,7 +199,7 @@ macro_rules! object_seed {
 
 // Below the macro, which it uses too.
 mod latency;
-use latency::latency;
+use latency::read_latency;
 
 object_seed!(
     DocumentSeed,
@@ -209,7 +209,7 @@ object_seed!(
         let document = &mut state.document;
         match &*key {
             "fio version" => {
-                document.fio_version = secrets::text(&map.next_value::<OptionValue>()?.0);
+                document.fio_version = secrets::withhold_in_text(&map.next_value::<OptionValue>()?.0);
             }
             "timestamp" => {
                 let seconds = map.next_value::<Number>()?.whole();
@@ -226,7 +226,7 @@ object_seed!(
             }
             "jobs" => map.next_value_seed(JobsSeed(state))?,
             "client_stats" => {
-                document.kind = Kind::Client;
+                document.kind = DocumentKind::Client;
                 map.next_value_seed(JobsSeed(state))?;
             }
             "disk_util" => map.next_value_seed(DisksSeed(&mut document.disks))?,
@@ -244,7 +244,7 @@ object_seed!(
     |options, key, map| {
         let value = map.next_value::<OptionValue>()?.0;
         if let Some(name) = plain_name(&key) {
-            options.insert(name.to_owned(), harmless(name, value.trim()));
+            options.insert(name.to_owned(), harmless_value(name, value.trim()));
         }
     }
 );
@@ -323,7 +323,7 @@ object_seed!(
         let (job, notes) = &mut *state;
         match &*key {
             "jobname" => {
-                job.name = secrets::text(&map.next_value::<OptionValue>()?.0);
+                job.name = secrets::withhold_in_text(&map.next_value::<OptionValue>()?.0);
                 notes.all_clients = job.name == "All clients";
             }
             "groupid" => {
@@ -337,19 +337,19 @@ object_seed!(
             }
             "job options" => map.next_value_seed(OptionsSeed(&mut job.fio.options))?,
             "read" => {
-                let read = direction(&mut map, &mut notes.maybe_kib[0])?;
+                let read = read_direction(&mut map, &mut notes.maybe_kib[0])?;
                 set(job, Operation::Read, read);
             }
             "write" => {
-                let written = direction(&mut map, &mut notes.maybe_kib[1])?;
+                let written = read_direction(&mut map, &mut notes.maybe_kib[1])?;
                 set(job, Operation::Write, written);
             }
             "trim" => {
-                let trimmed = direction(&mut map, &mut notes.maybe_kib[2])?;
+                let trimmed = read_direction(&mut map, &mut notes.maybe_kib[2])?;
                 set(job, Operation::Trim, trimmed);
             }
             "mixed" => {
-                let mixed = direction(&mut map, &mut notes.maybe_kib[0])?;
+                let mixed = read_direction(&mut map, &mut notes.maybe_kib[0])?;
                 // `unified_rw_reporting=both` prints the directions too.
                 if mixed.is_some() && job.read().is_none() && job.write().is_none() {
                     set(job, Operation::Read, mixed);
@@ -366,7 +366,7 @@ object_seed!(
                 let flushes = (latency.n > 0).then(|| Operations::flushes(latency));
                 set(job, Operation::Flush, flushes);
             }
-            "job_runtime" => job.runtime = millis(map.next_value::<Number>()?),
+            "job_runtime" => job.runtime = to_nanos(map.next_value::<Number>()?),
             "usr_cpu" => job.usr_cpu = map.next_value::<Number>()?.float(),
             "sys_cpu" => job.sys_cpu = map.next_value::<Number>()?.float(),
             "ctx" => job.fio.ctx = map.next_value::<Number>()?.whole(),
@@ -386,7 +386,7 @@ fn set(job: &mut Worker, kind: Operation, done: Option<Operations>) {
     };
 }
 
-fn millis(number: Number) -> Nanos {
+fn to_nanos(number: Number) -> Nanos {
     Nanos(number.whole().saturating_mul(1_000_000))
 }
 
@@ -409,8 +409,8 @@ struct Sync {
 object_seed!(SyncSeed, Sync, "a sync section", |sync, key, map| {
     match &*key {
         "total_ios" => sync.ios = map.next_value::<Number>()?.whole(),
-        "lat_ns" => sync.latency = latency(&mut map, 1)?,
-        "lat" => sync.latency = latency(&mut map, 1000)?,
+        "lat_ns" => sync.latency = read_latency(&mut map, 1)?,
+        "lat" => sync.latency = read_latency(&mut map, 1000)?,
         _ => {
             let _: IgnoredAny = map.next_value()?;
         }
@@ -426,7 +426,7 @@ struct Direction {
 }
 
 /// One direction; none when nothing was done in it.
-fn direction<'de, A: MapAccess<'de>>(
+fn read_direction<'de, A: MapAccess<'de>>(
     map: &mut A,
     maybe_kib: &mut bool,
 ) -> Result<Option<Operations>, A::Error> {
@@ -460,16 +460,16 @@ object_seed!(
             }
             "bw" => direction.bw_kib = map.next_value::<Number>()?.float(),
             "iops" => stats.per_s = map.next_value::<Number>()?.float(),
-            "runtime" => stats.runtime = millis(map.next_value::<Number>()?),
+            "runtime" => stats.runtime = to_nanos(map.next_value::<Number>()?),
             "total_ios" => stats.count = map.next_value::<Number>()?.whole(),
             "short_ios" => stats.short = map.next_value::<Number>()?.whole(),
             "drop_ios" => stats.dropped = map.next_value::<Number>()?.whole(),
-            "slat_ns" => stats.slat = latency(&mut map, 1)?,
-            "clat_ns" => stats.clat = latency(&mut map, 1)?,
-            "lat_ns" => stats.lat = latency(&mut map, 1)?,
-            "slat" => stats.slat = latency(&mut map, 1000)?,
-            "clat" => stats.clat = latency(&mut map, 1000)?,
-            "lat" => stats.lat = latency(&mut map, 1000)?,
+            "slat_ns" => stats.slat = read_latency(&mut map, 1)?,
+            "clat_ns" => stats.clat = read_latency(&mut map, 1)?,
+            "lat_ns" => stats.lat = read_latency(&mut map, 1)?,
+            "slat" => stats.slat = read_latency(&mut map, 1000)?,
+            "clat" => stats.clat = read_latency(&mut map, 1000)?,
+            "lat" => stats.lat = read_latency(&mut map, 1000)?,
             _ => {
                 let _: IgnoredAny = map.next_value()?;
             }

@@ -2,7 +2,7 @@
 //! its own warnings between the lines of the document (axboe/fio#731, #1685).
 
 /// `text` with those blanked out, every other byte where it was; none when there is nothing to do.
-pub(super) fn repair(text: &str) -> Option<String> {
+pub(super) fn repair_json(text: &str) -> Option<String> {
     let mut bytes = text.as_bytes().to_vec();
     let mut changed = false;
     let mut at = 0;

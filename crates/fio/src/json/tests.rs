@@ -11,7 +11,7 @@ macro_rules! fixture {
 const MIX: &str = fixture!("fio-3.33-mix.json");
 const STATUS: &str = fixture!("fio-3.33-status-interval.json");
 
-fn only(text: &str) -> Document {
+fn only(text: &str) -> FioDocument {
     let documents = parse(text).unwrap();
     assert_eq!(documents.len(), 1);
     documents.into_iter().next().unwrap()
@@ -57,9 +57,9 @@ fn flushes_are_their_own_latency() {
 fn several_documents_and_text_between() {
     let documents = parse(STATUS).unwrap();
     assert!(documents.len() >= 2);
-    let last = last(&documents).unwrap();
+    let last = final_document(&documents).unwrap();
     assert_eq!(last.jobs.len(), 2);
-    let ios = |document: &Document| document.jobs[0].read().map_or(0, |io| io.count);
+    let ios = |document: &FioDocument| document.jobs[0].read().map_or(0, |io| io.count);
     assert!(ios(last) > ios(&documents[0]), "totals since the start");
     assert_eq!(
         last.jobs[1].fio.options["bs"], "64k",
@@ -72,7 +72,7 @@ fn several_documents_and_text_between() {
 #[test]
 fn clients_without_their_sum() {
     let document = only(fixture!("fio-3.33-client.json"));
-    assert_eq!(document.kind, Kind::Client);
+    assert_eq!(document.kind, DocumentKind::Client);
     let names: Vec<&str> = document.jobs.iter().map(|job| job.name.as_str()).collect();
     assert_eq!(names, ["c", "d"]);
     let sum = only(fixture!("handmade-fio-2.6-client-unified.json"));

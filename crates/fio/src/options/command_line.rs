@@ -2,7 +2,7 @@
 
 use super::runner::{Runs, is_fio, is_no_job, looks_like_a_job, looks_like_fio, resolve};
 use super::shell::UNKNOWN;
-use super::{JobOptions, OptionsError, Source, canonical, is_flag};
+use super::{JobOptions, OptionsError, OptionSource, canonical_name, is_flag};
 use assay_model::secrets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -132,7 +132,7 @@ pub fn read_commands(
     known: &BTreeMap<String, String>,
 ) -> Result<Commands, OptionsError> {
     let mut found = Commands::default();
-    let text = mend(text, &mut found.notes);
+    let text = undo_typography(text, &mut found.notes);
     let read = |text: &str, found: &mut Commands| {
         collect(text, known, found, &Given::default(), 0).map_err(|_| {
             OptionsError::new("a quotation mark is not closed: add the missing ' or \"")
@@ -140,7 +140,7 @@ pub fn read_commands(
     };
     // A line that begins with an option is the rest of a command.
     let bare = text.trim_start();
-    let text = match dash(bare.split_whitespace().next().unwrap_or_default()) {
+    let text = match strip_dashes(bare.split_whitespace().next().unwrap_or_default()) {
         Some(_) => format!("fio {bare}"),
         None => text,
     };
@@ -227,7 +227,7 @@ fn take_program(
     found.without_job |= at == Some(0) && !is_call;
     let Some(at) = at.filter(|_| is_call) else {
         let inner = texts_within(&words);
-        let shown: Vec<String> = words.iter().map(|word| told(word)).collect();
+        let shown: Vec<String> = words.iter().map(|word| show_unknown_parts(word)).collect();
         if inner.is_empty() && at.is_none() && !found.others.contains(&shown) {
             found.others.push(shown);
         }
@@ -239,7 +239,7 @@ fn take_program(
     let arguments: Vec<String> = arguments
         .filter(|word| !word.is_empty() && word != "\\")
         .collect();
-    match invocation(&arguments, &mut mended) {
+    match parse_invocation(&arguments, &mut mended) {
         Ok(call)
             if found
                 .seen
@@ -248,7 +248,7 @@ fn take_program(
             let chosen: Vec<String> = around
                 .chosen
                 .iter()
-                .map(|(name, value)| format!("{}={}", name.escape_debug(), told(value)))
+                .map(|(name, value)| format!("{}={}", name.escape_debug(), show_unknown_parts(value)))
                 .collect();
             let chosen = chosen.join(" ");
             let mut call = Invocation {
@@ -301,7 +301,7 @@ pub fn command_words(words: &[String]) -> Result<Invocation, OptionsError> {
     let mut mended = Vec::new();
     let none = || OptionsError::new("no call of fio in it: expected `fio --name=… --rw=…`");
     let arguments = match words.first() {
-        Some(first) if dash(first).is_some() => words,
+        Some(first) if strip_dashes(first).is_some() => words,
         _ => {
             let at = words
                 .iter()
@@ -310,19 +310,19 @@ pub fn command_words(words: &[String]) -> Result<Invocation, OptionsError> {
             &words[at + 1..]
         }
     };
-    let mut call = invocation(arguments, &mut mended)?;
+    let mut call = parse_invocation(arguments, &mut mended)?;
     call.mended = mended;
     Ok(call)
 }
 
 /// A word whose unknown parts are shown as such.
-fn told(word: &str) -> String {
+fn show_unknown_parts(word: &str) -> String {
     let shown = word.replace(UNKNOWN, "$…");
-    secrets::text(&shown).escape_debug().to_string()
+    secrets::withhold_in_text(&shown).escape_debug().to_string()
 }
 
 /// Undoes what web pages and word processors do to a command line.
-fn mend(text: &str, mended: &mut Vec<String>) -> String {
+fn undo_typography(text: &str, mended: &mut Vec<String>) -> String {
     let mut out = text.replace("\r\n", "\n");
     for (from, to) in [('“', '"'), ('”', '"'), ('‘', '\''), ('’', '\'')] {
         if out.contains(from) {
@@ -346,7 +346,7 @@ fn mend(text: &str, mended: &mut Vec<String>) -> String {
 }
 
 /// The name behind the dashes of an option, also behind typographic ones.
-fn dash(word: &str) -> Option<(&str, bool)> {
+fn strip_dashes(word: &str) -> Option<(&str, bool)> {
     let dashes = ['-', '–', '—', '−', '‐', '‑'];
     let rest = word.trim_start_matches(dashes);
     let mended = word[..word.len() - rest.len()].contains(&dashes[1..]);
@@ -354,7 +354,7 @@ fn dash(word: &str) -> Option<(&str, bool)> {
     (rest.len() < word.len() && first.is_ascii_alphabetic()).then_some((rest, mended))
 }
 
-fn invocation(words: &[String], mended: &mut Vec<String>) -> Result<Invocation, OptionsError> {
+fn parse_invocation(words: &[String], mended: &mut Vec<String>) -> Result<Invocation, OptionsError> {
     let mut result = Invocation::default();
     let mut global: Vec<(String, String)> = Vec::new();
     let mut job: Option<(String, Vec<(String, String)>)> = None;
@@ -362,14 +362,14 @@ fn invocation(words: &[String], mended: &mut Vec<String>) -> Result<Invocation, 
     let mut open = false;
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
-        let Some((rest, pasted)) = dash(word) else {
+        let Some((rest, pasted)) = strip_dashes(word) else {
             match word.contains(UNKNOWN) && !is_job_file(word) {
                 true => {
                     open = true;
                     mended.push(format!(
                         "`{}` may be any option: the text does not say what it is, so what is not given \
                          counts as unknown",
-                        told(word)
+                        show_unknown_parts(word)
                     ));
                 }
                 false => result.job_files.push(word.clone()),
@@ -383,8 +383,8 @@ fn invocation(words: &[String], mended: &mut Vec<String>) -> Result<Invocation, 
         if pasted {
             mended.push(format!(
                 "read `{}` as `--{}`",
-                secrets::text(word).escape_debug(),
-                secrets::text(rest).escape_debug()
+                secrets::withhold_in_text(word).escape_debug(),
+                secrets::withhold_in_text(rest).escape_debug()
             ));
         }
         if OWN.contains(&key) {
@@ -396,12 +396,12 @@ fn invocation(words: &[String], mended: &mut Vec<String>) -> Result<Invocation, 
             }
             continue;
         }
-        let key = canonical(key);
+        let key = canonical_name(key);
         let value = match value {
             Some(value) => value,
             None if is_flag(&key) => String::new(),
             None => words
-                .next_if(|next| dash(next).is_none())
+                .next_if(|next| strip_dashes(next).is_none())
                 .cloned()
                 .ok_or_else(|| {
                     OptionsError::new(format!("--{} has no value", key.escape_debug()))
@@ -409,7 +409,7 @@ fn invocation(words: &[String], mended: &mut Vec<String>) -> Result<Invocation, 
         };
         // Names are only shown.
         let value = match key == "name" {
-            true => told(&value),
+            true => show_unknown_parts(&value),
             false => value,
         };
         if key == "name" {
@@ -471,7 +471,7 @@ pub(super) fn with_unknown(
     let mut unknown = BTreeSet::new();
     let mut known: Vec<(String, String)> = Vec::new();
     for (key, value) in given {
-        let key = canonical(&key);
+        let key = canonical_name(&key);
         match value.contains(UNKNOWN) {
             true => {
                 known.retain(|(one, _)| *one != key);
@@ -483,7 +483,7 @@ pub(super) fn with_unknown(
             }
         }
     }
-    let mut job = JobOptions::from_given(name, known, Source::Complete)?;
+    let mut job = JobOptions::from_given(name, known, OptionSource::Complete)?;
     job.unknown = unknown;
     Ok(job)
 }

@@ -4,7 +4,7 @@ use strsim::damerau_levenshtein;
 
 /// What an engine is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EngineKind {
     /// One I/O at a time: `queue` returns when it is done (FIO_SYNCIO), whatever `iodepth` says.
     Synchronous,
     /// Several I/Os at once.
@@ -13,11 +13,11 @@ pub enum Kind {
     NoData,
 }
 
-use Kind::{Asynchronous, NoData, Synchronous};
+use EngineKind::{Asynchronous, NoData, Synchronous};
 
 /// The engines in `engines/` of fio (August 2026) and of older releases, with the flags in their
 /// `ioengine_ops`. `libiscsi` and `sg` carry FIO_SYNCIO; the first queues all the same.
-const ENGINES: [(&str, Kind); 55] = [
+const ENGINES: [(&str, EngineKind); 55] = [
     ("cpuio", NoData),
     ("dev-dax", Synchronous),
     ("dfs", Asynchronous),
@@ -77,7 +77,7 @@ const ENGINES: [(&str, Kind); 55] = [
 
 /// What is known of an engine, none when fio has none of this name.
 #[must_use]
-pub fn engine(name: &str) -> Option<Kind> {
+pub fn find_engine(name: &str) -> Option<EngineKind> {
     let found = ENGINES.iter().find(|(known, _)| *known == name);
     found.map(|(_, kind)| *kind)
 }

@@ -1,7 +1,7 @@
 //! What may be kept of an option of fio. Engines of object stores, web servers and commands take
 //! passwords as options, and a result echoes them.
 
-use super::{ALIASES, NAMES, canonical};
+use super::{ALIASES, NAMES, canonical_name};
 use assay_model::secrets::{self, WITHHELD, is_plain, names_a_secret};
 
 /// Options whose value is a path, or an address of what is measured.
@@ -34,8 +34,8 @@ const TEXTS: [&str; 5] = [
 /// The value of an option where it is known to be harmless, else [`WITHHELD`]: numbers, words and lists
 /// of options that fio itself documents, and paths. Of addresses the place, without who logs in.
 #[must_use]
-pub fn harmless(key: &str, value: &str) -> String {
-    let key = canonical(key);
+pub fn harmless_value(key: &str, value: &str) -> String {
+    let key = canonical_name(key);
     if value.is_empty() {
         return String::new();
     }
@@ -45,7 +45,7 @@ pub fn harmless(key: &str, value: &str) -> String {
         return WITHHELD.to_owned();
     }
     if key == "name" {
-        return secrets::text(value);
+        return secrets::withhold_in_text(value);
     }
     if PLACES.contains(&key.as_str()) {
         return place(value);
@@ -59,7 +59,7 @@ pub fn harmless(key: &str, value: &str) -> String {
 
 /// Several files may stand behind one another, separated by colons.
 fn place(value: &str) -> String {
-    let clean = secrets::text(value);
+    let clean = secrets::withhold_in_text(value);
     // `user:password@host` without a protocol before it.
     let login = !clean.starts_with('/') && !clean.contains("://") && clean.contains('@');
     match clean.rsplit_once('@') {
@@ -69,7 +69,7 @@ fn place(value: &str) -> String {
 }
 
 /// The name of an option as it may be shown; none when it is no name.
-pub(crate) fn name(key: &str) -> Option<&str> {
+pub(crate) fn harmless_name(key: &str) -> Option<&str> {
     (key.len() <= 64 && is_plain(key)).then_some(key)
 }
 
@@ -93,10 +93,10 @@ mod tests {
             ("readwrite", "read"),
             ("fsync", "1"),
         ] {
-            assert_eq!(harmless(key, value), value, "{key}");
+            assert_eq!(harmless_value(key, value), value, "{key}");
         }
         let long = ["4k/1"; 64].join(":");
-        assert_eq!(harmless("bssplit", &long), long);
+        assert_eq!(harmless_value("bssplit", &long), long);
     }
 
     #[test]
@@ -118,9 +118,9 @@ mod tests {
             ("description", "Canary"),
             ("an_option_of_tomorrow", "Canary"),
         ] {
-            let clean = harmless(key, value);
+            let clean = harmless_value(key, value);
             assert!(!clean.contains("Canary"), "{key}={clean}");
-            assert_eq!(harmless(key, &clean), clean, "cleaned twice");
+            assert_eq!(harmless_value(key, &clean), clean, "cleaned twice");
         }
     }
 }

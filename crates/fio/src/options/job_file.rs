@@ -2,7 +2,7 @@
 
 use super::command_line::with_unknown;
 use super::shell::UNKNOWN;
-use super::{JobOptions, OptionsError, canonical};
+use super::{JobOptions, OptionsError, canonical_name};
 use assay_model::secrets;
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ fn fill(value: &str, set: &BTreeMap<String, String>, missing: &mut Vec<String>) 
 }
 
 /// Lines with their numbers in the file that was given, and includes put in their place.
-fn lines(
+fn number_lines(
     text: &str,
     at: &dyn Fn(usize, String) -> OptionsError,
     around: &mut Surroundings<'_>,
@@ -106,7 +106,7 @@ fn lines(
         };
         let inner =
             inner.map_err(|why| at(number, format!("include {}: {why}", name.escape_debug())))?;
-        lines(&inner, at, around, depth + 1, Some(number), out)?;
+        number_lines(&inner, at, around, depth + 1, Some(number), out)?;
     }
     Ok(())
 }
@@ -134,7 +134,7 @@ pub fn job_file_in(
         message,
     };
     let mut all = Vec::new();
-    lines(text, &at, around, 0, None, &mut all)?;
+    number_lines(text, &at, around, 0, None, &mut all)?;
     let mut missing = Vec::new();
     for (number, line) in &all {
         let (number, line) = (*number, line.as_str());
@@ -156,7 +156,7 @@ pub fn job_file_in(
             continue;
         }
         let Some(section) = section.as_mut() else {
-            let shown: String = secrets::text(line).chars().take(40).collect();
+            let shown: String = secrets::withhold_in_text(line).chars().take(40).collect();
             return Err(at(
                 number,
                 format!(
@@ -228,7 +228,7 @@ impl Section {
             let refused = error.message.split('=').next().unwrap_or_default();
             let line = all
                 .iter()
-                .rfind(|(key, _, _)| canonical(key) == refused)
+                .rfind(|(key, _, _)| canonical_name(key) == refused)
                 .map_or(self.line, |(_, _, line)| *line);
             at(line, error.message)
         })?;

@@ -5,7 +5,7 @@ use assay_model::Nanos;
 /// `text` in bytes. With `kb_base` 1024, fio's default, `k` and `kb` are 1024 but `kib` is 1000;
 /// with 1000 it is the other way round. Hexadecimal with `0x`.
 #[must_use]
-pub fn bytes(text: &str, kb_base: u64) -> Option<u64> {
+pub fn parse_bytes(text: &str, kb_base: u64) -> Option<u64> {
     let text = text.trim();
     if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         return u64::from_str_radix(hex, 16).ok();
@@ -24,7 +24,7 @@ pub fn bytes(text: &str, kb_base: u64) -> Option<u64> {
         Some('p') => 5,
         Some(_) => return None,
     };
-    let unit = match (swapped(&suffix), kb_base) {
+    let unit = match (is_swapped_suffix(&suffix), kb_base) {
         (false, base) => base,
         (true, 1000) => 1024,
         (true, _) => 1000,
@@ -38,7 +38,7 @@ pub fn bytes(text: &str, kb_base: u64) -> Option<u64> {
 }
 
 /// `kib`, `mib` …
-fn swapped(suffix: &str) -> bool {
+fn is_swapped_suffix(suffix: &str) -> bool {
     suffix.len() == 3 && suffix.ends_with("ib")
 }
 
@@ -50,17 +50,17 @@ pub fn unit_trap(text: &str, kb_base: u64) -> Option<(u64, u64)> {
     }
     let start = text.find(|c: char| c.is_ascii_alphabetic())?;
     let suffix = text[start..].trim().to_ascii_lowercase();
-    if !swapped(&suffix) {
+    if !is_swapped_suffix(&suffix) {
         return None;
     }
-    let got = bytes(text, kb_base)?;
-    let meant = bytes(text, 1000)?;
+    let got = parse_bytes(text, kb_base)?;
+    let meant = parse_bytes(text, 1000)?;
     (got != meant).then_some((got, meant))
 }
 
 /// `text` as a time; seconds without a suffix.
 #[must_use]
-pub(super) fn time(text: &str) -> Option<Nanos> {
+pub(super) fn parse_time(text: &str) -> Option<Nanos> {
     let text = text.trim().to_ascii_lowercase();
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -87,18 +87,18 @@ pub(super) fn time(text: &str) -> Option<Nanos> {
 pub(super) fn sum(text: &str) -> Option<u64> {
     let chars: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
     let mut at = 0;
-    let value = added(&chars, &mut at, 0)?;
+    let value = parse_sum(&chars, &mut at, 0)?;
     (at == chars.len()).then(|| u64::try_from(value).ok())?
 }
 
 /// Brackets within brackets go no deeper than this.
 const DEEPEST: usize = 32;
 
-fn added(chars: &[char], at: &mut usize, depth: usize) -> Option<i128> {
-    let mut value = multiplied(chars, at, depth)?;
+fn parse_sum(chars: &[char], at: &mut usize, depth: usize) -> Option<i128> {
+    let mut value = parse_product(chars, at, depth)?;
     while let Some(sign @ ('+' | '-')) = chars.get(*at) {
         *at += 1;
-        let next = multiplied(chars, at, depth)?;
+        let next = parse_product(chars, at, depth)?;
         value = match sign {
             '+' => value.checked_add(next)?,
             _ => value.checked_sub(next)?,
@@ -107,11 +107,11 @@ fn added(chars: &[char], at: &mut usize, depth: usize) -> Option<i128> {
     Some(value)
 }
 
-fn multiplied(chars: &[char], at: &mut usize, depth: usize) -> Option<i128> {
-    let mut value = number(chars, at, depth)?;
+fn parse_product(chars: &[char], at: &mut usize, depth: usize) -> Option<i128> {
+    let mut value = parse_number(chars, at, depth)?;
     while let Some(sign @ ('*' | '/' | '%')) = chars.get(*at) {
         *at += 1;
-        let next = number(chars, at, depth)?;
+        let next = parse_number(chars, at, depth)?;
         value = match sign {
             '*' => value.checked_mul(next)?,
             '/' => value.checked_div(next)?,
@@ -121,10 +121,10 @@ fn multiplied(chars: &[char], at: &mut usize, depth: usize) -> Option<i128> {
     Some(value)
 }
 
-fn number(chars: &[char], at: &mut usize, depth: usize) -> Option<i128> {
+fn parse_number(chars: &[char], at: &mut usize, depth: usize) -> Option<i128> {
     if chars.get(*at) == Some(&'(') && depth < DEEPEST {
         *at += 1;
-        let value = added(chars, at, depth + 1)?;
+        let value = parse_sum(chars, at, depth + 1)?;
         let closed = chars.get(*at) == Some(&')');
         *at += 1;
         return closed.then_some(value);

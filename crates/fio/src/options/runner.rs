@@ -88,13 +88,13 @@ const OTHERS: [&str; 58] = [
 /// Shells, which take commands as text.
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "busybox"];
 
-fn base(word: &str) -> &str {
+fn base_name(word: &str) -> &str {
     word.rsplit(['/', '\\']).next().unwrap_or(word)
 }
 
 /// Whether a word is the program fio, by name or by path.
 pub(super) fn is_fio(word: &str) -> bool {
-    base(word).trim_end_matches(".exe") == "fio"
+    base_name(word).trim_end_matches(".exe") == "fio"
 }
 
 /// Finds out what a command runs.
@@ -106,7 +106,7 @@ pub(super) fn resolve(words: &[String]) -> Runs {
         let Some(first) = rest.first() else {
             return Runs::Nothing;
         };
-        let own = base(first);
+        let own = base_name(first);
         if is_prompt(first) || own == "builtin" {
             rest = &rest[1..];
             continue;
@@ -131,12 +131,12 @@ pub(super) fn resolve(words: &[String]) -> Runs {
             "ip" if rest.get(1).is_some_and(|word| word == "netns") => {
                 rest = rest.get(4..).unwrap_or_default();
             }
-            "ssh" | "pdsh" | "sshpass" => return remote(rest),
+            "ssh" | "pdsh" | "sshpass" => return remote_commands(rest),
             "su" | "runuser" | "script" | "vagrant" => return text_behind(rest, "-c"),
             _ if SHELLS.contains(&own) => return text_behind(rest, "-c"),
             "docker" | "podman" | "nerdctl" | "kubectl" | "oc" | "crictl" | "lxc"
             | "lxc-attach" | "pct" => {
-                return contained(rest, environment);
+                return container_commands(rest, environment);
             }
             _ if OTHERS.contains(&own) => return Runs::Nothing,
             _ => return Runs::Program(rest.to_vec(), environment),
@@ -195,10 +195,10 @@ const OF_SSH: [&str; 21] = [
 ];
 
 /// The commands behind the host, which another shell reads.
-fn remote(words: &[String]) -> Runs {
+fn remote_commands(words: &[String]) -> Runs {
     let (mut at, mut named) = (1, false);
     while let Some(word) = words.get(at) {
-        if base(word) == "ssh" {
+        if base_name(word) == "ssh" {
             at += 1;
         } else if word.starts_with('-') {
             at += 1 + usize::from(
@@ -229,7 +229,7 @@ fn text_behind(words: &[String], option: &str) -> Runs {
 }
 
 /// `docker run … IMAGE fio …`, `kubectl exec … -- fio …`, and images that are fio.
-fn contained(words: &[String], environment: Vec<(String, String)>) -> Runs {
+fn container_commands(words: &[String], environment: Vec<(String, String)>) -> Runs {
     let Some(verb) = words
         .iter()
         .position(|word| matches!(word.as_str(), "run" | "exec" | "-n" | "--"))
@@ -247,12 +247,12 @@ fn contained(words: &[String], environment: Vec<(String, String)>) -> Runs {
     {
         return Runs::Program(rest[at..].to_vec(), environment);
     }
-    if let Some(at) = rest.iter().position(|word| SHELLS.contains(&base(word))) {
+    if let Some(at) = rest.iter().position(|word| SHELLS.contains(&base_name(word))) {
         return resolve(&rest[at..]);
     }
     // `docker run … some/fio --name=…`: the image runs it.
     let image = |word: &String| {
-        base(word)
+        base_name(word)
             .split(':')
             .next()
             .is_some_and(|name| name == "fio")

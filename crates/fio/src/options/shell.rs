@@ -9,7 +9,7 @@ mod expand;
 mod lexer;
 mod parse;
 mod run;
-mod words;
+mod word_expansion;
 
 pub(super) use lexer::Unclosed;
 pub(super) use run::read;

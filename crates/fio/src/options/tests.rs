@@ -84,10 +84,10 @@ fn units_are_swapped_as_fio_does() {
         ("1m", 1 << 20),
         ("1mb", 1 << 20),
     ] {
-        assert_eq!(bytes(text, 1024), Some(expected), "{text}");
+        assert_eq!(parse_bytes(text, 1024), Some(expected), "{text}");
     }
-    assert_eq!(bytes("4kib", 1000), Some(4096));
-    assert_eq!(bytes("4k", 1000), Some(4000));
+    assert_eq!(parse_bytes("4kib", 1000), Some(4096));
+    assert_eq!(parse_bytes("4k", 1000), Some(4000));
     assert_eq!(unit_trap("4kib", 1024), Some((4000, 4096)));
     assert_eq!(unit_trap("4k", 1024), None);
     assert_eq!(unit_trap("4kib", 1000), None);
@@ -100,7 +100,7 @@ fn units_are_swapped_as_fio_does() {
         "99999999999999999999999p",
         "k",
     ] {
-        assert_eq!(bytes(bad, 1024), None, "{bad}");
+        assert_eq!(parse_bytes(bad, 1024), None, "{bad}");
     }
 }
 
@@ -184,13 +184,13 @@ fn echoed_options_never_fail() {
 
 #[test]
 fn spelling() {
-    assert_eq!(misspelt("iodetph"), Some("iodepth"));
-    assert_eq!(misspelt("time-based"), Some("time_based"));
-    assert_eq!(misspelt("readwrite"), None);
-    assert_eq!(misspelt("group_rep"), None, "shortened");
-    assert_eq!(misspelt("some_engine_option"), None);
+    assert_eq!(find_meant_option("iodetph"), Some("iodepth"));
+    assert_eq!(find_meant_option("time-based"), Some("time_based"));
+    assert_eq!(find_meant_option("readwrite"), None);
+    assert_eq!(find_meant_option("group_rep"), None, "shortened");
+    assert_eq!(find_meant_option("some_engine_option"), None);
     for (alias, name) in ALIASES {
-        assert_eq!((misspelt(alias), misspelt(name)), (None, None));
+        assert_eq!((find_meant_option(alias), find_meant_option(name)), (None, None));
     }
 }
 
@@ -201,14 +201,14 @@ proptest! {
         let _ = command_line(&format!("fio --name=a {text}"));
         let _ = job_file(&text, "f");
         let _ = job_file(&format!("[a]\n{text}"), "f");
-        let _ = bytes(&text, 1024);
+        let _ = parse_bytes(&text, 1024);
         let _ = unit_trap(&text, 1024);
     }
 
     #[test]
     fn no_value_panics(key in "(rw|bs|bssplit|size|runtime|iodepth|sync|direct|rate)", value in any::<String>()) {
         let given = [(key, value)];
-        let _ = JobOptions::from_given("x", given.clone(), Source::Complete);
+        let _ = JobOptions::from_given("x", given.clone(), OptionSource::Complete);
         let mut job = Worker::default();
         job.fio.options = given.into_iter().collect();
         let _ = JobOptions::from_result(&job);

@@ -2,7 +2,7 @@
 
 use super::{Named, Then, file_of};
 use assay_model::finding::Finding;
-use assay_model::{Fact, FactKind, FactValue, Place};
+use assay_model::{Fact, FactKind, FactValue, FactPlace};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of the packages that programs are in.
@@ -111,7 +111,7 @@ impl<'a> Causes<'a> {
                 _ => "it was mounted anew".to_owned(),
             });
         }
-        if let (Place::Command { how: Some(how), .. }, FactKind::Configured) =
+        if let (FactPlace::Command { how: Some(how), .. }, FactKind::Configured) =
             (&fact.place, fact.kind)
         {
             return Some(format!("it was set ({how})"));

@@ -1,9 +1,9 @@
 //! Names of machines in the configuration of ssh: words of `Host` lines without wildcards.
 
 use super::InventoryError;
-use assay_config::effective::files::{Fault, OfHost};
-use assay_config::effective::{Program, effective};
-use assay_host::{HostError, Live};
+use assay_config::effective::files::{FileFault, OfHost};
+use assay_config::effective::{Program, read_effective};
+use assay_host::{HostError, LiveHost};
 use std::path::{Path, PathBuf};
 
 /// The names, in the order of the file. Without a file there are none.
@@ -14,10 +14,10 @@ pub(super) fn names(config: Option<&Path>) -> Result<Vec<String>, InventoryError
         return Ok(Vec::new());
     };
     let absolute = std::path::absolute(&path).map_err(|error| HostError::io(&path, &error))?;
-    let all = match effective(Program::Ssh, &absolute, &OfHost(&Live)) {
+    let all = match read_effective(Program::Ssh, &absolute, &OfHost(&LiveHost)) {
         Ok(all) => all,
         // Nobody said that there is one, or it is a device as `-F /dev/null` says.
-        Err(Fault::Absent) if config.is_none() => return Ok(Vec::new()),
+        Err(FileFault::Absent) if config.is_none() => return Ok(Vec::new()),
         Err(_) if path == Path::new("/dev/null") => return Ok(Vec::new()),
         Err(fault) => {
             return Err(InventoryError::Unreadable {

@@ -166,7 +166,7 @@ mod tests {
         let program = Program::open(std::path::Path::new("/bin/true")).unwrap();
         let bytes = std::fs::read("/bin/true").unwrap();
         let links = tempfile::tempdir().unwrap();
-        for pair in assay_testing::servers::shells::pairs() {
+        for pair in assay_testing::servers::shells::shell_awk_pairs() {
             let mut shell = pair.command(links.path()).unwrap();
             shell
                 .stdin(Stdio::piped())

@@ -13,7 +13,7 @@ use crate::remote::program::Program;
 use crate::remote::records::{LONGEST, Records};
 use crate::remote::{HEARTBEAT, serve};
 use crate::session::{Fault, Session, SessionError, check_name};
-use assay_protocol::{CHUNK, Decoder, Frame, Look, Reply, Request};
+use assay_protocol::{CHUNK, FrameDecoder, Frame, PathLook, Reply, AgentRequest};
 use assay_render::text::escape_line;
 use clock::Clock;
 use pieces::Fetch;
@@ -43,7 +43,7 @@ pub struct Link<'a> {
     silence: Duration,
     line: Line,
     out: Outbox,
-    decoder: Decoder,
+    decoder: FrameDecoder,
     frames: VecDeque<Frame>,
     last_heard: Instant,
     last_said: Instant,
@@ -187,7 +187,7 @@ impl<'a> Link<'a> {
             silence,
             line,
             out: Outbox::to(to),
-            decoder: Decoder::default(),
+            decoder: FrameDecoder::default(),
             frames: VecDeque::new(),
             last_heard: Instant::now(),
             last_said: Instant::now(),
@@ -222,9 +222,9 @@ impl<'a> Link<'a> {
     pub fn put(&mut self, name: &str, content: &[u8]) -> Result<(), SessionError> {
         let request = self.next_request();
         let path = name.as_bytes().to_vec();
-        self.send(request, &Request::Put { mode: 0o600, path });
+        self.send(request, &AgentRequest::Put { mode: 0o600, path });
         for piece in content.chunks(CHUNK).chain([&[][..]]) {
-            self.send(request, &Request::Data(piece.to_vec()));
+            self.send(request, &AgentRequest::Data(piece.to_vec()));
         }
         let mut progress = self.progress();
         loop {
@@ -258,7 +258,7 @@ impl<'a> Link<'a> {
         let words = arguments.iter().map(|word| word.as_ref().as_bytes());
         self.send(
             request,
-            &Request::Run {
+            &AgentRequest::Run {
                 timeout_ms: 0,
                 input,
                 argv: words.map(<[u8]>::to_vec).collect(),
@@ -286,7 +286,7 @@ impl<'a> Link<'a> {
             match asked {
                 None if (wishes.stop)() => {
                     asked = Some(Instant::now());
-                    self.send(request, &Request::Interrupt);
+                    self.send(request, &AgentRequest::Interrupt);
                 }
                 Some(at) if at.elapsed() > TO_END => {
                     let reason = format!(
@@ -300,7 +300,7 @@ impl<'a> Link<'a> {
             if fetch.is_due() {
                 fetch.request = self.next_request();
                 fetch.bytes.clear();
-                let look = Request::Look(Look::Get, serve::RECORDS.to_vec());
+                let look = AgentRequest::Look(PathLook::Get, serve::RECORDS.to_vec());
                 self.send(fetch.request, &look);
             }
             let Some((number, reply)) = self.any_reply()? else {
@@ -348,7 +348,7 @@ impl<'a> Link<'a> {
     /// [`SessionError`].
     pub fn records(&mut self) -> Result<Records, SessionError> {
         let request = self.next_request();
-        self.send(request, &Request::Look(Look::Get, serve::RECORDS.to_vec()));
+        self.send(request, &AgentRequest::Look(PathLook::Get, serve::RECORDS.to_vec()));
         let mut bytes = Vec::new();
         let mut progress = self.progress();
         loop {
@@ -382,7 +382,7 @@ impl<'a> Link<'a> {
         self.request
     }
 
-    fn send(&mut self, number: u64, request: &Request) {
+    fn send(&mut self, number: u64, request: &AgentRequest) {
         self.last_said = Instant::now();
         self.out.put(request.frame(number).encode());
     }
@@ -429,7 +429,7 @@ impl<'a> Link<'a> {
     /// The next reply, when one comes soon.
     fn any_reply(&mut self) -> Result<Option<(u64, Reply)>, SessionError> {
         if self.last_said.elapsed() >= HEARTBEAT {
-            self.send(0, &Request::Alive);
+            self.send(0, &AgentRequest::Alive);
         }
         if self.frames.is_empty() {
             match self.line.heard.recv_timeout(LOOK) {

@@ -132,7 +132,7 @@ fn check(uid: &str) -> Result<(), RecordsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_model::plan::{Settings, builtin};
+    use assay_model::plan::{Settings, builtin_plan};
     use assay_model::run::Origin;
     use assay_model::workload::Engine;
     use assay_model::{Facts, RunId};
@@ -151,7 +151,7 @@ mod tests {
             ended: None,
             state: assay_model::run::RunState::Running,
             origin: Origin::Measured,
-            plan: builtin("quick").unwrap().resolve(&settings).unwrap(),
+            plan: builtin_plan("quick").unwrap().resolve(&settings).unwrap(),
             targets: vec![],
             facts: Facts::default(),
             remarks: vec![],

@@ -6,9 +6,9 @@ use crate::remote::guard::Guard;
 use crate::remote::outbox::Outbox;
 use crate::remote::records::{LONGEST, Records};
 use crate::remote::{HEARTBEAT, boot};
-use assay_host::process::{Dies, Ended, Running};
+use assay_host::process::{Dies, ProgramEnd, Running};
 use assay_model::Machine;
-use assay_protocol::{CHUNK, Decoder, Frame, Look, Reply, Request};
+use assay_protocol::{CHUNK, FrameDecoder, Frame, PathLook, Reply, AgentRequest};
 use assay_store::Store;
 use rustix::process::Signal;
 use std::ffi::OsString;
@@ -90,7 +90,7 @@ struct Verb {
     /// Its two outputs, which end before it is told that it ended.
     pumps: Vec<std::thread::JoinHandle<()>>,
     /// How and when it ended.
-    ended: Option<(Ended, Instant)>,
+    ended: Option<(ProgramEnd, Instant)>,
 }
 
 impl Verb {
@@ -119,7 +119,7 @@ struct Put {
 
 impl Serving<'_> {
     fn serve(&mut self, heard: &Receiver<Vec<u8>>) -> io::Result<()> {
-        let mut decoder = Decoder::default();
+        let mut decoder = FrameDecoder::default();
         loop {
             let wait = match self.verb.is_some() {
                 true => Duration::from_millis(50),
@@ -154,20 +154,20 @@ impl Serving<'_> {
     }
 
     fn handle(&mut self, frame: &Frame) {
-        let Some(request) = Request::read(frame) else {
+        let Some(request) = AgentRequest::read(frame) else {
             return;
         };
         let number = frame.request;
         let done = match request {
-            Request::Hello => {
+            AgentRequest::Hello => {
                 self.send(number, &Reply::Hello);
                 return;
             }
-            Request::Run { argv, input, .. } => match self.begin(argv, input, number) {
+            AgentRequest::Run { argv, input, .. } => match self.begin(argv, input, number) {
                 Ok(()) => return,
                 Err(error) => Err(error),
             },
-            Request::Input(bytes) => {
+            AgentRequest::Input(bytes) => {
                 let verb = self.verb.as_ref().filter(|verb| verb.request == number);
                 if let Some(input) = verb.and_then(|verb| verb.input.as_ref()) {
                     match bytes.is_empty() {
@@ -177,26 +177,26 @@ impl Serving<'_> {
                 }
                 return;
             }
-            Request::Interrupt => {
+            AgentRequest::Interrupt => {
                 if let Some(verb) = &self.verb {
                     verb.told_to_end();
                 }
                 return;
             }
-            Request::Kill => {
+            AgentRequest::Kill => {
                 if let Some(verb) = &self.verb {
                     verb.running.signal(Signal::KILL);
                 }
                 return;
             }
-            Request::Put { path, .. } => match self.open(&path) {
+            AgentRequest::Put { path, .. } => match self.open(&path) {
                 Ok(put) => {
                     self.put = Some(put);
                     return;
                 }
                 Err(error) => Err(error),
             },
-            Request::Data(bytes) => match self.data(&bytes) {
+            AgentRequest::Data(bytes) => match self.data(&bytes) {
                 Ok(false) => return,
                 Ok(true) => Ok(()),
                 Err(error) => {
@@ -204,8 +204,8 @@ impl Serving<'_> {
                     Err(error)
                 }
             },
-            Request::Look(Look::Get, name) if name == RECORDS => self.records(number),
-            Request::Alive => return,
+            AgentRequest::Look(PathLook::Get, name) if name == RECORDS => self.records(number),
+            AgentRequest::Alive => return,
             _ => Err(io::ErrorKind::Unsupported.into()),
         };
         self.send(

@@ -39,7 +39,7 @@ pub(super) fn entries(
     mut each: impl FnMut(PathBuf, Entry) -> Result<(), String>,
 ) -> Result<(), String> {
     let mut from = from.take(MAX_BUNDLE + 1);
-    let head = head(&mut from).map_err(|error| error.to_string())?;
+    let head = read_head(&mut from).map_err(|error| error.to_string())?;
     let (start, _) = start(&head)?;
     let rest = &head[start..];
     let whole = rest.chain(from);
@@ -68,7 +68,7 @@ pub(super) fn entries(
         if count > MAX_ENTRIES {
             return Err(format!("more than {MAX_ENTRIES} names in it"));
         }
-        let Some(path) = absolute(&entry.path_bytes())? else {
+        let Some(path) = parse_absolute_path(&entry.path_bytes())? else {
             continue;
         };
         let found = match entry.header().entry_type() {
@@ -108,7 +108,7 @@ pub(super) fn entries(
 }
 
 /// The first bytes, until the mark is found or must have been.
-fn head(from: &mut impl Read) -> io::Result<Vec<u8>> {
+fn read_head(from: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     let mut buffer = [0; 8 << 10];
     loop {
@@ -156,7 +156,7 @@ fn start(head: &[u8]) -> Result<(usize, bool), String> {
     let begin = String::from_utf8_lossy(&head[..head.len().min(400)]).into_owned();
     let line = begin.lines().find(|line| !line.trim().is_empty());
     let shown: String = line.unwrap_or_default().chars().take(100).collect();
-    let shown = assay_model::secrets::text(&shown);
+    let shown = assay_model::secrets::withhold_in_text(&shown);
     Err(format!(
         "no bundle is in it; it begins with `{}`",
         shown.escape_debug()
@@ -164,7 +164,7 @@ fn start(head: &[u8]) -> Result<(usize, bool), String> {
 }
 
 /// The path on the machine: from its root, without dots. None for the root itself.
-fn absolute(name: &[u8]) -> Result<Option<PathBuf>, String> {
+fn parse_absolute_path(name: &[u8]) -> Result<Option<PathBuf>, String> {
     let path = Path::new(OsStr::from_bytes(name));
     let mut out = PathBuf::from("/");
     if name.len() > MAX_NAME {

@@ -33,11 +33,11 @@ impl Patterns {
                 _ => None,
             })
             .collect();
-        self.0.iter().any(|pattern| fits(pattern, &parts))
+        self.0.iter().any(|pattern| path_matches(pattern, &parts))
     }
 }
 
-fn fits(pattern: &[String], parts: &[&OsStr]) -> bool {
+fn path_matches(pattern: &[String], parts: &[&OsStr]) -> bool {
     match (pattern.split_first(), parts.split_first()) {
         (None, None) => true,
         (Some((stars, rest)), _) if stars == "**" => {
@@ -45,20 +45,20 @@ fn fits(pattern: &[String], parts: &[&OsStr]) -> bool {
             rest.is_empty()
                 || (rest.len() <= parts.len() && {
                     let tail = &parts[parts.len() - rest.len()..];
-                    rest.iter().zip(tail).all(|(one, part)| name(one, part))
+                    rest.iter().zip(tail).all(|(one, part)| name_matches(one, part))
                 })
         }
-        (Some((one, pattern)), Some((part, parts))) => name(one, part) && fits(pattern, parts),
+        (Some((one, pattern)), Some((part, parts))) => name_matches(one, part) && path_matches(pattern, parts),
         _ => false,
     }
 }
 
-fn name(pattern: &str, name: &OsStr) -> bool {
-    wild(pattern.as_bytes(), name.as_bytes())
+fn name_matches(pattern: &str, name: &OsStr) -> bool {
+    glob_matches(pattern.as_bytes(), name.as_bytes())
 }
 
 /// fnmatch(3) without its options; a star takes as much as it must.
-fn wild(pattern: &[u8], text: &[u8]) -> bool {
+fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -69,7 +69,7 @@ fn wild(pattern: &[u8], text: &[u8]) -> bool {
                 continue;
             }
             Some(b'?') => Some(1),
-            Some(b'[') => class(&pattern[p..], text[t]),
+            Some(b'[') => class_length(&pattern[p..], text[t]),
             Some(&byte) if byte == text[t] => Some(1),
             _ => None,
         };
@@ -86,7 +86,7 @@ fn wild(pattern: &[u8], text: &[u8]) -> bool {
 }
 
 /// The length of `[a-z]` when it means this byte.
-fn class(pattern: &[u8], byte: u8) -> Option<usize> {
+fn class_length(pattern: &[u8], byte: u8) -> Option<usize> {
     let end = pattern.iter().position(|&byte| byte == b']')?;
     let inner = &pattern[1..end];
     let mut at = 0;
@@ -133,6 +133,6 @@ mod tests {
         ] {
             assert!(!patterns.covers(Path::new(path)), "{path}");
         }
-        assert!(!wild(b"*a*a*a*a*a*a*b", &[b'a'; 4000]));
+        assert!(!glob_matches(b"*a*a*a*a*a*a*b", &[b'a'; 4000]));
     }
 }

@@ -1,6 +1,6 @@
 //! A folder that a user named for output, filled under a hidden name.
 
-use super::{file_name, way};
+use super::{file_name, link_safe_directory};
 use crate::error::HostError;
 use crate::held::Directory;
 use crate::remove;
@@ -28,11 +28,11 @@ impl OutputFolder {
     /// There is something of that name, a link on the way belongs to another user, or not allowed.
     pub fn create(path: &Path) -> Result<Self, HostError> {
         let name = path.file_name().map_or_else(|| file_name(path), Ok)?;
-        let above = way::open_parent(path)?;
+        let above = link_safe_directory::open_parent(path)?;
         if above.look(name)?.is_some() {
-            return Err(taken(path));
+            return Err(name_taken_error(path));
         }
-        let aside = super::aside(OsStr::new("folder"));
+        let aside = super::temporary_name(OsStr::new("folder"));
         let folder = above.make(&aside)?;
         Ok(Self {
             shown: path.to_owned(),
@@ -66,7 +66,7 @@ impl OutputFolder {
             moved => moved,
         };
         moved.map_err(|error| match error {
-            Errno::EXIST | Errno::NOTEMPTY => taken(&self.shown),
+            Errno::EXIST | Errno::NOTEMPTY => name_taken_error(&self.shown),
             error => HostError::io(&self.shown, &error.into()),
         })?;
         self.published = true;
@@ -86,7 +86,7 @@ impl OutputFolder {
 /// # Errors
 /// It is another user's, others may write in it, a link on the way is another user's, or not allowed.
 pub fn open_own_directory(path: &Path) -> Result<Directory, HostError> {
-    let folder = way::make_directory(path)?;
+    let folder = link_safe_directory::make_directory(path)?;
     let found = rustix::fs::fstat(&folder).map_err(|error| HostError::io(path, &error.into()))?;
     let us = rustix::process::geteuid().as_raw();
     if found.st_uid != us {
@@ -108,7 +108,7 @@ pub fn open_own_directory(path: &Path) -> Result<Directory, HostError> {
     }
 }
 
-fn taken(path: &Path) -> HostError {
+fn name_taken_error(path: &Path) -> HostError {
     HostError::path(path, "is there already; name a folder that is not")
 }
 

@@ -284,7 +284,7 @@ fn attack_outputs_in_a_directory_of_others() {
         return;
     };
     let over = AtomicBool::new(false);
-    let rounds = 500 * assay_testing::factor();
+    let rounds = 500 * assay_testing::attack_factor();
     let mut held = 0;
     std::thread::scope(|scope| {
         scope.spawn(|| {

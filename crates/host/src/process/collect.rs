@@ -1,6 +1,6 @@
 //! What a program writes to its two pipes, read while it runs so that neither fills up and blocks.
 
-use super::{Ended, Running};
+use super::{ProgramEnd, Running};
 use rustix::process::Signal;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -31,7 +31,7 @@ pub enum Leftovers {
 #[derive(Debug)]
 pub struct Collected {
     /// How it ended.
-    pub ended: Ended,
+    pub ended: ProgramEnd,
     /// When.
     pub at: Instant,
     /// Whether it was killed because `stop` said so.
@@ -46,7 +46,7 @@ pub struct Collected {
 
 /// What `stop` is told each time it is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct StopQuery {
     /// Now.
     pub now: Instant,
     /// Whether one of the outputs is longer than what is kept.
@@ -66,7 +66,7 @@ impl Running {
     pub fn collect(
         mut self,
         keep: Keep,
-        mut stop: impl FnMut(Look) -> bool,
+        mut stop: impl FnMut(StopQuery) -> bool,
     ) -> io::Result<Collected> {
         let mut pipes = [
             Pipe::new(self.child.stdout.take().map(OwnedFd::from), keep.stdout)?,
@@ -84,7 +84,7 @@ impl Running {
                 break now;
             }
             let overfull = pipes.iter().any(|pipe| pipe.overfull);
-            if !stopped && stop(Look { now, overfull }) {
+            if !stopped && stop(StopQuery { now, overfull }) {
                 stopped = true;
                 self.signal(Signal::KILL);
             }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{HostMut as _, Live, ProcessId};
+use crate::{HostMut as _, LiveHost, ProcessId};
 use std::io::{BufRead as _, BufReader, Read as _};
 
 const KEEP: Keep = Keep {
@@ -75,7 +75,7 @@ fn a_program_dies_with_the_assay_that_is_killed() {
         holder.wait().unwrap();
         if dies == Dies::OnItsOwn {
             assert!(lives(program));
-            Live.kill(program).unwrap();
+            LiveHost.kill(program).unwrap();
         } else {
             assert!(ends(program), "{way}");
         }
@@ -138,7 +138,7 @@ fn what_hangs_is_killed_with_what_it_started() {
     let script = format!("sleep 1000 & echo $! > '{}'; wait", pid.display());
     let begin = Instant::now();
     let running = Running::start(sh(&script), Dies::WithThread).unwrap();
-    let stop = |look: Look| pid.exists() && look.now - begin > Duration::from_millis(200);
+    let stop = |look: StopQuery| pid.exists() && look.now - begin > Duration::from_millis(200);
     let found = running.collect(KEEP, stop).unwrap();
     assert!(found.stopped);
     let inner: u32 = std::fs::read_to_string(&pid)
@@ -160,7 +160,7 @@ fn what_it_leaves_goes_or_stays_and_is_not_waited_for() {
         let left = ProcessId::of(pid.trim().parse().unwrap());
         match leftovers {
             Leftovers::Kill => assert!(left.is_none_or(ends)),
-            Leftovers::Leave => Live.kill(left.expect("it stays")).unwrap(),
+            Leftovers::Leave => LiveHost.kill(left.expect("it stays")).unwrap(),
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::fail;
 use crate::error::HostError;
 use crate::held::{Directory, Held};
-use crate::marks::{Mark, shell_word};
+use crate::inode_flags::{Mark, shell_word};
 use crate::replace::Times;
 use rustix::fs::{IFlags, Stat, Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
@@ -23,7 +23,7 @@ const NO_COMPRESSION: IFlags = IFlags::from_bits_retain(0x400);
 const DAX: IFlags = IFlags::from_bits_retain(0x0200_0000);
 
 /// Inode flags that a user sets with chattr(1). The others describe how a file system stores the file.
-fn settable() -> IFlags {
+fn settable_flags() -> IFlags {
     IFlags::SECURE_REMOVAL
         | IFlags::UNRM
         | IFlags::COMPRESSED
@@ -121,7 +121,7 @@ fn copy_flags(model: &Held, made: &Held) -> Result<(), HostError> {
         return Ok(());
     };
     let now = rustix::fs::ioctl_getflags(made.file()).unwrap_or(IFlags::empty());
-    let flags = (now & !settable()) | (wanted & settable());
+    let flags = (now & !settable_flags()) | (wanted & settable_flags());
     if flags == now {
         return Ok(());
     }

@@ -12,11 +12,11 @@
     reason = "fcntl(2) with the commands of leases has no safe wrapper"
 )]
 
-use super::{Seen, fail, open, parent, same};
+use super::{FileVersion, fail, open, open_parent, same};
 use crate::MAX_BYTES;
 use crate::error::HostError;
 use crate::held::{Directory, Held, Identity, Removed};
-use crate::ours;
+use crate::directory_owner;
 use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -46,12 +46,12 @@ enum Means {
 ///
 /// # Errors
 /// [`HostError::is_meanwhile`] when somebody else replaced or wrote the file, or has it open for writing.
-pub(crate) fn exchange(from: &Path, seen: &Seen) -> Result<(), HostError> {
+pub(crate) fn exchange(from: &Path, seen: &FileVersion) -> Result<(), HostError> {
     exchange_by(from, seen, Means::Exchange)
 }
 
-fn exchange_by(from: &Path, seen: &Seen, means: Means) -> Result<(), HostError> {
-    let (directory, name) = parent(&seen.path)?;
+fn exchange_by(from: &Path, seen: &FileVersion, means: Means) -> Result<(), HostError> {
+    let (directory, name) = open_parent(&seen.path)?;
     if from.parent() != seen.path.parent() {
         let reason = format!("not in the directory of {}", seen.path.display());
         return Err(HostError::path(from, reason));
@@ -62,7 +62,7 @@ fn exchange_by(from: &Path, seen: &Seen, means: Means) -> Result<(), HostError> 
         return Err(changed_meanwhile(seen));
     }
     // No link, pipe or directory is put in its place.
-    let aside = ours::last(from)?;
+    let aside = directory_owner::last_component(from)?;
     let (new, _) = open(&directory, aside)?;
     let swap = Swap {
         directory: &directory,
@@ -101,7 +101,7 @@ fn exchange_by(from: &Path, seen: &Seen, means: Means) -> Result<(), HostError> 
 
 /// Makes sure that the file under the name beside is the one that was read, that it holds the same bytes and
 /// that nobody is about to write it. As long as the lease is held, a writer that comes late waits.
-fn inspect_old_file(swap: &Swap<'_>, seen: &Seen) -> Result<Option<Lease>, HostError> {
+fn inspect_old_file(swap: &Swap<'_>, seen: &FileVersion) -> Result<Option<Lease>, HostError> {
     let (held, found) = open(swap.directory, swap.aside).map_err(|_| changed_meanwhile(seen))?;
     same(seen, &found)?;
     let lease = Lease::take(&held);
@@ -126,7 +126,7 @@ fn inspect_old_file(swap: &Swap<'_>, seen: &Seen) -> Result<Option<Lease>, HostE
     })
 }
 
-fn changed_meanwhile(seen: &Seen) -> HostError {
+fn changed_meanwhile(seen: &FileVersion) -> HostError {
     HostError::meanwhile(
         &seen.path,
         "somebody else replaced or wrote it at this moment",
@@ -134,7 +134,7 @@ fn changed_meanwhile(seen: &Seen) -> HostError {
 }
 
 /// Whether a file holds the bytes that were read.
-fn is_content(held: &Held, seen: &Seen) -> Result<bool, HostError> {
+fn is_content(held: &Held, seen: &FileVersion) -> Result<bool, HostError> {
     let Some(wanted) = seen.content else {
         return Ok(true);
     };

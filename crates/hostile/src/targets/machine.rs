@@ -1,8 +1,8 @@
 //! What is read of a machine, and how it is cleaned.
 
-use super::seeds::{text, texts};
+use super::seeds::{to_text, text_seeds};
 use crate::formats::known;
-use crate::{LONGEST, Target};
+use crate::{LONGEST, ParserTarget};
 use assay_facts::redact::Redacted;
 use assay_facts::{
     crypt, image, libvirt, lvm, mdstat, module_parameter, mountinfo, proxmox, qemu, zpool,
@@ -11,7 +11,7 @@ use assay_facts::{
 use assay_host::{Host as _, Limits, Recorded};
 use assay_http::answer::{Memory, Reader};
 use assay_model::secrets;
-use assay_protocol::{Decoder, Reply, Request};
+use assay_protocol::{FrameDecoder, Reply, AgentRequest};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -37,31 +37,31 @@ const PARAMETERS: &str =
 const LINE: &str = "BOOT_IMAGE=/vmlinuz root=UUID=0d5e-1f ro quiet mitigations=off ip=10.0.0.2::::box \
     luks.pw=x foo=\"a b\" ds=nocloud;s=http://u:p@h/ rootflags=subvol=@ isolcpus=2-7 -- --token x";
 
-pub(super) fn targets() -> Vec<Target> {
+pub(super) fn targets() -> Vec<ParserTarget> {
     vec![
-        Target {
+        ParserTarget {
             name: "secrets-text",
-            seeds: texts(&[
+            seeds: text_seeds(&[
                 "cannot open http://u:p@h/x?t=1: {\"password\": \"a\\\"b\"} key=1 'token' = 'x'",
                 "Authorization: Basic abc\n-----BEGIN RSA PRIVATE KEY-----\nx\n-----END RSA PRIVATE KEY-----",
                 "invalid type: string \"x\", expected u64 at line 1",
             ]),
             run: |bytes| {
-                let once = secrets::text(&text(bytes));
-                assert_eq!(secrets::text(&once), once, "cleaned twice");
+                let once = secrets::withhold_in_text(&to_text(bytes));
+                assert_eq!(secrets::withhold_in_text(&once), once, "cleaned twice");
             },
         },
-        Target {
+        ParserTarget {
             name: "redact-cmdline",
-            seeds: texts(&[LINE]),
+            seeds: text_seeds(&[LINE]),
             run: |bytes| read_twice("/proc/cmdline", bytes),
         },
-        Target {
+        ParserTarget {
             name: "redact-mountinfo",
-            seeds: texts(&[MOUNTS]),
+            seeds: text_seeds(&[MOUNTS]),
             run: |bytes| read_twice("/proc/self/mountinfo", bytes),
         },
-        Target {
+        ParserTarget {
             name: "redact-configurations",
             seeds: seeds!(
                 "nginx-1.22.1-debian12.conf",
@@ -97,9 +97,9 @@ pub(super) fn targets() -> Vec<Target> {
                 }
             },
         },
-        Target {
+        ParserTarget {
             name: "redact-packages-and-certificates",
-            seeds: texts(&[CERTIFICATE, PACKAGE, CRON, MAPS]),
+            seeds: text_seeds(&[CERTIFICATE, PACKAGE, CRON, MAPS]),
             run: |bytes| {
                 for path in [
                     "/etc/cron.d/a",
@@ -116,7 +116,7 @@ pub(super) fn targets() -> Vec<Target> {
                 }
             },
         },
-        Target {
+        ParserTarget {
             name: "redact-commands",
             seeds: seeds!(
                 "zfs-2.1.11/get-dataset.txt",
@@ -151,9 +151,9 @@ pub(super) fn targets() -> Vec<Target> {
                 }
             },
         },
-        Target {
+        ParserTarget {
             name: "mountinfo",
-            seeds: texts(&[MOUNTS]),
+            seeds: text_seeds(&[MOUNTS]),
             run: |bytes| {
                 if let Ok(mounts) = mountinfo::parse(bytes) {
                     for mount in &mounts {
@@ -163,7 +163,7 @@ pub(super) fn targets() -> Vec<Target> {
                 }
             },
         },
-        Target {
+        ParserTarget {
             name: "qemu",
             seeds: seeds!(
                 "qemu-7.2-plain-cmdline.txt",
@@ -178,33 +178,33 @@ pub(super) fn targets() -> Vec<Target> {
                 let _ = qemu::parse(&qemu::argv(&line));
                 let once = qemu::redact(&line, false);
                 assert_eq!(
-                    text(&qemu::redact(&once, false)),
-                    text(&once),
+                    to_text(&qemu::redact(&once, false)),
+                    to_text(&once),
                     "cleaned twice"
                 );
             },
         },
-        Target {
+        ParserTarget {
             name: "libvirt",
             seeds: seeds!("libvirt-9.0-domstatus.xml"),
             run: |bytes| {
-                let _ = libvirt::parse(&text(bytes));
+                let _ = libvirt::parse(&to_text(bytes));
                 read_twice("/etc/libvirt/qemu/a.xml", bytes);
                 read_twice("/proc/1/fdinfo/3", bytes);
             },
         },
-        Target {
+        ParserTarget {
             name: "proxmox",
             seeds: seeds!(
                 "proxmox-from-documentation-100.conf",
                 "proxmox-from-documentation-storage.cfg"
             ),
             run: |bytes| {
-                let stores = proxmox::stores(&text(bytes));
-                let _ = proxmox::parse(&text(bytes), &stores);
+                let stores = proxmox::stores(&to_text(bytes));
+                let _ = proxmox::parse(&to_text(bytes), &stores);
             },
         },
-        Target {
+        ParserTarget {
             name: "lvm",
             seeds: seeds!(
                 "lvm-2.03.16-lvs.json",
@@ -212,12 +212,12 @@ pub(super) fn targets() -> Vec<Target> {
                 "lvm-2.03.16-pvs.json"
             ),
             run: |bytes| {
-                let _ = lvm::rows(&text(bytes));
+                let _ = lvm::rows(&to_text(bytes));
                 ask_twice(&lvm::LVS, bytes);
                 ask_twice(&lvm::HEALTH, bytes);
             },
         },
-        Target {
+        ParserTarget {
             name: "zpool",
             seeds: seeds!(
                 "zfs-2.1.11/status-draid2.txt",
@@ -226,7 +226,7 @@ pub(super) fn targets() -> Vec<Target> {
                 "zfs-2.3.2/properties-draid2.txt",
             ),
             run: |bytes| {
-                let input = text(bytes);
+                let input = to_text(bytes);
                 let _ = (
                     zpool::vdevs(&input, "tank"),
                     zpool::state(&input),
@@ -240,11 +240,11 @@ pub(super) fn targets() -> Vec<Target> {
                 );
             },
         },
-        Target {
+        ParserTarget {
             name: "kernel-text",
-            seeds: texts(&[ARRAYS, PARAMETERS]),
+            seeds: text_seeds(&[ARRAYS, PARAMETERS]),
             run: |bytes| {
-                let input = text(bytes);
+                let input = to_text(bytes);
                 let _ = mdstat::arrays(&input);
                 for (name, value, _) in module_parameter::arguments(&input) {
                     let kind = module_parameter::type_of("zfs", &name);
@@ -253,14 +253,14 @@ pub(super) fn targets() -> Vec<Target> {
                 }
             },
         },
-        Target {
+        ParserTarget {
             name: "crypt",
             seeds: seeds!(
                 "cryptsetup-2.6.1-luksdump.txt",
                 "dmsetup-1.02.185-table.txt"
             ),
             run: |bytes| {
-                let input = text(bytes);
+                let input = to_text(bytes);
                 let words: Vec<&str> = input.split_whitespace().collect();
                 let _ = (
                     crypt::pbkdf(&input),
@@ -269,7 +269,7 @@ pub(super) fn targets() -> Vec<Target> {
                 );
             },
         },
-        Target {
+        ParserTarget {
             name: "image",
             seeds: seeds!(
                 "qcow2-overlay-7.2.bin",
@@ -278,36 +278,36 @@ pub(super) fn targets() -> Vec<Target> {
             ),
             run: |bytes| drop(image::header(bytes)),
         },
-        Target {
+        ParserTarget {
             name: "guard-formats",
-            seeds: marked(),
+            seeds: formatted_device_seeds(),
             run: formats,
         },
-        Target {
+        ParserTarget {
             name: "kstat",
             seeds: seeds!("zfs-2.1.11/arcstats.txt"),
             run: |bytes| {
-                let _ = assay_host::kstat::value(&text(bytes), "size");
+                let _ = assay_host::kstat::find_counter(&to_text(bytes), "size");
             },
         },
-        Target {
+        ParserTarget {
             name: "http-response",
-            seeds: texts(&[
+            seeds: text_seeds(&[
                 "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nX: y\r\n\r\n",
                 "HTTP/1.0 304 Not Modified\r\nConnection: close\r\n\r\n",
             ]),
             run: http,
         },
-        Target {
+        ParserTarget {
             name: "wire",
-            seeds: frames(),
+            seeds: frame_seeds(),
             run: |bytes| {
-                let mut decoder = Decoder::default();
+                let mut decoder = FrameDecoder::default();
                 for piece in bytes.chunks(7) {
                     decoder.push(piece);
                     for frame in decoder.by_ref() {
-                        let _ = (Request::read(&frame), Reply::read(&frame));
+                        let _ = (AgentRequest::read(&frame), Reply::read(&frame));
                     }
                 }
             },
@@ -325,7 +325,7 @@ fn read_twice(path: &str, bytes: &[u8]) {
     };
     let once = read(bytes.to_vec());
     let again = read(once.clone());
-    assert_eq!(text(&again), text(&once), "{path} read twice");
+    assert_eq!(to_text(&again), to_text(&once), "{path} read twice");
 }
 
 fn ask_twice(argv: &[&str], bytes: &[u8]) {
@@ -335,12 +335,12 @@ fn ask_twice(argv: &[&str], bytes: &[u8]) {
         let answer = Redacted::new(&host, false).run(&words, Limits::default());
         answer.expect("it answers").text()
     };
-    let once = ask(&text(bytes));
+    let once = ask(&to_text(bytes));
     assert_eq!(ask(&once), once, "{argv:?} asked twice");
 }
 
 /// Devices with marks of formats on them, cut to what matters: beginnings, ends, and a label of ZFS.
-fn marked() -> Vec<Vec<u8>> {
+fn formatted_device_seeds() -> Vec<Vec<u8>> {
     let with = |size: usize, marks: &[(usize, &[u8])]| {
         let mut bytes = vec![0; size];
         for (at, mark) in marks {
@@ -421,7 +421,7 @@ fn http(bytes: &[u8]) {
 }
 
 /// Frames as both ends write them.
-fn frames() -> Vec<Vec<u8>> {
+fn frame_seeds() -> Vec<Vec<u8>> {
     let payloads: [(u8, &[u8]); 4] = [(1, b""), (2, b"\x04\0\0\0echo"), (3, &[0; 64]), (200, b"x")];
     let frame = |(kind, payload): (u8, &[u8])| {
         let payload = payload.to_vec();

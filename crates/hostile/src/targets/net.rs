@@ -1,7 +1,7 @@
 //! What comes over a network to `assay net`, and what people write for it.
 
-use super::seeds::{text, texts};
-use crate::Target;
+use super::seeds::{to_text, text_seeds};
+use crate::ParserTarget;
 use assay_lab::network_bed::Trace;
 use assay_net::invite::Invitation;
 use assay_net::plan::Plan;
@@ -10,38 +10,38 @@ use assay_net::role::builtin;
 use assay_net::server::head;
 use assay_net::verdict::judge;
 
-pub(super) fn targets() -> Vec<Target> {
+pub(super) fn targets() -> Vec<ParserTarget> {
     vec![
-        Target {
+        ParserTarget {
             name: "net-address",
-            seeds: texts(&[
+            seeds: text_seeds(&[
                 "https://192.168.1.5:7443/#AQEBAQEBAQEBAQEBAQEBAQ.AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI",
                 "https://[::1]:1/#a.b",
             ]),
             run: |bytes| {
-                if let Ok(read) = Invitation::read(&text(bytes)) {
+                if let Ok(read) = Invitation::read(&to_text(bytes)) {
                     let again = Invitation::read(&read.to_string());
                     assert_eq!(again.as_ref(), Ok(&read), "it is not written as it is read");
                 }
             },
         },
-        Target {
+        ParserTarget {
             name: "net-plan",
-            seeds: texts(&[
+            seeds: text_seeds(&[
                 "name = 'x'\nseconds = 3\n[[person]]\nname = 'a'\nroles = ['voip', 'own']\nclient = 'c'\n",
                 "name = 'x'\n[[person]]\nname = 'a'\nroles = ['own']\n[[role]]\nname = 'own'\nabout = 'a'\nthing = 't'\nfine = 'f'\ntrouble = 't'\nhopeless = 'h'\nworkload = { kind = 'fetches', bytes = 1, every_ms = 10, connections = 2 }\ngoal = { within_ms = 5 }\n",
             ]),
             run: |bytes| {
-                if let Ok(plan) = Plan::read(&text(bytes)) {
+                if let Ok(plan) = Plan::read(&to_text(bytes)) {
                     for person in &plan.people {
                         assert!(plan.roles_of(person).is_ok(), "it was checked");
                     }
                 }
             },
         },
-        Target {
+        ParserTarget {
             name: "net-trace",
-            seeds: texts(&["1\n1\n20\n", "0\n5\r\n\n86400000\n"]),
+            seeds: text_seeds(&["1\n1\n20\n", "0\n5\r\n\n86400000\n"]),
             run: |bytes| {
                 if let Ok(trace) = Trace::read(bytes) {
                     assert!(trace.bit_per_s() > 0.0 && trace.at(1) <= trace.at(2));
@@ -50,9 +50,9 @@ pub(super) fn targets() -> Vec<Target> {
                 }
             },
         },
-        Target {
+        ParserTarget {
             name: "net-request",
-            seeds: texts(&[
+            seeds: text_seeds(&[
                 "POST /bytes HTTP/1.1\r\nHost: h\r\nassay-token: t\r\nassay-client: 3 ab voip\r\nContent-Length: 12\r\n\r\nhello",
                 "GET /run/1/person/2?x HTTP/1.0\r\nConnection: a, close\r\n\r\n",
             ]),
@@ -62,9 +62,9 @@ pub(super) fn targets() -> Vec<Target> {
                 }
             },
         },
-        Target {
+        ParserTarget {
             name: "net-record",
-            seeds: texts(&[
+            seeds: text_seeds(&[
                 r#"{"person":"b","ran_us":3000000,"ceiling_bit_per_s":1e6,"air":{"points":[{"address":"00:1a:2b:xx:xx:xx"},{"address":""}],"samples":[{"at":0,"point":0,"channel":{"band":"5GHz","number":36},"signal":-84,"down_bit_per_s":1},{"at":1000000},{"at":2000000,"point":1,"channel":{"band":"2.4GHz","number":1},"signal":-50}],"heard":[{"address":"","channel":{"band":"6GHz","number":5},"signal":-50}]},"roles":[{"role":"call","events":[[0,0,900000],[20000,9,null],[2500000,0,9]]}]}"#,
                 r#"{"person":"a","ran_us":3000000,"start":{"idle_us":500},"void":[[0,5]],"roles":[{"role":"call","events":[[0,0,100],[20000,9,null]],"slots":[1,2]},{"role":"responsiveness","probes":[{"tcp":1,"tls":2,"http":3}],"events":[[5,5,5]]},{"role":"4kstream","events":[[0,0,1],[335544,0,9999999]]}]}"#,
             ]),

@@ -1,6 +1,6 @@
 //! Answers of servers that were asked by `assay probe`, and files that are pinned.
 
-use crate::Target;
+use crate::ParserTarget;
 use assay_probe::tls::{Answer, Assembler, Until, header};
 use assay_probe::{dtls, http, pins, smb, ssh, starttls};
 
@@ -10,9 +10,9 @@ macro_rules! seed {
     };
 }
 
-pub(super) fn targets() -> Vec<Target> {
+pub(super) fn targets() -> Vec<ParserTarget> {
     vec![
-        Target {
+        ParserTarget {
             name: "probe-tls",
             seeds: vec![
                 seed!("openssl-3.0.19-tls12.bin"),
@@ -21,7 +21,7 @@ pub(super) fn targets() -> Vec<Target> {
             ],
             run: tls,
         },
-        Target {
+        ParserTarget {
             name: "probe-dtls",
             seeds: vec![seed!("gnutls-3.7.9-dtls-cookie.bin"), seed!("gnutls-3.7.9-dtls-hello.bin")],
             run: |bytes| {
@@ -30,7 +30,7 @@ pub(super) fn targets() -> Vec<Target> {
                 assert!(heard.len() <= bytes.len() / 12);
             },
         },
-        Target {
+        ParserTarget {
             name: "probe-ssh",
             seeds: vec![seed!("openssh-9.2p1-kexinit.bin"), seed!("openssh-9.2p1-reply.bin")],
             run: |bytes| {
@@ -41,12 +41,12 @@ pub(super) fn targets() -> Vec<Target> {
                 let _ = ssh::host_key(bytes);
             },
         },
-        Target {
+        ParserTarget {
             name: "probe-smb",
             seeds: vec![seed!("samba-4.17.12-negotiate.bin"), seed!("samba-4.17.12-smb1.bin")],
             run: smb::read_any,
         },
-        Target {
+        ParserTarget {
             name: "probe-starttls",
             seeds: vec![
                 b"\x0a8.0.36\0\x08\0\0\0abcdefgh\0\xff\xff\x08\x02\0\xff\xc7".to_vec(),
@@ -54,7 +54,7 @@ pub(super) fn targets() -> Vec<Target> {
             ],
             run: starttls::read_any,
         },
-        Target {
+        ParserTarget {
             name: "probe-http",
             seeds: vec![
                 b"HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nStrict-Transport-Security: max-age=5\r\n\r\n\
@@ -68,7 +68,7 @@ pub(super) fn targets() -> Vec<Target> {
                 }
             },
         },
-        Target {
+        ParserTarget {
             name: "probe-pins",
             seeds: vec![seed!("cert.pem"), seed!("cert.der"), seed!("request.pem")],
             run: |bytes| {

@@ -1,7 +1,7 @@
 //! Configuration files: read, and edited so that no other byte changes.
 
-use crate::Target;
-use assay_config::{get, includes, remove, set};
+use crate::ParserTarget;
+use assay_config::{get, find_includes, remove, set};
 use assay_model::change::ConfigLanguage as Language;
 
 macro_rules! seeds {
@@ -10,9 +10,9 @@ macro_rules! seeds {
     };
 }
 
-pub(super) fn targets() -> Vec<Target> {
+pub(super) fn targets() -> Vec<ParserTarget> {
     vec![
-        Target {
+        ParserTarget {
             name: "conf-ssh",
             seeds: seeds!(
                 "hard.sshd_config",
@@ -21,7 +21,7 @@ pub(super) fn targets() -> Vec<Target> {
             ),
             run: |bytes| edits(Language::Ssh, bytes, &[], "UseDNS"),
         },
-        Target {
+        ParserTarget {
             name: "conf-nginx",
             seeds: seeds!(
                 "hard.nginx.conf",
@@ -33,7 +33,7 @@ pub(super) fn targets() -> Vec<Target> {
                 edits(Language::Nginx, bytes, &["http"], "sendfile");
             },
         },
-        Target {
+        ParserTarget {
             name: "conf-apache",
             seeds: seeds!("hard.apache.conf"),
             run: |bytes| {
@@ -46,7 +46,7 @@ pub(super) fn targets() -> Vec<Target> {
                 );
             },
         },
-        Target {
+        ParserTarget {
             name: "conf-postfix",
             seeds: seeds!(
                 "hard.main.cf",
@@ -55,7 +55,7 @@ pub(super) fn targets() -> Vec<Target> {
             ),
             run: |bytes| edits(Language::Postfix, bytes, &[], "smtpd_banner"),
         },
-        Target {
+        ParserTarget {
             name: "conf-dovecot",
             seeds: seeds!(
                 "hard.dovecot.conf",
@@ -75,17 +75,17 @@ pub(super) fn targets() -> Vec<Target> {
                 edits(Language::Dovecot, bytes, &["passdb"], "driver");
             },
         },
-        Target {
+        ParserTarget {
             name: "conf-nsswitch",
             seeds: seeds!("hard.nsswitch.conf", "glibc-2.36-nsswitch.conf"),
             run: |bytes| edits(Language::Nsswitch, bytes, &[], "passwd"),
         },
-        Target {
+        ParserTarget {
             name: "conf-key-value",
             seeds: seeds!("hard.sysctl.conf", "procps-4.0.2-sysctl.conf"),
             run: |bytes| edits(Language::KeyValue, bytes, &[], "vm.dirty_ratio"),
         },
-        Target {
+        ParserTarget {
             name: "conf-ini",
             seeds: seeds!("hard.ini", "systemd-252-system.conf"),
             run: |bytes| {
@@ -100,7 +100,7 @@ pub(super) fn targets() -> Vec<Target> {
 /// same value set again changes nothing.
 fn edits(language: Language, bytes: &[u8], section: &[&str], key: &str) {
     let section: Vec<String> = section.iter().map(|part| (*part).to_owned()).collect();
-    let _ = includes(language, bytes);
+    let _ = find_includes(language, bytes);
     let value = "7";
     let own = "assay_hostile_key";
     if let Ok(None) = get(language, bytes, &section, own)

@@ -1,15 +1,15 @@
 //! What other programs tell of wireless networks: names in it come from strangers.
 
-use super::seeds::{text, texts};
-use crate::Target;
+use super::seeds::{to_text, text_seeds};
+use crate::ParserTarget;
 use assay_wifi::address::mask;
 use assay_wifi::census::census;
 use assay_wifi::iw::link;
 use assay_wifi::registry::Registry;
 use assay_wifi::{Named, facts, read};
 
-pub(super) fn targets() -> Vec<Target> {
-    let file = |name, seed: &[u8]| Target {
+pub(super) fn targets() -> Vec<ParserTarget> {
+    let file = |name, seed: &[u8]| ParserTarget {
         name,
         seeds: vec![seed.to_vec()],
         run: whole,
@@ -35,15 +35,15 @@ pub(super) fn targets() -> Vec<Target> {
             "wifi-hostapd",
             include_bytes!("../../../wifi/fixtures/hostapd.conf"),
         ),
-        Target {
+        ParserTarget {
             name: "wifi-iw-link",
-            seeds: texts(&[
+            seeds: text_seeds(&[
                 "Connected to 02:00:00:00:01:00 (on wlan0)\n\tSSID: caf\\xc3\\xa9\n\tfreq: 5180\n\tsignal: -59 dBm\n\trx bitrate: 866.7 MBit/s VHT-MCS 9\n",
                 "Station 02:00:00:00:01:00 (on wlan0)\n\tsignal:  \t-50 [-52] dBm\n\ttx bitrate:\t72.2 MBit/s MCS 7\n",
                 "phy#0\n\tInterface wlan0\n\t\ttype managed\n\t\tchannel 36 (5180 MHz), width: 80 MHz\n",
             ]),
             run: |bytes| {
-                let text = text(bytes);
+                let text = to_text(bytes);
                 let lines = text.lines().count().max(1);
                 for failed in [link::link(&text).err(), link::stations(&text).err()] {
                     assert!(failed.is_none_or(|error| error.line <= lines));
@@ -51,9 +51,9 @@ pub(super) fn targets() -> Vec<Target> {
                 assert!(link::devices(&text).len() <= lines);
             },
         },
-        Target {
+        ParserTarget {
             name: "wifi-registry",
-            seeds: texts(&[
+            seeds: text_seeds(&[
                 "Registry,Assignment,Organization Name,Organization Address\r\nMA-L,001CD7,\"Harman/Becker, \"\"x\"\"\",Address\r\nMA-M,0055DA0,A,B\n",
             ]),
             run: |bytes| {

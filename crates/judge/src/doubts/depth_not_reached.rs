@@ -3,7 +3,7 @@
 //! although fio counts the I/Os as in flight (`iodepth_level`).
 
 use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt, void_doubt};
-use assay_fio::options::{self, Kind};
+use assay_fio::options::{self, EngineKind};
 use assay_model::Doubt;
 use assay_model::sample::Worker;
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ fn check_options(evidence: &DoubtEvidence) -> Option<Doubt> {
     let offloaded = options.given("io_submit_mode") == Some("offload");
     // fio's own count outweighs the engine's name, which may be the default of another system.
     let reached = evidence.results.iter().any(options::reached_depth);
-    if options::engine(engine) == Some(Kind::Synchronous) && !offloaded && !reached {
+    if options::find_engine(engine) == Some(EngineKind::Synchronous) && !offloaded && !reached {
         let named = match options.given("ioengine") {
             Some(_) => format!("ioengine={engine}"),
             None => format!("the default engine {engine}"),

@@ -1,7 +1,7 @@
 //! The evidence that rules use. It is collected here; the rules are in the sibling modules.
 
 use assay_fio::json::DiskUtil;
-use assay_fio::options::{self, JobOptions, Kind, SyncOption};
+use assay_fio::options::{self, JobOptions, EngineKind, SyncOption};
 use assay_model::sample::{Counters, Operation, Operations, RatePoint, Worker};
 use assay_model::target::FileState;
 use assay_model::{Bytes, Facts, Nanos, TargetInfo};
@@ -161,7 +161,7 @@ impl DoubtEvidence<'_> {
                     | "dfs"
                     | "mtd"
                     | "xnvme"
-            ) || options::engine(&options.engine) == Some(Kind::NoData)
+            ) || options::find_engine(&options.engine) == Some(EngineKind::NoData)
         })
     }
 

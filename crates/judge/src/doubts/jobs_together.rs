@@ -2,7 +2,7 @@
 //! them. Two sections meant as separate measurements of one file then disturb each other.
 
 use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt};
-use assay_fio::json::Document;
+use assay_fio::json::FioDocument;
 use assay_fio::options::JobOptions;
 use assay_model::Doubt;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ const BESIDE: f64 = 2.0;
 /// value; fio begins a new `groupid`, as `new_group` does, and `elapsed` is then the sum of the
 /// stages.
 pub(super) fn find_result_stages(
-    document: &Document,
+    document: &FioDocument,
     groups: &[Range<usize>],
     jobs: &[JobOptions],
 ) -> Vec<usize> {

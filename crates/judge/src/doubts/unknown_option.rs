@@ -2,7 +2,7 @@
 //! comes from another command.
 
 use crate::doubts::{DoubtEvidence, EvidenceOrigin, clean_text, suspect_doubt, void_doubt};
-use assay_fio::options::{engine, misspelt, nearest_engine};
+use assay_fio::options::{find_engine, find_meant_option, nearest_engine};
 use assay_model::Doubt;
 
 /// Name of the rule.
@@ -15,7 +15,7 @@ pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     }
     let options = evidence.options?;
     // `external:/path` and paths are external engines.
-    if engine(&options.engine).is_none() && !options.engine.contains('/') {
+    if find_engine(&options.engine).is_none() && !options.engine.contains('/') {
         let meant = nearest_engine(&options.engine).map_or(
             "`fio --enghelp` lists the engines.".to_owned(),
             |meant| {
@@ -36,7 +36,7 @@ pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let (key, meant) = options
         .given
         .keys()
-        .find_map(|key| Some((key, misspelt(key)?)))?;
+        .find_map(|key| Some((key, find_meant_option(key)?)))?;
     Some(suspect_doubt(
         CODE,
         format!("fio does not know `{}`", clean_text(key)),

@@ -3,7 +3,7 @@
 //! The rules judge the job several times: with fio's defaults, with values that no rule doubts, and
 //! with each value that decides a rule, one at a time.
 
-use assay_fio::options::{JobOptions, Source};
+use assay_fio::options::{JobOptions, OptionSource};
 use assay_model::Doubt;
 
 /// Values of an option that affect some rule; an option may also be absent.
@@ -75,7 +75,7 @@ pub(super) fn find_certain_doubts(
     let with = |world: &JobOptions, key: &str, value: &str| {
         let mut given = world.given.clone();
         given.insert(key.to_owned(), value.to_owned());
-        JobOptions::from_given(&job.name, given, Source::Complete).ok()
+        JobOptions::from_given(&job.name, given, OptionSource::Complete).ok()
     };
     let sound = SOUND
         .iter()

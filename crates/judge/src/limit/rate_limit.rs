@@ -4,7 +4,7 @@
 use super::{FULL, LimitEvidence, limit_evidence::compute_mean};
 use assay_model::result::{Limit, LimitKind};
 use assay_model::sample::RatePoint;
-use assay_model::units::significant;
+use assay_model::units::format_significant;
 
 /// Coefficient of variation over the points of a sample below which the rate is as flat as under a
 /// limiter. Consecutive rounds on a virtual disk without a limiter vary by 0.17 (fixtures/noise).
@@ -55,7 +55,7 @@ fn find_cgroup_limit(e: &LimitEvidence) -> Option<String> {
             (got >= cap * FULL).then(|| {
                 format!(
                     "{} {unit} is the limit that the control group sets ({name}={value})",
-                    significant(got)
+                    format_significant(got)
                 )
             })
         })
@@ -77,8 +77,8 @@ fn find_same_rate_at_other_sizes(e: &LimitEvidence) -> Option<String> {
     })?;
     Some(format!(
         "{} per second, flat over time, and {} with another block size ({}): a limit on IOPS",
-        significant(e.iops),
-        significant(other.iops),
+        format_significant(e.iops),
+        format_significant(other.iops),
         other.workload
     ))
 }
@@ -92,8 +92,8 @@ fn find_exhausted_credit(e: &LimitEvidence) -> Option<String> {
     let (before, after) = e.series.iter().find_map(|points| find_rate_drop(points))?;
     Some(format!(
         "the rate fell from a flat {} to a flat {} per second within a sample: a burst credit ran out",
-        significant(before),
-        significant(after)
+        format_significant(before),
+        format_significant(after)
     ))
 }
 
@@ -120,9 +120,9 @@ fn find_round_flat_rate(e: &LimitEvidence) -> Option<String> {
     let number = ROUND_NUMBERS.iter().find(near)? * decade;
     Some(format!(
         "{} per second is flat to {:.1} % over time and a round number ({}), as a limiter makes it",
-        significant(e.iops),
+        format_significant(e.iops),
         variation * 100.0,
-        significant(number)
+        format_significant(number)
     ))
 }
 

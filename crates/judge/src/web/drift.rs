@@ -2,7 +2,7 @@
 
 use crate::doubts::suspect_doubt;
 use crate::shift;
-use assay_model::units::significant;
+use assay_model::units::format_significant;
 use assay_model::web::result::{Capacity, StepResult};
 use assay_model::web::{Pace, Point, Second, Step};
 use assay_model::{Doubt, Nanos};
@@ -110,7 +110,7 @@ fn shift_over_time(step: &Step, points: &[Point]) -> Option<String> {
             .iter()
             .map(|point| (point.at.as_secs_f64(), point.rate))
             .collect(),
-        show: |rate| format!("{}/s", significant(rate)),
+        show: |rate| format!("{}/s", format_significant(rate)),
     };
     let closed = step.pace == Pace::Closed;
     let all = [
@@ -159,7 +159,7 @@ impl Series {
                 (self.show)(median(before)),
                 (self.show)(median(after)),
                 if largest.ratio > 1.0 { "×" } else { "÷" },
-                significant(factor),
+                format_significant(factor),
                 after.first().map_or(0.0, |(at, _)| *at),
             );
             (factor, evidence)

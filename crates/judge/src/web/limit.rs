@@ -4,7 +4,7 @@
 
 use super::doubts::{REACHED, generator, is_full, too_late};
 use super::waits;
-use assay_model::units::significant;
+use assay_model::units::format_significant;
 use assay_model::web::result::{Limit, Limited};
 use assay_model::web::{FailureKind, LinkUse, ServerUse, Step};
 use assay_model::{Histogram, Nanos};
@@ -125,7 +125,7 @@ fn network(step: &Step) -> Option<Limit> {
 }
 
 pub(super) fn mbit(bits: f64) -> String {
-    format!("{} Mbit/s", significant(bits / 1e6))
+    format!("{} Mbit/s", format_significant(bits / 1e6))
 }
 
 /// A generator that had a CPU and was late all the same: it was stopped, or its timers are coarse.

@@ -4,7 +4,7 @@
 use super::doubts::generator;
 use super::limit::{MACHINE, OWN, because, busiest, mbit, own_share, percent};
 use crate::doubts::clean_text;
-use assay_model::units::significant;
+use assay_model::units::format_significant;
 use assay_model::web::result::{Limit, Limited, StepResult};
 use assay_model::web::{Pace, QuotaUse, ServerUse, SocketUse, Step, Upstream};
 
@@ -183,7 +183,7 @@ fn flat_bytes(result: &StepResult, all: &[StepResult]) -> Option<String> {
     (most >= RISEN * least).then(|| {
         format!(
             "{} Mbit/s of bodies with {least} connections as with {most}",
-            significant(result.bytes_per_s * 8.0 / 1e6)
+            format_significant(result.bytes_per_s * 8.0 / 1e6)
         )
     })
 }

@@ -6,13 +6,13 @@
 mod judge;
 mod parse;
 
-pub use judge::{Finding, findings, ratio};
+pub use judge::{Finding, judge_models, encryption_ratio};
 
 use crate::Guest;
 use crate::Image;
 use crate::LabError;
-use crate::Options;
-use crate::State;
+use crate::GuestOptions;
+use crate::GuestRegistry;
 use assay_host::{Host, HostError, Limits};
 use assay_loads::Cancel;
 use serde::Serialize;
@@ -53,7 +53,7 @@ pub struct Rate {
 
 /// What was found on the host or in one guest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Side {
+pub struct CryptoSide {
     /// Those of [`FLAGS`] that the processor has; none where they could not be read.
     pub flags: Option<Vec<String>>,
     /// The driver that the kernel prefers, for each algorithm that it has set up.
@@ -64,7 +64,7 @@ pub struct Side {
     pub unknown: Vec<String>,
 }
 
-impl Side {
+impl CryptoSide {
     /// Whether the processor has this flag, where that is known.
     #[must_use]
     pub fn has(&self, flag: &str) -> Option<bool> {
@@ -88,21 +88,21 @@ pub struct Model {
     /// `kvm` or `tcg`.
     pub accel: String,
     /// What was found in the guest.
-    pub side: Side,
+    pub side: CryptoSide,
 }
 
 /// Everything that was found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// The host.
-    pub host: Side,
+    pub host: CryptoSide,
     /// The guests, in the order they were asked for.
     pub models: Vec<Model>,
 }
 
 /// What is tried.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct CryptoTrial {
     /// Models as `-cpu` takes them, one guest each.
     pub models: Vec<String>,
     /// Seconds for each cipher of `openssl speed`.
@@ -116,9 +116,9 @@ pub struct Trial {
 /// As [`Guest::boot`]; QEMU refuses a model that it does not know.
 pub fn run(
     image: &Image,
-    options: &Options,
-    trial: &Trial,
-    place: (&dyn Host, &State),
+    options: &GuestOptions,
+    trial: &CryptoTrial,
+    place: (&dyn Host, &GuestRegistry),
     cancel: &Cancel,
     comparison: &mut Comparison,
     told: &mut dyn FnMut(),
@@ -141,11 +141,11 @@ pub fn run(
 }
 
 /// Finds out all there is to find out on one machine.
-fn measure(host: &dyn Host, seconds: u32, cancel: &Cancel) -> Result<Side, LabError> {
-    let mut side = Side::default();
+fn measure(host: &dyn Host, seconds: u32, cancel: &Cancel) -> Result<CryptoSide, LabError> {
+    let mut side = CryptoSide::default();
     match host.read(Path::new("/proc/cpuinfo")) {
         Ok(text) => {
-            side.flags = parse::flags(&String::from_utf8_lossy(&text));
+            side.flags = parse::parse_flags(&String::from_utf8_lossy(&text));
             if side.flags.is_none() {
                 let reason = "/proc/cpuinfo names no flags of the processor";
                 side.unknown.push(reason.to_owned());
@@ -158,7 +158,7 @@ fn measure(host: &dyn Host, seconds: u32, cancel: &Cancel) -> Result<Side, LabEr
         let argv = [
             "openssl", "speed", "-mr", "-seconds", &seconds, "-bytes", "16384", "-evp", cipher,
         ];
-        let found = ask(host, &argv, cancel, parse::openssl)?;
+        let found = ask(host, &argv, cancel, parse::parse_openssl)?;
         let rate = |bytes| Rate {
             tool: "openssl",
             cipher: cipher.to_owned(),
@@ -176,7 +176,7 @@ fn measure(host: &dyn Host, seconds: u32, cancel: &Cancel) -> Result<Side, LabEr
             "--key-size",
             bits,
         ];
-        let found = ask(host, &argv, cancel, parse::cryptsetup)?;
+        let found = ask(host, &argv, cancel, parse::parse_cryptsetup)?;
         let rate = |(encrypt, decrypt)| Rate {
             tool: "cryptsetup",
             cipher: format!("{cipher} {bits}"),
@@ -191,13 +191,13 @@ fn measure(host: &dyn Host, seconds: u32, cancel: &Cancel) -> Result<Side, LabEr
         }
     }
     match host.read(Path::new("/proc/crypto")) {
-        Ok(text) => side.drivers = parse::drivers(&String::from_utf8_lossy(&text), &ALGORITHMS),
+        Ok(text) => side.drivers = parse::parse_drivers(&String::from_utf8_lossy(&text), &ALGORITHMS),
         Err(error) => side.unknown.push(error.to_string()),
     }
     Ok(side)
 }
 
-impl Side {
+impl CryptoSide {
     fn take(&mut self, what: &str, found: Result<Rate, String>) {
         match found {
             Ok(rate) => self.rates.push(rate),

@@ -6,14 +6,14 @@
 
 mod doubts;
 
-pub use doubts::doubts;
+pub use doubts::judge_disk_sample;
 
 use crate::{Disk, FIO_START_AND_END, Guest, LabError, counters};
 use assay_host::Host as _;
 use assay_loads::counters::Sources;
-use assay_loads::fio::Ended;
+use assay_loads::fio::FioEnd;
 use assay_measure::engine::{
-    Carried, EngineError, Environment, Kept, Meter, Place, Stopped, Tell, Tools, Turn,
+    Carried, EngineError, Environment, SampleSink, Meter, LoadTarget, Stopped, Tell, Tools, Turn,
     carry_out_plan,
 };
 use assay_model::plan::{self, PlanError, PlanSpec, Settings, WorkloadSpec};
@@ -78,7 +78,7 @@ pub struct GuestSide {
 
 /// What was taken of one disk, beside the sample.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Taken {
+pub struct DiskSample {
     /// The sample, as of any load.
     pub sample: Sample,
     /// fio's JSON+ document.
@@ -143,7 +143,7 @@ pub fn run(
     disks: &[Disk],
     plan: &Plan,
     env: &Environment<'_>,
-    taken: &mut dyn FnMut(Taken),
+    taken: &mut dyn FnMut(DiskSample),
     tell: &mut Tell<'_>,
 ) -> Result<Carried, DisksError> {
     let names: Vec<_> = disks.iter().map(|disk| disk.name.as_str()).collect();
@@ -152,11 +152,11 @@ pub fn run(
         let job = assay_fio::job::layout_job(device, Bytes(disk.size), plan.seed);
         let job = job.map_err(|error| refuse(disk, error))?;
         let output = guest.load(&job, LAYOUT_LIMIT)?;
-        if output.ended != Ended::Exited(0) {
+        if output.ended != FioEnd::Exited(0) {
             return Err(refuse(disk, format!("fio: {}", output.stderr)).into());
         }
     }
-    let places = devices.iter().cloned().map(|path| Place::Guest { path });
+    let places = devices.iter().cloned().map(|path| LoadTarget::Guest { path });
     let todo: Vec<_> = (0u32..).zip(plan.order.iter().copied()).collect();
     let tools = Tools::default();
     let mut by = Keeper {
@@ -183,21 +183,21 @@ struct Keeper<'a> {
     guest: &'a Guest,
     plan: &'a Plan,
     disks: &'a [Disk],
-    places: Vec<Place>,
+    places: Vec<LoadTarget>,
     devices: &'a [PathBuf],
     meter: Meter<'a>,
     sources: Sources,
     /// What was counted beside the sample that is taken now: fio's document, and both sides.
     beside: Option<(Vec<u8>, GuestSide, HostSide)>,
-    taken: &'a mut dyn FnMut(Taken),
+    taken: &'a mut dyn FnMut(DiskSample),
 }
 
-impl Kept<DisksError> for Keeper<'_> {
+impl SampleSink<DisksError> for Keeper<'_> {
     fn take(&mut self, turn: Turn<'_>) -> Result<Sample, DisksError> {
         let (guest, index) = (self.guest, turn.slot.target);
         let (disk, device) = (&self.disks[index], &self.devices[index]);
         let slot = turn.measured(&self.places[index], &self.sources, Bytes(disk.size));
-        let flushed = flushes(guest, device)?;
+        let flushed = count_flushes(guest, device)?;
         let before = host_side(guest, disk)?;
         let mut json = Vec::new();
         let sample = self.meter.take_in(&slot, &mut |job, planned| {
@@ -217,8 +217,8 @@ impl Kept<DisksError> for Keeper<'_> {
             .workload
             .fio()
             .map_or_else(GuestSide::default, |workload| fio_side(&sample, workload));
-        inside.flushes = flushes(guest, device)?.saturating_sub(flushed);
-        inside.fua = queue(guest, device, "queue/fua")?.trim() == "1";
+        inside.flushes = count_flushes(guest, device)?.saturating_sub(flushed);
+        inside.fua = read_queue_file(guest, device, "queue/fua")?.trim() == "1";
         self.beside = Some((json, inside, host));
         Ok(sample)
     }
@@ -229,8 +229,8 @@ impl Kept<DisksError> for Keeper<'_> {
         };
         let disk = &self.disks[turn.slot.target];
         let workload = turn.workload.fio();
-        (self.taken)(Taken {
-            doubts: workload.map_or_else(Vec::new, |load| doubts(disk, load, &guest, &host)),
+        (self.taken)(DiskSample {
+            doubts: workload.map_or_else(Vec::new, |load| judge_disk_sample(disk, load, &guest, &host)),
             sample: sample.clone(),
             fio,
             guest,
@@ -271,7 +271,7 @@ fn fio_side(sample: &Sample, workload: &Workload) -> GuestSide {
 }
 
 /// A file of a disk in the guest's /sys/block.
-fn queue(guest: &Guest, device: &Path, file: &str) -> Result<String, LabError> {
+fn read_queue_file(guest: &Guest, device: &Path, file: &str) -> Result<String, LabError> {
     let name = device.file_name().unwrap_or_default();
     let path = Path::new("/sys/block").join(name).join(file);
     let bytes = guest.read(&path)?;
@@ -279,8 +279,8 @@ fn queue(guest: &Guest, device: &Path, file: &str) -> Result<String, LabError> {
 }
 
 /// Flushes that the guest's kernel finished on a disk so far.
-fn flushes(guest: &Guest, device: &Path) -> Result<u64, LabError> {
-    Ok(counters::flushes(&queue(guest, device, "stat")?).unwrap_or(0))
+fn count_flushes(guest: &Guest, device: &Path) -> Result<u64, LabError> {
+    Ok(counters::parse_flushes(&read_queue_file(guest, device, "stat")?).unwrap_or(0))
 }
 
 fn host_side(guest: &Guest, disk: &Disk) -> Result<HostSide, LabError> {

@@ -3,7 +3,7 @@
 
 use crate::Guest;
 use crate::LabError;
-use crate::Output;
+use crate::CommandOutputPart;
 use crate::record::SIZE;
 use assay_host::{Host as _, Limits};
 use std::ffi::OsStr;
@@ -32,18 +32,18 @@ pub(crate) fn copy_out(
         Some(ZFS_COMMAND_LIMIT),
         None,
         &mut |output| match output {
-            Output::Out(bytes) => {
+            CommandOutputPart::Out(bytes) => {
                 if let Err(error) = file.write_all(bytes) {
                     failed.get_or_insert(error);
                 }
             }
-            Output::Err(bytes) => said.extend_from_slice(bytes),
+            CommandOutputPart::Err(bytes) => said.extend_from_slice(bytes),
         },
     )?;
     match (failed, status) {
         (Some(error), _) => Err(LabError::io(found)(error)),
         (None, 0) => Ok(()),
-        (None, _) => Err(refused(path, String::from_utf8_lossy(&said).trim())),
+        (None, _) => Err(refused_path(path, String::from_utf8_lossy(&said).trim())),
     }
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn wait_for(guest: &Guest, path: &Path) -> Result<(), LabError> {
         guest.watch()?;
         if Instant::now() > deadline {
             let waited = ZFS_COMMAND_LIMIT.as_secs();
-            return Err(refused(
+            return Err(refused_path(
                 path,
                 &format!("not there after {waited} s: {error}"),
             ));
@@ -65,7 +65,7 @@ pub(crate) fn wait_for(guest: &Guest, path: &Path) -> Result<(), LabError> {
 }
 
 /// Runs a command that has to succeed, and returns what it says.
-pub(crate) fn command(guest: &Guest, argv: &[&str]) -> Result<String, LabError> {
+pub(crate) fn run_command(guest: &Guest, argv: &[&str]) -> Result<String, LabError> {
     let words: Vec<_> = argv.iter().map(OsStr::new).collect();
     let output = guest.run(
         &words,
@@ -75,11 +75,11 @@ pub(crate) fn command(guest: &Guest, argv: &[&str]) -> Result<String, LabError> 
     )?;
     match output.success() {
         true => Ok(output.text()),
-        false => Err(refused(Path::new(argv[0]), &output.complaint())),
+        false => Err(refused_path(Path::new(argv[0]), &output.complaint())),
     }
 }
 
-pub(crate) fn refused(path: &Path, reason: &str) -> LabError {
+pub(crate) fn refused_path(path: &Path, reason: &str) -> LabError {
     LabError::Refused {
         path: path.to_owned(),
         errno: 0,

@@ -12,10 +12,10 @@ pub use zfs::run as run_zfs;
 use crate::Guest;
 use crate::Image;
 use crate::LabError;
-use crate::Options;
-use crate::State;
+use crate::GuestOptions;
+use crate::GuestRegistry;
 use crate::Sync;
-use crate::disk::{CacheMode, Disk, Format, SECRET};
+use crate::disk::{CacheMode, Disk, DiskFormat, SECRET};
 use crate::experiments::writelog::{self, Unflushed};
 use crate::qemu_img;
 use crate::record::{SIZE, record};
@@ -28,7 +28,7 @@ use std::path::Path;
 
 /// What is tried.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct PowerCutTrial {
     /// The disks, each written to in turn.
     pub disks: Vec<Disk>,
     /// How the guest asks for durability.
@@ -45,7 +45,7 @@ pub struct Trial {
 
 /// What became of one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct PowerCutOutcome {
     /// Its name.
     pub disk: String,
     /// What it is: format, bus, cache mode, aio.
@@ -66,7 +66,7 @@ pub struct Outcome {
     pub note: Option<String>,
 }
 
-impl Outcome {
+impl PowerCutOutcome {
     /// Whether the disk did as its cache mode says: nothing lost, or no promise.
     #[must_use]
     pub fn as_promised(&self) -> bool {
@@ -88,12 +88,12 @@ impl Outcome {
 /// As [`Guest::boot`]; or the files cannot be read. Nothing is left behind.
 pub fn run(
     image: &Image,
-    options: &Options,
-    trial: &Trial,
-    state: &State,
+    options: &GuestOptions,
+    trial: &PowerCutTrial,
+    state: &GuestRegistry,
     cancel: &Cancel,
     told: &mut dyn FnMut(u64, u64),
-) -> Result<Vec<Outcome>, LabError> {
+) -> Result<Vec<PowerCutOutcome>, LabError> {
     let all = 2 * trial.disks.len() as u64;
     let mut done = 0;
     let mut one_more = || {
@@ -137,7 +137,7 @@ pub fn run(
 }
 
 /// Writes to one disk; how long its log was at each acknowledgement.
-fn write(guest: &Guest, disk: &Disk, device: &Path, trial: &Trial) -> Result<Vec<u64>, LabError> {
+fn write(guest: &Guest, disk: &Disk, device: &Path, trial: &PowerCutTrial) -> Result<Vec<u64>, LabError> {
     let (_, log) = guest.disk_log(disk).ok_or_else(|| no_log(disk))?;
     let mut moments = Vec::new();
     let mut failed = None;
@@ -161,11 +161,11 @@ fn no_log(disk: &Disk) -> LabError {
     }
 }
 
-fn judge(guest: &Guest, disk: &Disk, moments: &[u64], trial: &Trial) -> Result<Outcome, LabError> {
+fn judge(guest: &Guest, disk: &Disk, moments: &[u64], trial: &PowerCutTrial) -> Result<PowerCutOutcome, LabError> {
     let (first, log) = guest.disk_log(disk).ok_or_else(|| no_log(disk))?;
     let entries = writelog::read(&log)?;
     let (image, plain) = (guest.dir().join("cut"), guest.dir().join("cut.raw"));
-    let mut outcome = Outcome {
+    let mut outcome = PowerCutOutcome {
         disk: disk.name.clone(),
         what: disk.describe(),
         claims: disk.cache != CacheMode::Unsafe,
@@ -176,14 +176,14 @@ fn judge(guest: &Guest, disk: &Disk, moments: &[u64], trial: &Trial) -> Result<O
         lost: 0,
         note: None,
     };
-    outcome.flushes = writelog::flushes(&entries, 0..u64::MAX);
-    for (count, moment) in cuts(moments, trial.cuts) {
+    outcome.flushes = writelog::count_flushes(&entries, 0..u64::MAX);
+    for (count, moment) in choose_cuts(moments, trial.cuts) {
         fs::copy(&first, &image).map_err(LabError::io(&image))?;
         let left = (trial.unflushed, trial.seed);
         writelog::replay(&log, &entries, moment, left, &image)?;
         let content = match disk.format {
-            Format::Raw => &image,
-            Format::Qcow2 { .. } | Format::Luks => match convert(disk, &image, &plain) {
+            DiskFormat::Raw => &image,
+            DiskFormat::Qcow2 { .. } | DiskFormat::Luks => match convert(disk, &image, &plain) {
                 Ok(()) => &plain,
                 // An image that cannot be opened any more has lost all of them.
                 Err(error @ LabError::Disk { .. }) => {
@@ -194,14 +194,14 @@ fn judge(guest: &Guest, disk: &Disk, moments: &[u64], trial: &Trial) -> Result<O
                 Err(error) => return Err(error),
             },
         };
-        outcome.cut(missing(content, trial.seed, count).map_err(LabError::io(content))?);
+        outcome.cut(count_missing(content, trial.seed, count).map_err(LabError::io(content))?);
     }
     Ok(outcome)
 }
 
 /// Moments for cuts, evenly spread: how many records were acknowledged, and how long the log was.
 /// The last acknowledgement is always among them.
-fn cuts(moments: &[u64], wanted: u64) -> Vec<(u64, u64)> {
+fn choose_cuts(moments: &[u64], wanted: u64) -> Vec<(u64, u64)> {
     let count = moments.len() as u64;
     let wanted = wanted.clamp(1, count.max(1));
     let pick = |index: u64| {
@@ -215,7 +215,7 @@ fn cuts(moments: &[u64], wanted: u64) -> Vec<(u64, u64)> {
 /// Makes a plain copy of what a guest would read after the cut.
 pub(crate) fn convert(disk: &Disk, image: &Path, plain: &Path) -> Result<(), LabError> {
     let mut source = OsString::from(format!("driver={}", disk.format.name()));
-    if disk.format == Format::Luks {
+    if disk.format == DiskFormat::Luks {
         source.push(",key-secret=secret");
     }
     source.push(",file.driver=file,file.filename=");
@@ -228,7 +228,7 @@ pub(crate) fn convert(disk: &Disk, image: &Path, plain: &Path) -> Result<(), Lab
 }
 
 /// How many of the first `count` records are not there as they were written.
-pub(crate) fn missing(path: &Path, seed: u64, count: u64) -> io::Result<u64> {
+pub(crate) fn count_missing(path: &Path, seed: u64, count: u64) -> io::Result<u64> {
     let file = File::open(path)?;
     let mut found = vec![0; SIZE];
     let mut missing = 0;
@@ -250,10 +250,10 @@ mod tests {
     #[test]
     fn cuts_are_spread_and_end_with_the_last_acknowledgement() {
         let moments: Vec<u64> = (1..=10).map(|count| count * 100).collect();
-        assert_eq!(cuts(&moments, 2), [(5, 500), (10, 1000)]);
-        assert_eq!(cuts(&moments, 99).len(), 10);
-        assert_eq!(cuts(&moments, 0), [(10, 1000)]);
-        assert_eq!(cuts(&[], 3), []);
+        assert_eq!(choose_cuts(&moments, 2), [(5, 500), (10, 1000)]);
+        assert_eq!(choose_cuts(&moments, 99).len(), 10);
+        assert_eq!(choose_cuts(&moments, 0), [(10, 1000)]);
+        assert_eq!(choose_cuts(&[], 3), []);
     }
 
     #[test]
@@ -262,12 +262,12 @@ mod tests {
         let path = dir.path().join("image");
         let mut bytes: Vec<u8> = (0..4).flat_map(|number| record(1, number)).collect();
         std::fs::write(&path, &bytes).unwrap();
-        assert_eq!(missing(&path, 1, 4).unwrap(), 0);
-        assert_eq!(missing(&path, 2, 4).unwrap(), 4);
-        assert_eq!(missing(&path, 1, 6).unwrap(), 2);
+        assert_eq!(count_missing(&path, 1, 4).unwrap(), 0);
+        assert_eq!(count_missing(&path, 2, 4).unwrap(), 4);
+        assert_eq!(count_missing(&path, 1, 6).unwrap(), 2);
         bytes[SIZE + 4000] ^= 1;
         bytes[2 * SIZE..3 * SIZE].copy_from_slice(&record(1, 0));
         std::fs::write(&path, &bytes).unwrap();
-        assert_eq!(missing(&path, 1, 4).unwrap(), 2);
+        assert_eq!(count_missing(&path, 1, 4).unwrap(), 2);
     }
 }

@@ -22,9 +22,9 @@ const DISCARD: u64 = 4;
 
 /// One request, complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LoggedRequest {
     /// What it was.
-    pub request: Request,
+    pub request: LogRequestKind,
     /// Where the entry ends in the log: a log of this length holds it.
     pub end: u64,
 }
@@ -44,7 +44,7 @@ pub enum Unflushed {
 
 /// What was asked of the layer below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum LogRequestKind {
     /// All that was written before is durable now.
     Flush,
     /// Bytes were written.
@@ -66,7 +66,7 @@ pub enum Request {
 ///
 /// # Errors
 /// When the log cannot be read.
-pub fn read(path: &Path) -> Result<Vec<Entry>, LabError> {
+pub fn read(path: &Path) -> Result<Vec<LoggedRequest>, LabError> {
     let file = File::open(path).map_err(LabError::io(path))?;
     let length = file.metadata().map_err(LabError::io(path))?.len();
     let mut found = Vec::new();
@@ -84,9 +84,9 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, LabError> {
         let data = at + SECTOR;
         let bytes = sectors.checked_mul(SECTOR);
         let request = match (flags, bytes) {
-            (flags, _) if flags & FLUSH != 0 => Request::Flush,
-            (flags, _) if flags & DISCARD != 0 => Request::Discard,
-            (_, Some(length)) if length > 0 => Request::Write {
+            (flags, _) if flags & FLUSH != 0 => LogRequestKind::Flush,
+            (flags, _) if flags & DISCARD != 0 => LogRequestKind::Discard,
+            (_, Some(length)) if length > 0 => LogRequestKind::Write {
                 offset: sector.saturating_mul(SECTOR),
                 length,
                 data,
@@ -96,13 +96,13 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, LabError> {
             _ => break,
         };
         let end = match request {
-            Request::Write { length, .. } => data.saturating_add(length),
+            LogRequestKind::Write { length, .. } => data.saturating_add(length),
             _ => data,
         };
         if end > length {
             break;
         }
-        found.push(Entry { request, end });
+        found.push(LoggedRequest { request, end });
         at = end;
     }
     Ok(found)
@@ -110,10 +110,10 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, LabError> {
 
 /// How many flushes were complete while the log grew from the start of `span` to its end, in bytes.
 #[must_use]
-pub fn flushes(entries: &[Entry], span: Range<u64>) -> u64 {
+pub fn count_flushes(entries: &[LoggedRequest], span: Range<u64>) -> u64 {
     let inside = entries.iter().filter(|entry| span.contains(&entry.end));
     inside
-        .filter(|entry| entry.request == Request::Flush)
+        .filter(|entry| entry.request == LogRequestKind::Flush)
         .count() as u64
 }
 
@@ -125,7 +125,7 @@ pub fn flushes(entries: &[Entry], span: Range<u64>) -> u64 {
 /// When the log cannot be read or the image not be written.
 pub fn replay(
     log: &Path,
-    entries: &[Entry],
+    entries: &[LoggedRequest],
     moment: u64,
     (unflushed, seed): (Unflushed, u64),
     image: &Path,
@@ -139,10 +139,10 @@ pub fn replay(
     let past = entries.partition_point(|entry| entry.end <= moment);
     let flushed = entries[..past]
         .iter()
-        .rposition(|entry| entry.request == Request::Flush)
+        .rposition(|entry| entry.request == LogRequestKind::Flush)
         .map_or(0, |last| last + 1);
     for (index, entry) in entries[..past].iter().enumerate() {
-        let Request::Write {
+        let LogRequestKind::Write {
             offset,
             length,
             data,
@@ -188,14 +188,14 @@ mod tests {
         let writes: Vec<_> = found
             .iter()
             .map(|entry| match entry.request {
-                Request::Write {
+                LogRequestKind::Write {
                     offset,
                     length,
                     durable,
                     ..
                 } => (offset, length, durable),
-                Request::Flush => (0, 0, true),
-                Request::Discard => (0, 0, false),
+                LogRequestKind::Flush => (0, 0, true),
+                LogRequestKind::Discard => (0, 0, false),
             })
             .collect();
         let flush = (0, 0, true);
@@ -220,10 +220,10 @@ mod tests {
     fn flushes_are_counted_where_they_were_sent() {
         let dir = tempfile::tempdir().unwrap();
         let entries = read(&log(&dir, LOG)).unwrap();
-        assert_eq!(flushes(&entries, 0..u64::MAX), 3);
-        assert_eq!(flushes(&entries, 0..entries[1].end), 0);
-        assert_eq!(flushes(&entries, 0..entries[1].end + 1), 1);
-        assert_eq!(flushes(&entries, entries[6].end..u64::MAX), 2);
+        assert_eq!(count_flushes(&entries, 0..u64::MAX), 3);
+        assert_eq!(count_flushes(&entries, 0..entries[1].end), 0);
+        assert_eq!(count_flushes(&entries, 0..entries[1].end + 1), 1);
+        assert_eq!(count_flushes(&entries, entries[6].end..u64::MAX), 2);
     }
 
     #[test]

@@ -161,7 +161,7 @@ impl Flow {
                 self.codel.count += 1;
                 (packet, may_drop) = self.oldest(now);
                 match may_drop {
-                    true => self.codel.drop_next = law(self.codel.drop_next, self.codel.count),
+                    true => self.codel.drop_next = control_law(self.codel.drop_next, self.codel.count),
                     false => self.codel.dropping = false,
                 }
             }
@@ -173,7 +173,7 @@ impl Flow {
             let delta = codel.count.saturating_sub(codel.last_count);
             let lately = now.saturating_sub(codel.drop_next) < 16 * INTERVAL;
             codel.count = if delta > 1 && lately { delta } else { 1 };
-            codel.drop_next = law(now, codel.count);
+            codel.drop_next = control_law(now, codel.count);
             codel.last_count = codel.count;
         }
         packet
@@ -181,7 +181,7 @@ impl Flow {
 }
 
 /// The more were dropped, the sooner the next one is.
-fn law(time: u64, count: u32) -> u64 {
+fn control_law(time: u64, count: u32) -> u64 {
     time + (INTERVAL as f64 / f64::from(count.max(1)).sqrt()) as u64
 }
 

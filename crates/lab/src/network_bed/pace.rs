@@ -8,7 +8,7 @@ pub const AHEAD: u64 = 1_000_000;
 
 /// When a link may send next, and what it still has to send of a packet.
 #[derive(Debug)]
-pub enum Pace {
+pub enum LinkPace {
     /// So many nanoseconds for a byte; it is free from then on.
     Even {
         /// Nanoseconds for a byte.
@@ -29,7 +29,7 @@ pub enum Pace {
     },
 }
 
-impl Pace {
+impl LinkPace {
     /// At so many bits per second.
     #[must_use]
     pub fn even(bit_per_s: f64) -> Self {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn an_even_link_takes_its_time() {
-        let mut pace = Pace::even(8e6);
+        let mut pace = LinkPace::even(8e6);
         assert_eq!(pace.send(1000, 5_000_000), 5_000_000);
         assert_eq!(pace.send(1000, 5_000_000), 6_000_000);
         assert_eq!(pace.ready(), 6_000_000);
@@ -128,9 +128,9 @@ mod tests {
     #[test]
     fn a_recorded_link_sends_when_it_could() {
         let trace = Arc::new(Trace::read(b"10\n10\n40\n").unwrap());
-        let mut pace = Pace::recorded(trace);
+        let mut pace = LinkPace::recorded(trace);
         assert_eq!(pace.ready(), 10_000_000);
-        let ms = |pace: &mut Pace, bytes| pace.send(bytes, 0) / 1_000_000;
+        let ms = |pace: &mut LinkPace, bytes| pace.send(bytes, 0) / 1_000_000;
         assert_eq!(ms(&mut pace, 1500), 10);
         // Two small ones share a line, and what a packet lacks comes with the next.
         assert_eq!(ms(&mut pace, 700), 10);

@@ -1,7 +1,7 @@
 //! One direction of a bottleneck: packets are read from one TUN device, wait in a queue for their turn at the
 //! rate of the link, travel for the delay of the link, and are written to the other.
 
-use crate::network_bed::pace::Pace;
+use crate::network_bed::pace::LinkPace;
 use crate::network_bed::queue::{Discipline, Packet, Queue};
 use crate::network_bed::trace::Trace;
 use rand::{Rng as _, SeedableRng as _};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// What one direction is like.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shape {
+pub struct LinkShape {
     /// When it sends.
     pub rate: Rate,
     /// How packets wait.
@@ -51,13 +51,13 @@ impl Rate {
 
 /// What one direction has done.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct LinkCounters {
     bytes: AtomicU64,
     packets: AtomicU64,
     dropped: AtomicU64,
 }
 
-impl Counters {
+impl LinkCounters {
     /// Bytes of IP packets and packets that went through, and packets that were dropped.
     #[must_use]
     pub fn read(&self) -> (u64, u64, u64) {
@@ -73,10 +73,10 @@ const SLICE: u64 = 50_000_000;
 
 /// Shapes until `stop`. Nothing that happens to packets ends it.
 pub fn shape(
-    shape: &Shape,
+    shape: &LinkShape,
     mut from: &File,
     to: &File,
-    counters: &Counters,
+    counters: &LinkCounters,
     seed: u64,
     stop: &AtomicBool,
 ) {
@@ -87,8 +87,8 @@ pub fn shape(
     // Less than two packets would let nothing through.
     let mut queue = Queue::new(shape.discipline, (room as usize).max(3000));
     let mut pace = match &shape.rate {
-        Rate::BitPerS(rate) => Pace::even(*rate),
-        Rate::Recorded(trace) => Pace::recorded(trace.clone()),
+        Rate::BitPerS(rate) => LinkPace::even(*rate),
+        Rate::Recorded(trace) => LinkPace::recorded(trace.clone()),
     };
     let delay = u64::try_from(shape.delay.as_nanos()).unwrap_or(0);
     let mut random = ChaCha8Rng::seed_from_u64(seed);

@@ -1,7 +1,7 @@
 //! The agent, run on this machine over a socket: the very bytes that go into guests.
 
 use crate::record::{SIZE, record};
-use assay_protocol::{Decoder, Frame, Look, Reply, Request, Sync};
+use assay_protocol::{FrameDecoder, Frame, PathLook, Reply, AgentRequest, Sync};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -11,7 +11,7 @@ use std::time::Duration;
 struct Agent {
     child: Child,
     stream: UnixStream,
-    decoder: Decoder,
+    decoder: FrameDecoder,
     request: u64,
     dir: tempfile::TempDir,
 }
@@ -32,19 +32,19 @@ impl Agent {
         Self {
             child,
             stream,
-            decoder: Decoder::default(),
+            decoder: FrameDecoder::default(),
             request: 0,
             dir,
         }
     }
 
-    fn send(&mut self, request: &Request) {
+    fn send(&mut self, request: &AgentRequest) {
         self.stream
             .write_all(&request.frame(self.request).encode())
             .unwrap();
     }
 
-    fn begin(&mut self, request: &Request) {
+    fn begin(&mut self, request: &AgentRequest) {
         self.request += 1;
         self.send(request);
     }
@@ -66,7 +66,7 @@ impl Agent {
 
     fn run(&mut self, timeout_ms: u64, argv: &[&str]) -> (Vec<u8>, Vec<u8>, Reply) {
         let argv = argv.iter().map(|word| word.as_bytes().to_vec()).collect();
-        self.begin(&Request::Run {
+        self.begin(&AgentRequest::Run {
             timeout_ms,
             input: false,
             argv,
@@ -126,7 +126,7 @@ fn a_command_that_hangs_is_killed_with_its_children() {
 #[test]
 fn a_command_that_says_nothing_is_known_to_run_on() {
     let mut agent = Agent::start();
-    agent.begin(&Request::Run {
+    agent.begin(&AgentRequest::Run {
         timeout_ms: 0,
         input: false,
         argv: ["sleep", "8"].map(|word| word.as_bytes().to_vec()).into(),
@@ -139,13 +139,13 @@ fn a_command_that_says_nothing_is_known_to_run_on() {
 fn a_greeting_ends_what_an_earlier_conversation_left() {
     let mut agent = Agent::start();
     let argv = ["sh", "-c", "while :; do echo old; done"];
-    agent.begin(&Request::Run {
+    agent.begin(&AgentRequest::Run {
         timeout_ms: 0,
         input: false,
         argv: argv.iter().map(|word| word.as_bytes().to_vec()).collect(),
     });
     assert!(matches!(agent.receive(), Reply::Out(_)));
-    agent.begin(&Request::Hello);
+    agent.begin(&AgentRequest::Hello);
     assert_eq!(agent.receive(), Reply::Hello);
     let (out, _, _) = agent.run(0, &["echo", "new"]);
     assert_eq!(out, b"new\n");
@@ -154,17 +154,17 @@ fn a_greeting_ends_what_an_earlier_conversation_left() {
 #[test]
 fn standard_input_arrives_whole() {
     let mut agent = Agent::start();
-    agent.begin(&Request::Run {
+    agent.begin(&AgentRequest::Run {
         timeout_ms: 0,
         input: true,
         argv: vec![b"cksum".to_vec()],
     });
     let piece = vec![7; 10_000];
     for _ in 0..20 {
-        agent.send(&Request::Input(piece.clone()));
+        agent.send(&AgentRequest::Input(piece.clone()));
         assert_eq!(agent.receive(), Reply::Ready);
     }
-    agent.send(&Request::Input(Vec::new()));
+    agent.send(&AgentRequest::Input(Vec::new()));
     let (out, _, ended) = agent.finish();
     assert_eq!(ended, Reply::Exit(0));
     assert!(
@@ -179,16 +179,16 @@ fn files_go_in_and_come_out_as_they_were() {
     let path = agent.dir.path().join("name \n with newline");
     let bytes = path.to_str().unwrap().as_bytes().to_vec();
     let content: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
-    agent.begin(&Request::Put {
+    agent.begin(&AgentRequest::Put {
         mode: 0o751,
         path: bytes.clone(),
     });
     for piece in content.chunks(30_000) {
-        agent.send(&Request::Data(piece.to_vec()));
+        agent.send(&AgentRequest::Data(piece.to_vec()));
     }
-    agent.send(&Request::Data(Vec::new()));
+    agent.send(&AgentRequest::Data(Vec::new()));
     assert_eq!(agent.receive(), Reply::Done(Vec::new()));
-    agent.begin(&Request::Look(Look::Get, bytes));
+    agent.begin(&AgentRequest::Look(PathLook::Get, bytes));
     let mut back = Vec::new();
     let mode = loop {
         match agent.receive() {
@@ -198,7 +198,7 @@ fn files_go_in_and_come_out_as_they_were() {
         }
     };
     assert_eq!((back == content, mode & 0o777), (true, 0o751));
-    agent.begin(&Request::Look(Look::Read, b"/nonexistent/file".to_vec()));
+    agent.begin(&AgentRequest::Look(PathLook::Read, b"/nonexistent/file".to_vec()));
     assert!(matches!(agent.receive(), Reply::Failed { errno: 2, .. }));
 }
 
@@ -207,7 +207,7 @@ fn a_log_holds_what_was_acknowledged() {
     let mut agent = Agent::start();
     let path = agent.dir.path().join("log");
     std::fs::write(&path, "").unwrap();
-    agent.begin(&Request::Log {
+    agent.begin(&AgentRequest::Log {
         sync: Sync::Dsync,
         first: 0,
         records: 5,

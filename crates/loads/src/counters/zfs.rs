@@ -30,7 +30,7 @@ impl Arc {
     /// Of `arcstats`. What a version does not count is 0.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let count = |name| kstat::value(text, name).unwrap_or(0);
+        let count = |name| kstat::find_counter(text, name).unwrap_or(0);
         Self {
             // Reads that waited for data that was being fetched already: since OpenZFS 2.2 they are
             // counted apart, before they were hits (module/zfs/arc.c, arc_read).
@@ -66,9 +66,9 @@ impl Zil {
     /// (`/proc/spl/kstat/zfs/POOL/objset-0x…`). None where there is nothing of the log.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let count = |name| kstat::value(text, name).unwrap_or(0);
+        let count = |name| kstat::find_counter(text, name).unwrap_or(0);
         Some(Self {
-            commits: kstat::value(text, "zil_commit_count")?,
+            commits: kstat::find_counter(text, "zil_commit_count")?,
             itxs: count("zil_itx_count"),
             normal: count("zil_itx_metaslab_normal_bytes"),
             slog: count("zil_itx_metaslab_slog_bytes"),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Prefix of the log files in the work directory.
 pub(super) const PREFIX: &str = "rate";
 
-fn files(dir: &Path) -> impl Iterator<Item = PathBuf> {
+fn find_log_files(dir: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(dir)
         .into_iter()
         .flatten()
@@ -31,14 +31,14 @@ fn files(dir: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// Removes the logs of an earlier sample.
 pub(super) fn remove(dir: &Path) {
-    for path in files(dir) {
+    for path in find_log_files(dir) {
         let _ = fs::remove_file(path);
     }
 }
 
 /// Reads and sums the logs of all jobs.
 pub(super) fn read(dir: &Path, every: Nanos, block: Bytes) -> Vec<RatePoint> {
-    let texts: Vec<String> = files(dir)
+    let texts: Vec<String> = find_log_files(dir)
         .filter_map(|path| fs::read_to_string(path).ok())
         .collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();

@@ -10,13 +10,13 @@ fn versions_as_fio_prints_them() {
 
 #[test]
 fn a_missing_fio_says_how_to_install_it() {
-    let error = Fio::find(&assay_host::Live, Some(Path::new("/nonexistent/fio"))).unwrap_err();
+    let error = Fio::find(&assay_host::LiveHost, Some(Path::new("/nonexistent/fio"))).unwrap_err();
     insta::assert_snapshot!(error, @"fio is not installed; it is the load generator: `apt install fio` (Debian, Ubuntu, Proxmox) or `dnf install fio` (Fedora, RHEL)");
 }
 
 #[test]
 fn something_else_named_fio_is_refused() {
-    let error = Fio::find(&assay_host::Live, Some(Path::new("echo")))
+    let error = Fio::find(&assay_host::LiveHost, Some(Path::new("echo")))
         .unwrap_err()
         .to_string();
     assert!(
@@ -29,7 +29,7 @@ fn something_else_named_fio_is_refused() {
 fn a_fio_that_does_not_answer_is_not_waited_for() {
     let dir = tempfile::tempdir().unwrap();
     let fio = script(dir.path(), "exec sleep 600");
-    let error = Fio::find(&assay_host::Live, Some(&fio.program))
+    let error = Fio::find(&assay_host::LiveHost, Some(&fio.program))
         .unwrap_err()
         .to_string();
     assert!(error.contains("killed"), "{error}");
@@ -38,8 +38,8 @@ fn a_fio_that_does_not_answer_is_not_waited_for() {
 #[test]
 fn the_complaint_is_the_line_that_says_what_went_wrong() {
     let stderr = "note: both iodepth >= 1 and synchronous I/O engine\nfio: pid=1, err=28/file:filesetup.c:228, func=write, error=No space left on device\n";
-    insta::assert_snapshot!(complaint(stderr).unwrap(), @"fio: pid=1, err=28/file:filesetup.c:228, func=write, error=No space left on device");
-    assert_eq!(complaint("\n"), None);
+    insta::assert_snapshot!(find_complaint(stderr).unwrap(), @"fio: pid=1, err=28/file:filesetup.c:228, func=write, error=No space left on device");
+    assert_eq!(find_complaint("\n"), None);
 }
 
 /// A stand-in that behaves as badly as fio can: it must be stopped and reaped.
@@ -55,8 +55,8 @@ fn script(dir: &Path, body: &str) -> Fio {
     }
 }
 
-fn request(dir: &Path, limit: u64) -> Request<'_> {
-    Request {
+fn request(dir: &Path, limit: u64) -> FioRequest<'_> {
+    FioRequest {
         job: "",
         work_dir: dir,
         log_every: Nanos(100_000_000),
@@ -72,7 +72,7 @@ fn a_hung_fio_is_stopped_at_the_limit() {
     let output = fio
         .run(&request(dir.path(), 300_000_000), &Cancel::default())
         .unwrap();
-    assert_eq!(output.ended, Ended::TimedOut);
+    assert_eq!(output.ended, FioEnd::TimedOut);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn an_interrupted_fio_is_stopped() {
     let output = fio
         .run(&request(dir.path(), 60_000_000_000), &cancel)
         .unwrap();
-    assert_eq!(output.ended, Ended::Cancelled);
+    assert_eq!(output.ended, FioEnd::Cancelled);
 }
 
 #[test]
@@ -94,25 +94,25 @@ fn exit_status_and_complaint_come_through() {
     let output = fio
         .run(&request(dir.path(), 60_000_000_000), &Cancel::default())
         .unwrap();
-    assert_eq!(output.ended, Ended::Exited(1));
-    assert_eq!(complaint(&output.stderr), Some("fio: io_u error on file"));
+    assert_eq!(output.ended, FioEnd::Exited(1));
+    assert_eq!(find_complaint(&output.stderr), Some("fio: io_u error on file"));
     assert!(output.json.is_empty());
 }
 
 #[test]
 fn the_real_fio_runs_a_job_and_tells_its_rate_over_time() {
-    let Ok(fio) = Fio::find(&assay_host::Live, None) else {
+    let Ok(fio) = Fio::find(&assay_host::LiveHost, None) else {
         assay_testing::skipped("fio", "not installed");
         return;
     };
     let dir = tempfile::tempdir().unwrap();
     let job = "[n]\nioengine=null\nthread=1\nsize=1073741824\nbs=4096\nrw=randread\ntime_based=1\nruntime=2s\nrate_iops=1000\n";
-    let request = Request {
+    let request = FioRequest {
         job,
         ..request(dir.path(), 60_000_000_000)
     };
     let output = fio.run(&request, &Cancel::default()).unwrap();
-    assert_eq!(output.ended, Ended::Exited(0), "{}", output.stderr);
+    assert_eq!(output.ended, FioEnd::Exited(0), "{}", output.stderr);
     assert!(output.json.starts_with(b"{"));
     assert!(output.cpu > Some(Nanos(0)));
     assert!(output.series.len() >= 3, "{:?}", output.series);
@@ -137,12 +137,12 @@ fn a_fio_without_an_engine_says_where_it_is() {
         "echo 'fio: engine nbd not loadable' >&2; echo 'IO engine nbd not found'; exit 1",
     );
     let error = fio
-        .has_engine(&assay_host::Live, Engine::Nbd)
+        .has_engine(&assay_host::LiveHost, Engine::Nbd)
         .unwrap_err()
         .to_string();
     assert!(
         error.contains("fio-engine-nbd") && error.contains("not loadable"),
         "{error}"
     );
-    assert!(fio.has_engine(&assay_host::Live, Engine::Auto).is_ok());
+    assert!(fio.has_engine(&assay_host::LiveHost, Engine::Auto).is_ok());
 }

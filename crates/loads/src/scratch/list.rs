@@ -5,7 +5,7 @@
 
 use assay_host::held::{Access, Directory, Held};
 use assay_host::seal::{seal, unseal};
-use assay_host::{HostError, Known};
+use assay_host::{HostError, KnownFile};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub(super) struct Entry {
     pub path: PathBuf,
     /// Not there when assay was killed before it was made, or just then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub known: Option<Known>,
+    pub known: Option<KnownFile>,
 }
 
 impl<'a> List<'a> {
@@ -86,8 +86,8 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let dir = Directory::open(temp.path()).unwrap();
         assert_eq!(read(&dir), []);
-        let known = Known::of(dir.create("file".as_ref()).unwrap().file()).unwrap();
-        let entry = |path: &Path, known: Option<&Known>| Entry {
+        let known = KnownFile::of(dir.create("file".as_ref()).unwrap().file()).unwrap();
+        let entry = |path: &Path, known: Option<&KnownFile>| Entry {
             path: path.to_owned(),
             known: known.cloned(),
         };

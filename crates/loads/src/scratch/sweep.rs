@@ -2,9 +2,9 @@
 //! that may belong to somebody else. Those that are known go wherever they were moved to.
 
 use super::list::{self, Entry};
-use super::{LOCK, PREFIX, SUFFIX, State, is_uid, scratch_name};
-use assay_host::held::{Access, Directory, Removed, identity};
-use assay_host::{HostError, HostMut as _, Known, Live, Mark};
+use super::{LOCK, PREFIX, SUFFIX, ScratchRegistry, is_uid, scratch_name};
+use assay_host::held::{Access, Directory, Removed, read_identity};
+use assay_host::{HostError, HostMut as _, KnownFile, LiveHost, Mark};
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsStr;
 use std::fs;
@@ -29,7 +29,7 @@ enum End {
     Failed(HostError),
 }
 
-impl State {
+impl ScratchRegistry {
     /// Removes what killed sessions left. Says what was found; nothing to find is the usual case.
     #[must_use]
     pub fn sweep(&self) -> Vec<Swept> {
@@ -62,7 +62,7 @@ impl State {
                     End::Failed(error) => {
                         // Not mounted now, perhaps: kept on the list for the next start.
                         left = true;
-                        let why = described(&entry.path, &error);
+                        let why = describe_failure(&entry.path, &error);
                         let forget = self.root.join(uid);
                         Some(format!(
                             "{why}; when it is gone, remove {}",
@@ -96,7 +96,7 @@ fn remove(entry: &Entry) -> End {
 }
 
 /// Why a file was not removed, with what allows it.
-fn described(path: &Path, error: &HostError) -> String {
+fn describe_failure(path: &Path, error: &HostError) -> String {
     let mark = error.errno().and_then(|_| Mark::against_removal(path));
     match mark {
         Some(mark) => format!("{}: {mark}", error.reason()),
@@ -105,14 +105,14 @@ fn described(path: &Path, error: &HostError) -> String {
 }
 
 /// Whether another file system lies where a file was, as when its own is not mounted now.
-fn is_covered(path: &Path, known: &Known) -> bool {
+fn is_covered(path: &Path, known: &KnownFile) -> bool {
     let mut above = path.ancestors().skip(1);
-    let nearest = above.find_map(|above| identity(above).ok());
+    let nearest = above.find_map(|above| read_identity(above).ok());
     nearest.is_some_and(|nearest| nearest.device != known.identity.device)
 }
 
-fn by_what_it_is(path: &Path, known: &Known) -> Result<End, HostError> {
-    Ok(match Live.remove_made(path, Some(known))? {
+fn by_what_it_is(path: &Path, known: &KnownFile) -> Result<End, HostError> {
+    Ok(match LiveHost.remove_made(path, Some(known))? {
         Removed::Gone => End::Removed,
         Removed::Absent => End::Gone,
         Removed::Another if is_covered(path, known) => End::Failed(HostError::Path {

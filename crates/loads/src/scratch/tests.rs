@@ -8,7 +8,7 @@ fn held(dir: &tempfile::TempDir) -> Arc<Directory> {
 }
 
 /// As kill -9 leaves it: descriptors closed, no destructor run.
-fn killed(scratch: Scratch, session: Session) {
+fn killed(scratch: Scratch, session: ScratchSession) {
     let (scratch, session) = (
         &*Box::leak(Box::new(scratch)),
         &*Box::leak(Box::new(session)),
@@ -21,7 +21,7 @@ fn killed(scratch: Scratch, session: Session) {
 #[test]
 fn a_session_takes_its_files_with_it() {
     let (state, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let state = State::open(state.path()).unwrap();
+    let state = ScratchRegistry::open(state.path()).unwrap();
     let session = state.begin(UID).unwrap();
     let scratch = session.scratch(&held(&target)).unwrap();
     assert!(scratch.shown().exists());
@@ -37,7 +37,7 @@ fn a_session_takes_its_files_with_it() {
 fn what_a_kill_left_is_found_from_both_sides() {
     for lose_state in [false, true] {
         let (state_dir, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let state = State::open(state_dir.path()).unwrap();
+        let state = ScratchRegistry::open(state_dir.path()).unwrap();
         let session = state.begin(UID).unwrap();
         let scratch = session.scratch(&held(&target)).unwrap();
         let path = scratch.shown().to_owned();
@@ -46,7 +46,7 @@ fn what_a_kill_left_is_found_from_both_sides() {
         let swept = if lose_state {
             sweep_directory(&held(&target))
         } else {
-            State::existing(state_dir.path()).unwrap().sweep()
+            ScratchRegistry::existing(state_dir.path()).unwrap().sweep()
         };
         assert_eq!(swept, [Swept { path, error: None }]);
         assert_eq!(
@@ -60,7 +60,7 @@ fn what_a_kill_left_is_found_from_both_sides() {
 #[test]
 fn a_forged_list_removes_nothing_else() {
     let (state_dir, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let state = State::open(state_dir.path()).unwrap();
+    let state = ScratchRegistry::open(state_dir.path()).unwrap();
     let precious = target.path().join("precious");
     fs::write(&precious, "x").unwrap();
     let dir = state.root.join(UID);
@@ -78,7 +78,7 @@ fn a_forged_list_removes_nothing_else() {
 #[test]
 fn a_directory_that_goes_away_is_not_created_again() {
     let (state, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let session = State::open(state.path()).unwrap().begin(UID).unwrap();
+    let session = ScratchRegistry::open(state.path()).unwrap().begin(UID).unwrap();
     let directory = held(&target);
     let path = target.path().to_owned();
     drop(target);
@@ -122,7 +122,7 @@ fn attack_what_takes_the_name_is_neither_written_nor_removed() {
         let (state, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let victim = state.path().join("victim");
         fs::write(&victim, "precious").unwrap();
-        let session = State::open(state.path()).unwrap().begin(UID).unwrap();
+        let session = ScratchRegistry::open(state.path()).unwrap().begin(UID).unwrap();
         let scratch = session.scratch(&held(&target)).unwrap();
         let at = scratch.shown().to_owned();
         swap(how, &at, &victim);
@@ -146,7 +146,7 @@ fn attack_what_takes_the_name_is_neither_written_nor_removed() {
 #[test]
 fn a_file_that_was_renamed_is_found_and_one_that_was_taken_away_is_emptied() {
     let (state, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let session = State::open(state.path()).unwrap().begin(UID).unwrap();
+    let session = ScratchRegistry::open(state.path()).unwrap().begin(UID).unwrap();
     let directory = held(&target);
     let renamed = target.path().join("renamed");
     let scratch = session.scratch(&directory).unwrap();
@@ -174,7 +174,7 @@ fn a_swap_of_the_directory_leads_nowhere() {
     );
     fs::create_dir(&dir).unwrap();
     fs::create_dir(&victim).unwrap();
-    let session = State::open(state.path()).unwrap().begin(UID).unwrap();
+    let session = ScratchRegistry::open(state.path()).unwrap().begin(UID).unwrap();
     let directory = Arc::new(Directory::open(&dir).unwrap());
     fs::rename(&dir, &moved).unwrap();
     symlink(&victim, &dir).unwrap();
@@ -186,7 +186,7 @@ fn a_swap_of_the_directory_leads_nowhere() {
 }
 
 /// As if assay was killed before the file was entered for the second time.
-fn forget_which(session: &Session, at: &Path) {
+fn forget_which(session: &ScratchSession, at: &Path) {
     fs::remove_file(session.dir().join(list::NAME)).unwrap();
     let path = at.to_owned();
     let entry = Entry { path, known: None };
@@ -200,7 +200,7 @@ fn attack_what_a_sweep_finds_in_place_of_a_file_is_left_alone() {
             let (state_dir, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
             let victim = state_dir.path().join("victim");
             fs::write(&victim, "precious").unwrap();
-            let state = State::open(state_dir.path()).unwrap();
+            let state = ScratchRegistry::open(state_dir.path()).unwrap();
             let session = state.begin(UID).unwrap();
             let scratch = session.scratch(&held(&target)).unwrap();
             let at = scratch.shown().to_owned();
@@ -233,7 +233,7 @@ fn attack_what_a_sweep_finds_in_place_of_a_file_is_left_alone() {
 #[test]
 fn a_pipe_in_the_state_directory_is_not_waited_for() {
     let state_dir = tempfile::tempdir().unwrap();
-    let state = State::open(state_dir.path()).unwrap();
+    let state = ScratchRegistry::open(state_dir.path()).unwrap();
     let dir = state.root.join(UID);
     fs::create_dir(&dir).unwrap();
     put("pipe", &dir.join(LOCK), Path::new(""));
@@ -258,7 +258,7 @@ fn attack_a_file_that_was_moved_before_the_kill_is_found_and_nothing_else_goes()
                 fs::create_dir(base.path().join("other")).unwrap();
                 let victim = base.path().join("victim");
                 fs::write(&victim, "precious").unwrap();
-                let state = State::open(state_dir.path()).unwrap();
+                let state = ScratchRegistry::open(state_dir.path()).unwrap();
                 let session = state.begin(UID).unwrap();
                 let directory = Arc::new(Directory::open(&dir).unwrap());
                 let scratch = session.scratch(&directory).unwrap();
@@ -300,7 +300,7 @@ fn a_file_with_two_names_loses_both() {
         return assay_testing::skipped("root", "only root opens files by their handles");
     }
     let (state_dir, target) = (tempfile::tempdir().unwrap(), tempdir());
-    let state = State::open(state_dir.path()).unwrap();
+    let state = ScratchRegistry::open(state_dir.path()).unwrap();
     let session = state.begin(UID).unwrap();
     let scratch = session.scratch(&held(&target)).unwrap();
     scratch.held().file().set_len(4096).unwrap();
@@ -417,7 +417,7 @@ fn what_could_not_be_removed_stays_entered_and_is_named_until_it_is_gone() {
                 return assay_testing::skipped("mount", "needs root and a loop device");
             };
             let state_dir = tempfile::tempdir().unwrap();
-            let state = State::open(state_dir.path()).unwrap();
+            let state = ScratchRegistry::open(state_dir.path()).unwrap();
             let session = state.begin(UID).unwrap();
             let scratch = session.scratch(&held(&target.dir)).unwrap();
             let path = scratch.shown().to_owned();
@@ -451,7 +451,7 @@ fn what_could_not_be_removed_stays_entered_and_is_named_until_it_is_gone() {
 }
 
 /// As kill -9 leaves it: nothing is open, and nothing was removed.
-fn left_by_a_kill(scratch: Scratch, session: Session) -> PathBuf {
+fn left_by_a_kill(scratch: Scratch, session: ScratchSession) -> PathBuf {
     let (path, dir) = (scratch.shown().to_owned(), session.path.clone());
     let list = fs::read(dir.join(list::NAME)).unwrap();
     // The destructor looks for other names beside it only.
@@ -477,7 +477,7 @@ fn a_scratch_file_of_a_file_system_that_is_not_mounted_is_not_forgotten() {
     for at in [target.dir.path(), &below] {
         fs::create_dir_all(at).unwrap();
         let state_dir = tempfile::tempdir().unwrap();
-        let state = State::open(state_dir.path()).unwrap();
+        let state = ScratchRegistry::open(state_dir.path()).unwrap();
         let session = state.begin(UID).unwrap();
         let scratch = session
             .scratch(&Arc::new(Directory::open(at).unwrap()))

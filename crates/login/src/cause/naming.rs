@@ -1,28 +1,28 @@
 //! Names for what was seen: each cause with its stable id, its evidence and what to do.
 
-use super::{Kind, Known, Named, PamLine, named};
-use crate::activity::{Activity, Share, Side};
-use crate::clues::Clues;
-use crate::startup::Line;
-use crate::{Login, Part};
+use super::{LoginKind, ServerKnowledge, Named, PamLine, name_cause};
+use crate::activity::{Activity, ActivityShare, ConnectionSide};
+use crate::client_trace::Clues;
+use crate::startup::StartupLine;
+use crate::{Login, LoginPart};
 
 /// Names what a process was seen doing.
-pub(super) fn name(kind: Kind, share: &Share, login: &Login, known: &Known) -> Named {
+pub(super) fn name_activity(kind: LoginKind, share: &ActivityShare, login: &Login, known: &ServerKnowledge) -> Named {
     match share.side {
-        Side::Client => name_of_client(share, login, known),
-        Side::Server => name_of_server(kind, share, login, known),
+        ConnectionSide::Client => name_of_client(share, login, known),
+        ConnectionSide::Server => name_of_server(kind, share, login, known),
     }
 }
 
 /// Returns whether a share is the user's own shell on the server, with the command that assay asks for.
-pub(super) fn is_users_shell(share: &Share) -> bool {
+pub(super) fn is_users_shell(share: &ActivityShare) -> bool {
     let Activity::Program { words, .. } = &share.activity else {
         return false;
     };
-    share.side == Side::Server && words.iter().any(|word| word.contains("assay-login"))
+    share.side == ConnectionSide::Server && words.iter().any(|word| word.contains("assay-login"))
 }
 
-fn name_of_client(share: &Share, login: &Login, known: &Known) -> Named {
+fn name_of_client(share: &ActivityShare, login: &Login, known: &ServerKnowledge) -> Named {
     let process = &share.process;
     match &share.activity {
         Activity::Program { words, inner } => {
@@ -43,15 +43,15 @@ fn name_of_client(share: &Share, login: &Login, known: &Known) -> Named {
                     "ssh starts a program for each login: {option} {}",
                     first_word(command)
                 );
-                return named(id, &what, "ssh -vvv, and its process was timed", then);
+                return name_cause(id, &what, "ssh -vvv, and its process was timed", then);
             }
             if let Some(proxy) =
-                proxy.filter(|_| share.part == Part::Banner || share.part == Part::Name)
+                proxy.filter(|_| share.part == LoginPart::Banner || share.part == LoginPart::Name)
             {
                 let program = first_word(proxy.trim_start_matches("exec "));
                 let what = format!("the connection is made by ProxyCommand {program}");
                 let then = "the way through the proxy and the server's banner are in this time: log in to the proxy alone";
-                return named(
+                return name_cause(
                     "proxy-command",
                     &what,
                     "ssh -vvv, and its process was timed",
@@ -60,9 +60,9 @@ fn name_of_client(share: &Share, login: &Login, known: &Known) -> Named {
             }
             let what = format!(
                 "ssh waits for a program that it started: {}",
-                program(words)
+                program_name(words)
             );
-            named(
+            name_cause(
                 "client-program",
                 &what,
                 &format!("process {inner}, timed"),
@@ -76,25 +76,25 @@ fn name_of_client(share: &Share, login: &Login, known: &Known) -> Named {
         Activity::Socket(path) if path.contains("avahi") => {
             name_lookup(known, &format!("{process} waited for {path}"))
         }
-        Activity::Socket(path) => named(
+        Activity::Socket(path) => name_cause(
             "agent",
             "ssh waits for an agent: to list its keys, or to sign",
             &format!("{process} waited for {path}"),
             "`ssh-add -l` shows how long the agent takes; an agent may ask its user, or be forwarded from far away",
         ),
-        Activity::Peer(address) => named(
+        Activity::Peer(address) => name_cause(
             "client-network",
             &format!("the client waits for another machine: {address}"),
             &format!("socket of {process}"),
             "a proxy or a Kerberos server is at that address",
         ),
-        Activity::Sleep => named(
+        Activity::Sleep => name_cause(
             "client-sleeps",
             "the client sleeps on a timer",
             &format!("process {process}"),
             "ssh sleeps between tries: see ConnectionAttempts in ssh_config",
         ),
-        Activity::Disk => named(
+        Activity::Disk => name_cause(
             "disk-wait",
             "the client waits for a disk",
             &format!("process {process}"),
@@ -105,7 +105,7 @@ fn name_of_client(share: &Share, login: &Login, known: &Known) -> Named {
     }
 }
 
-fn name_of_server(kind: Kind, share: &Share, login: &Login, known: &Known) -> Named {
+fn name_of_server(kind: LoginKind, share: &ActivityShare, login: &Login, known: &ServerKnowledge) -> Named {
     let process = &share.process;
     match &share.activity {
         Activity::Program { words, inner } => name_program(share, words, inner, login, known),
@@ -114,13 +114,13 @@ fn name_of_server(kind: Kind, share: &Share, login: &Login, known: &Known) -> Na
         Activity::Peer(address) => name_peer(process, address, known),
         Activity::Sleep => name_sleep(kind, share, login, known),
         Activity::Disk => match known.home.as_deref().filter(|fs| is_network_fs(fs)) {
-            Some(fs) => named(
+            Some(fs) => name_cause(
                 "home-on-network",
                 &format!("the home is on {fs}: keys and start-up files are read over the network"),
                 &format!("process {process} waits for a file system"),
                 "time `cat ~/.bashrc` there",
             ),
-            None => named(
+            None => name_cause(
                 "disk-wait",
                 "the server's process waits for a disk",
                 &format!("process {process}"),
@@ -134,11 +134,11 @@ fn name_of_server(kind: Kind, share: &Share, login: &Login, known: &Known) -> Na
 
 /// Names a program that the server started.
 fn name_program(
-    share: &Share,
+    share: &ActivityShare,
     words: &[String],
     inner: &str,
     login: &Login,
-    known: &Known,
+    known: &ServerKnowledge,
 ) -> Named {
     let line = words.join(" ");
     let process = format!("process {inner} below {}, timed", share.process);
@@ -150,20 +150,20 @@ fn name_program(
             first_word(command)
         );
         let then = "time that command by hand as the user";
-        return named("force-command", &what, &format!("sshd -T; {process}"), then);
+        return name_cause("force-command", &what, &format!("sshd -T; {process}"), then);
     }
     if line.contains(".ssh/rc") {
         let then = "time `sh ~/.ssh/rc` there; sshd waits for it at each login";
-        return named("ssh-rc", "sshd runs ~/.ssh/rc of the user", &process, then);
+        return name_cause("ssh-rc", "sshd runs ~/.ssh/rc of the user", &process, then);
     }
     if line.contains("/etc/ssh/sshrc") {
         let then = "time `sh /etc/ssh/sshrc` there; sshd waits for it at each login";
-        return named("sshrc", "sshd runs /etc/ssh/sshrc", &process, then);
+        return name_cause("sshrc", "sshd runs /etc/ssh/sshrc", &process, then);
     }
     if is_users_shell(share) {
         let what = "the user's shell runs its start-up files before the command";
         let then = "move what is slow in the shell's start-up files behind a test for a terminal";
-        return named(
+        return name_cause(
             "shell-start-up",
             &format!("{what}: {inner}"),
             &process,
@@ -189,7 +189,7 @@ fn name_program(
                 "sshd starts a program for each login: {}",
                 first_word(command)
             );
-            return named(
+            return name_cause(
                 id,
                 &what,
                 &format!("sshd -T: {keyword}; {process}"),
@@ -200,13 +200,13 @@ fn name_program(
     if let Some(cause) = name_pam_program(&line, words, &process, known) {
         return cause;
     }
-    if login.clues.forced_by_key && share.part == Part::Session {
+    if login.clues.forced_by_key && share.part == LoginPart::Session {
         let what = format!(
             "the user's key runs a command of its own: {}",
-            program(words)
+            program_name(words)
         );
         let seen = format!("`command=` in authorized_keys; {process}");
-        return named(
+        return name_cause(
             "force-command",
             &what,
             &seen,
@@ -215,9 +215,9 @@ fn name_program(
     }
     let what = format!(
         "the server waits for a program that it started: {}",
-        program(words)
+        program_name(words)
     );
-    named(
+    name_cause(
         "server-program",
         &what,
         &process,
@@ -225,7 +225,7 @@ fn name_program(
     )
 }
 
-fn name_pam_program(line: &str, words: &[String], process: &str, known: &Known) -> Option<Named> {
+fn name_pam_program(line: &str, words: &[String], process: &str, known: &ServerKnowledge) -> Option<Named> {
     let stack = known.pam.as_deref().unwrap_or_default();
     if line.contains("/etc/update-motd.d") || line.contains("run-parts") {
         let script = words
@@ -240,7 +240,7 @@ fn name_pam_program(line: &str, words: &[String], process: &str, known: &Known) 
         };
         let place = stack.iter().find(runs).map(|line| line.place.clone());
         let seen = format!("{}; {process}", place.as_deref().unwrap_or("its processes"));
-        return Some(named("pam-motd", &what, &seen, TIME_MOTD));
+        return Some(name_cause("pam-motd", &what, &seen, TIME_MOTD));
     }
     let own = stack.iter().find(|line| {
         let paths = line.arguments.iter().filter(|word| word.starts_with('/'));
@@ -263,12 +263,12 @@ fn name_pam_program(line: &str, words: &[String], process: &str, known: &Known) 
         "pam_mkhomedir" => "pam-mkhomedir",
         _ => "pam-module",
     };
-    let what = format!("{} runs {}", found.module, program(words));
+    let what = format!("{} runs {}", found.module, program_name(words));
     let then = format!(
         "time that program by hand as root; the login waits for it until it ends or the line at {} goes",
         found.place
     );
-    Some(named(
+    Some(name_cause(
         id,
         &what,
         &format!("{}; {process}", found.place),
@@ -280,17 +280,17 @@ fn name_pam_program(line: &str, words: &[String], process: &str, known: &Known) 
 pub(super) const TIME_MOTD: &str = "time each of them: `for f in /etc/update-motd.d/*; do [ -x \"$f\" ] && \
     echo \"$f\" && bash -c 'time \"$0\" >/dev/null' \"$f\"; done`";
 
-fn name_server_lookup(kind: Kind, process: &str, address: &str, known: &Known) -> Named {
+fn name_server_lookup(kind: LoginKind, process: &str, address: &str, known: &ServerKnowledge) -> Named {
     let seen = format!("{process} waited for the name server {address}");
-    if kind == Kind::Ssh && known.setting("usedns") == Some("yes") {
-        return named(
+    if kind == LoginKind::Ssh && known.setting("usedns") == Some("yes") {
+        return name_cause(
             "usedns",
             "sshd looks the client's name up (UseDNS yes)",
             &format!("sshd -T; {seen}"),
             "try it: assay trial ssh-usedns",
         );
     }
-    named(
+    name_cause(
         "server-dns",
         "the server asks a name server, which does not answer at once",
         &seen,
@@ -299,11 +299,11 @@ fn name_server_lookup(kind: Kind, process: &str, address: &str, known: &Known) -
 }
 
 /// Names the service behind a Unix socket.
-fn name_service(process: &str, path: &str, known: &Known) -> Named {
+fn name_service(process: &str, path: &str, known: &ServerKnowledge) -> Named {
     let seen = format!("{process} waited for {path}");
     let of = |module: &str| pam_line(known, module).map(|line| line.place.clone());
     if path.contains("io.systemd.Resolve") {
-        return named(
+        return name_cause(
             "server-dns",
             "the server asks systemd-resolved for a name",
             &seen,
@@ -313,7 +313,7 @@ fn name_service(process: &str, path: &str, known: &Known) -> Named {
     if (path.contains("dbus") || path.contains("/systemd/"))
         && let Some(place) = of("pam_systemd")
     {
-        return named(
+        return name_cause(
             "pam-systemd",
             "pam_systemd asks systemd-logind for a session",
             &format!("{place}; {seen}"),
@@ -334,7 +334,7 @@ fn name_service(process: &str, path: &str, known: &Known) -> Named {
         if path.contains(word) {
             let place = of(module).map_or_else(String::new, |place| format!("{place}; "));
             let what = format!("the user is looked up or checked by {whom}");
-            return named(
+            return name_cause(
                 "user-lookup",
                 &what,
                 &format!("{place}{seen}"),
@@ -342,7 +342,7 @@ fn name_service(process: &str, path: &str, known: &Known) -> Named {
             );
         }
     }
-    named(
+    name_cause(
         "server-socket",
         "the server waits for a service of its machine",
         &seen,
@@ -359,7 +359,7 @@ const PEERS: [(&[u16], &str, &str); 5] = [
     (&[5432], "pam_pgsql", "a PostgreSQL server"),
 ];
 
-fn name_peer(process: &str, address: &str, known: &Known) -> Named {
+fn name_peer(process: &str, address: &str, known: &ServerKnowledge) -> Named {
     let seen = format!("{process} waited for {address}");
     let port: u16 = address
         .rsplit(':')
@@ -371,7 +371,7 @@ fn name_peer(process: &str, address: &str, known: &Known) -> Named {
             let line = pam_line(known, module);
             let place = line.map_or_else(String::new, |line| format!("{}; ", line.place));
             let what = format!("the server asks {whom}");
-            return named(
+            return name_cause(
                 "server-network",
                 &what,
                 &format!("{place}{seen}"),
@@ -380,7 +380,7 @@ fn name_peer(process: &str, address: &str, known: &Known) -> Named {
         }
     }
     let what = format!("the server waits for another machine: {address}");
-    named(
+    name_cause(
         "server-network",
         &what,
         &seen,
@@ -388,24 +388,24 @@ fn name_peer(process: &str, address: &str, known: &Known) -> Named {
     )
 }
 
-fn name_sleep(kind: Kind, share: &Share, login: &Login, known: &Known) -> Named {
+fn name_sleep(kind: LoginKind, share: &ActivityShare, login: &Login, known: &ServerKnowledge) -> Named {
     let process = format!("process {} sleeps on a timer", share.process);
-    let mail = matches!(kind, Kind::Imap | Kind::Smtp);
-    if mail && share.part == Part::Banner {
+    let mail = matches!(kind, LoginKind::Imap | LoginKind::Smtp);
+    if mail && share.part == LoginPart::Banner {
         return name_late_greeting(&login.clues, known);
     }
     if let Some(passdbs) = &known.passdbs
         && let Some(at) = passdbs.iter().position(|(driver, _)| driver == "pam")
         && passdbs.len() > at + 1
     {
-        return named(
+        return name_cause(
             "dovecot-pam-order",
             "PAM is asked before the other users' database, and waits after each refusal",
             &format!("{}; {process}", passdbs[at].1),
             "try it: assay trial dovecot-pam-order",
         );
     }
-    let refused = matches!(share.part, Part::Method(_) | Part::User);
+    let refused = matches!(share.part, LoginPart::Method(_) | LoginPart::User);
     let slow = ["pam_faildelay", "pam_unix"]
         .into_iter()
         .find_map(|module| {
@@ -414,7 +414,7 @@ fn name_sleep(kind: Kind, share: &Share, login: &Login, known: &Known) -> Named 
             (refused && waits).then_some(line)
         });
     if let Some(line) = slow {
-        return named(
+        return name_cause(
             "pam-fail-delay",
             &format!("PAM waits on purpose after a refusal ({})", line.module),
             &format!("{}; {process}", line.place),
@@ -423,7 +423,7 @@ fn name_sleep(kind: Kind, share: &Share, login: &Login, known: &Known) -> Named 
     }
     let what =
         "a process of the server sleeps on a timer: a module or a delay of its configuration";
-    named(
+    name_cause(
         "server-sleeps",
         what,
         &process,
@@ -431,15 +431,15 @@ fn name_sleep(kind: Kind, share: &Share, login: &Login, known: &Known) -> Named 
     )
 }
 
-fn name_cpu(share: &Share, login: &Login) -> Named {
+fn name_cpu(share: &ActivityShare, login: &Login) -> Named {
     let who = match share.side {
-        Side::Client => "the client",
-        Side::Server => "the server",
+        ConnectionSide::Client => "the client",
+        ConnectionSide::Server => "the server",
     };
-    if share.part == Part::KeyExchange {
+    if share.part == LoginPart::KeyExchange {
         let clues = &login.clues;
         let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "unknown".to_owned());
-        return named(
+        return name_cause(
             "key-exchange",
             &format!(
                 "{who} computes: {} with host key {}",
@@ -451,10 +451,10 @@ fn name_cpu(share: &Share, login: &Login) -> Named {
         );
     }
     let id = match share.side {
-        Side::Client => "client-cpu",
-        Side::Server => "server-cpu",
+        ConnectionSide::Client => "client-cpu",
+        ConnectionSide::Server => "server-cpu",
     };
-    named(
+    name_cause(
         id,
         &format!("{who} computes"),
         &format!("CPU time of {}", share.process),
@@ -463,7 +463,7 @@ fn name_cpu(share: &Share, login: &Login) -> Named {
 }
 
 fn name_busy_machine() -> Named {
-    named(
+    name_cause(
         "busy-machine",
         "processes of the login wait for a CPU of this machine",
         "/proc/PID/schedstat",
@@ -472,11 +472,11 @@ fn name_busy_machine() -> Named {
 }
 
 /// Names a line of a start-up file.
-pub(super) fn name_line(line: &Line) -> Named {
+pub(super) fn name_line(line: &StartupLine) -> Named {
     let what = format!("start-up file: `{}`", line.command);
     let then = "run that command by hand; a tool that waits for a lock names its file";
     let what = format!("{what} at {}", line.place);
-    named(
+    name_cause(
         "start-up-line",
         &what,
         &format!("{}, each line was timed", line.place),
@@ -486,7 +486,7 @@ pub(super) fn name_line(line: &Line) -> Named {
 
 /// Names an address that did not answer.
 pub(super) fn name_unanswered(address: &str) -> Named {
-    named(
+    name_cause(
         "address-unanswered",
         &format!("an address of the host does not answer: {address}"),
         "the client tried it first",
@@ -495,18 +495,18 @@ pub(super) fn name_unanswered(address: &str) -> Named {
 }
 
 /// Names the lookup of the server's name here.
-pub(super) fn name_lookup(known: &Known, seen: &str) -> Named {
+pub(super) fn name_lookup(known: &ServerKnowledge, seen: &str) -> Named {
     if let Some((hosts, place)) = &known.hosts
         && asks_mdns_first(hosts)
     {
-        return named(
+        return name_cause(
             "client-mdns",
             &format!("names are asked of the whole network (mDNS) before DNS: {hosts}"),
             &format!("{place}; {seen}"),
             "write `mdns4_minimal [NOTFOUND=return]` in place of mdns, or put mdns behind dns",
         );
     }
-    named(
+    name_cause(
         "name-lookup",
         "the host's name is looked up here, and the resolver does not answer at once",
         seen,
@@ -529,7 +529,7 @@ fn asks_mdns_first(hosts: &str) -> bool {
 
 /// Names Kerberos, which the client tried.
 pub(super) fn name_gssapi() -> Named {
-    named(
+    name_cause(
         "gssapi",
         "the client tries Kerberos (GSSAPIAuthentication yes)",
         "ssh -vvv: the method was tried and timed",
@@ -539,7 +539,7 @@ pub(super) fn name_gssapi() -> Named {
 
 /// Names keys that the server does not take.
 pub(super) fn name_refused_keys() -> Named {
-    named(
+    name_cause(
         "refused-keys",
         "ssh offers keys that the server does not take before the one that it takes",
         "ssh -vvv: each offer was timed",
@@ -548,7 +548,7 @@ pub(super) fn name_refused_keys() -> Named {
 }
 
 /// Names a greeting that comes late.
-pub(super) fn name_late_greeting(clues: &Clues, known: &Known) -> Named {
+pub(super) fn name_late_greeting(clues: &Clues, known: &ServerKnowledge) -> Named {
     let (seen, then) = match (known.sleeps.first(), clues.greeted) {
         (Some(sleep), _) => (
             format!("postconf -n: {sleep}"),
@@ -564,12 +564,12 @@ pub(super) fn name_late_greeting(clues: &Clues, known: &Known) -> Named {
             "the server's configuration or its log shows why it waits before it greets",
         ),
     };
-    named("greeting-delayed", "the server greets late", &seen, then)
+    name_cause("greeting-delayed", "the server greets late", &seen, then)
 }
 
 /// Names the distance.
 pub(super) fn name_distance() -> Named {
-    named(
+    name_cause(
         "distance",
         "each question to the server and back takes a while, and a login asks several times",
         "the time to connect, which is one round trip",
@@ -579,21 +579,21 @@ pub(super) fn name_distance() -> Named {
 
 /// Returns what is known of time without evidence, and how to find out more.
 pub(super) fn how_to_find_out(
-    kind: Kind,
-    part: &Part,
+    kind: LoginKind,
+    part: &LoginPart,
     logins: &[Login],
-    known: &Known,
+    known: &ServerKnowledge,
 ) -> (Option<String>, String) {
     let opened = logins
         .iter()
         .find_map(|login| login.clues.opened)
-        .filter(|_| *part == Part::Session);
+        .filter(|_| *part == LoginPart::Session);
     let within = opened.map(|opened| format!("sshd opened the session after {opened}"));
     let then = match (kind, part, known.is_here, known.is_watched) {
         (_, _, true, false) => "run this as root: assay then watches the server's processes",
-        (Kind::Ssh, Part::Prompt, ..) => "run `bash -lixc exit` there and see where it stops",
-        (_, Part::Name, ..) => "time `getent ahosts HOST`",
-        (_, Part::Tcp, ..) => {
+        (LoginKind::Ssh, LoginPart::Prompt, ..) => "run `bash -lixc exit` there and see where it stops",
+        (_, LoginPart::Name, ..) => "time `getent ahosts HOST`",
+        (_, LoginPart::Tcp, ..) => {
             "see the addresses that were tried, with `ssh -v` or `getent ahosts HOST`"
         }
         (_, _, true, true) => {
@@ -618,7 +618,7 @@ fn is_network_fs(fs: &str) -> bool {
     FAR.contains(&fs)
 }
 
-fn pam_line<'a>(known: &'a Known, module: &str) -> Option<&'a PamLine> {
+fn pam_line<'a>(known: &'a ServerKnowledge, module: &str) -> Option<&'a PamLine> {
     known
         .pam
         .iter()
@@ -647,7 +647,7 @@ fn first_word(command: &str) -> &str {
 
 /// Returns the program of a process without its arguments, which may hold secrets: behind an interpreter
 /// the script, behind `sh -c` the first word.
-fn program(words: &[String]) -> String {
+fn program_name(words: &[String]) -> String {
     const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "env", "python3"];
     let base = |word: &str| {
         word.rsplit('/')
@@ -687,7 +687,7 @@ mod tests {
             (&["-bash"], "-bash"),
         ] {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            assert_eq!(program(&words), expected);
+            assert_eq!(program_name(&words), expected);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What `ssh -vvv` prints, as the parts of a login and as clues. The lines are those of OpenSSH 7 to 10.
 
-use crate::{Login, Part};
+use crate::{Login, LoginPart};
 use assay_model::Nanos;
 
 /// Complaints that are kept.
@@ -11,7 +11,7 @@ const COMPLAINTS: usize = 40;
 pub struct Transcript {
     login: Login,
     /// The part that goes on, and when it began.
-    part: Part,
+    part: LoginPart,
     since: Nanos,
     /// Lines that are no trace.
     complaints: Vec<String>,
@@ -27,7 +27,7 @@ impl Default for Transcript {
     fn default() -> Self {
         Self {
             login: Login::default(),
-            part: Part::Name,
+            part: LoginPart::Name,
             since: Nanos(0),
             complaints: Vec::new(),
             trying: None,
@@ -49,12 +49,12 @@ impl Transcript {
         };
         self.note_clue(at, text);
         let part = match text {
-            _ if text.starts_with("Connecting to ") => Part::Tcp,
-            _ if text.starts_with("Connection established") => Part::Banner,
-            _ if text.starts_with("Executing proxy command: ") => Part::Banner,
-            _ if text.starts_with("Remote protocol version") => Part::KeyExchange,
-            _ if text.starts_with("SSH2_MSG_SERVICE_ACCEPT received") => Part::User,
-            _ if text.starts_with("Next authentication method: ") => Part::Method(
+            _ if text.starts_with("Connecting to ") => LoginPart::Tcp,
+            _ if text.starts_with("Connection established") => LoginPart::Banner,
+            _ if text.starts_with("Executing proxy command: ") => LoginPart::Banner,
+            _ if text.starts_with("Remote protocol version") => LoginPart::KeyExchange,
+            _ if text.starts_with("SSH2_MSG_SERVICE_ACCEPT received") => LoginPart::User,
+            _ if text.starts_with("Next authentication method: ") => LoginPart::Method(
                 text["Next authentication method: ".len()..]
                     .trim()
                     .to_owned(),
@@ -129,7 +129,7 @@ impl Transcript {
 
     fn plain(&mut self, at: Nanos, line: &str) {
         if line.starts_with("Authenticated to ") {
-            self.enter(at, Part::Session);
+            self.enter(at, LoginPart::Session);
         } else if !line.trim().is_empty()
             && !line.starts_with("OpenSSH_")
             && !line.starts_with("debug")
@@ -141,7 +141,7 @@ impl Transcript {
         }
     }
 
-    fn enter(&mut self, at: Nanos, part: Part) {
+    fn enter(&mut self, at: Nanos, part: LoginPart) {
         let took = Nanos(at.0.saturating_sub(self.since.0));
         let ended = std::mem::replace(&mut self.part, part);
         self.login.add(ended, took);
@@ -150,20 +150,20 @@ impl Transcript {
 
     /// Notes that the session is there and the shell for a person begins.
     pub fn shell_begins(&mut self, at: Nanos) {
-        self.enter(at, Part::Prompt);
+        self.enter(at, LoginPart::Prompt);
     }
 
     /// The far end said something; whether that was the mark, which is the end.
     pub fn said(&mut self, at: Nanos, mark: bool) -> bool {
         if mark {
-            self.enter(at, Part::Answer);
+            self.enter(at, LoginPart::Answer);
         }
         mark
     }
 
     /// What goes on.
     #[must_use]
-    pub fn waiting(&self) -> Part {
+    pub fn waiting(&self) -> LoginPart {
         self.part.clone()
     }
 
@@ -171,7 +171,7 @@ impl Transcript {
     /// command than the one that was asked for.
     #[must_use]
     pub fn ran_another_command(&self) -> bool {
-        matches!(self.part, Part::Session | Part::Prompt) && self.status == Some(0)
+        matches!(self.part, LoginPart::Session | LoginPart::Prompt) && self.status == Some(0)
     }
 
     /// What ssh complained about last.
@@ -196,7 +196,7 @@ impl Transcript {
     /// What there is, when it ends in the middle.
     #[must_use]
     pub fn cut(mut self, at: Nanos) -> Login {
-        self.enter(at, Part::Answer);
+        self.enter(at, LoginPart::Answer);
         self.login
     }
 }
@@ -281,7 +281,7 @@ mod tests {
             Nanos(2100),
             "root@localhost: Permission denied (publickey).",
         );
-        assert_eq!(transcript.waiting(), Part::Method("publickey".to_owned()));
+        assert_eq!(transcript.waiting(), LoginPart::Method("publickey".to_owned()));
         assert!(transcript.complaint().contains("Permission denied"));
         let login = transcript.cut(Nanos(2100));
         assert_eq!(login.total(), Nanos(2100));

@@ -95,7 +95,7 @@ fn is_wait_for_time(text: &str) -> bool {
 }
 
 /// Returns the children of a process.
-pub(super) fn children(pid: u32) -> Vec<u32> {
+pub(super) fn list_children(pid: u32) -> Vec<u32> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
     };
@@ -114,13 +114,13 @@ pub(super) fn children(pid: u32) -> Vec<u32> {
 }
 
 /// Returns all that descend from a process, the innermost last.
-pub(super) fn descendants(pid: u32) -> Vec<Process> {
+pub(super) fn list_descendants(pid: u32) -> Vec<Process> {
     let mut found = Vec::new();
     let mut level = vec![pid];
     for _ in 0..DEEPEST {
         let next: Vec<Process> = level
             .iter()
-            .flat_map(|pid| children(*pid))
+            .flat_map(|pid| list_children(*pid))
             .filter_map(Process::read)
             .filter(|process| process.state != 'Z')
             .collect();
@@ -135,7 +135,7 @@ pub(super) fn descendants(pid: u32) -> Vec<Process> {
 
 /// Returns the listeners whose parent is none of them. A socket that systemd opened belongs to the server
 /// that took it over.
-pub(super) fn topmost(listeners: &[u32]) -> Vec<u32> {
+pub(super) fn topmost_listeners(listeners: &[u32]) -> Vec<u32> {
     let others = listeners.iter().any(|pid| *pid != 1);
     let parent = |pid: u32| Process::read(pid).map_or(0, |process| process.parent);
     let own = listeners.iter().copied().filter(|pid| {
@@ -146,7 +146,7 @@ pub(super) fn topmost(listeners: &[u32]) -> Vec<u32> {
 }
 
 /// Returns CPU time and time in the queue for a CPU, in nanoseconds; zero where the kernel does not count.
-pub(super) fn times(pid: u32) -> (u64, u64) {
+pub(super) fn read_cpu_times(pid: u32) -> (u64, u64) {
     read_times(&format!("/proc/{pid}/schedstat"))
 }
 
@@ -206,7 +206,7 @@ mod tests {
             .spawn()
             .unwrap();
         let found = loop {
-            let all = descendants(std::process::id());
+            let all = list_descendants(std::process::id());
             let own = all.into_iter().find(|process| process.pid == child.id());
             match own {
                 Some(process) if process.name == "sleep" => break process,

@@ -1,7 +1,7 @@
 //! Whom a process has asked: the far ends of its sockets.
 
 use crate::activity::Activity;
-use assay_host::{Host, Limits, Live};
+use assay_host::{Host, Limits, LiveHost};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
@@ -61,12 +61,12 @@ pub(super) struct Sockets {
 impl Sockets {
     /// Returns whom a process asks.
     pub fn asked(&mut self, pid: u32, own: Own) -> Option<Activity> {
-        let inodes = inodes(pid);
+        let inodes = socket_inodes(pid);
         if inodes.is_empty() {
             return None;
         }
         let mut peer = None;
-        for socket in connected(pid)
+        for socket in connected_sockets(pid)
             .into_iter()
             .filter(|one| inodes.contains(&one.inode))
         {
@@ -107,7 +107,7 @@ impl Sockets {
         }
         self.read = Some(Instant::now());
         let argv = ["ss", "-xnH"].map(OsStr::new);
-        let output = Live.run(&argv, Limits::default()).ok()?;
+        let output = LiveHost.run(&argv, Limits::default()).ok()?;
         self.paths.extend(inodes.iter().map(|inode| (*inode, None)));
         self.paths.extend(far_ends(&output.text()));
         named(&self.paths)
@@ -137,7 +137,7 @@ fn far_ends(text: &str) -> BTreeMap<u64, Option<String>> {
 }
 
 /// Returns the inodes of the sockets that a process holds.
-fn inodes(pid: u32) -> BTreeSet<u64> {
+fn socket_inodes(pid: u32) -> BTreeSet<u64> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd"))
         .into_iter()
         .flatten()
@@ -155,7 +155,7 @@ fn inodes(pid: u32) -> BTreeSet<u64> {
 }
 
 /// Returns the connected sockets of the network that a process sees.
-fn connected(pid: u32) -> Vec<Inet> {
+fn connected_sockets(pid: u32) -> Vec<Inet> {
     let tables = ["udp", "udp6", "tcp", "tcp6"];
     let texts = tables
         .map(|table| fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default());
@@ -168,8 +168,8 @@ fn connected(pid: u32) -> Vec<Inet> {
 
 fn parse(line: &str) -> Option<Inet> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let (_, local) = address(words.get(1)?)?;
-    let remote = address(words.get(2)?)?;
+    let (_, local) = parse_address(words.get(1)?)?;
+    let remote = parse_address(words.get(2)?)?;
     let inode = words.get(9)?.parse().ok()?;
     (remote.1 != 0).then_some(Inet {
         local,
@@ -179,7 +179,7 @@ fn parse(line: &str) -> Option<Inet> {
 }
 
 /// Parses an address as the kernel writes it: words of four bytes, each in the machine's order.
-fn address(text: &str) -> Option<(IpAddr, u16)> {
+fn parse_address(text: &str) -> Option<(IpAddr, u16)> {
     let (address, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
     let mut bytes = Vec::new();
@@ -199,16 +199,16 @@ fn address(text: &str) -> Option<(IpAddr, u16)> {
 
 /// Returns the local port of a process's connection to a port.
 pub(super) fn local_port(pid: u32, port: u16) -> Option<u16> {
-    let inodes = inodes(pid);
-    let all = connected(pid).into_iter();
+    let inodes = socket_inodes(pid);
+    let all = connected_sockets(pid).into_iter();
     let mut own = all.filter(|one| one.remote.1 == port && inodes.contains(&one.inode));
     own.next().map(|one| one.local)
 }
 
 /// Returns whether a process holds the connection between two ports; none when it holds no connection.
-pub(super) fn serves(pid: u32, port: u16, client: u16) -> Option<bool> {
-    let inodes = inodes(pid);
-    let all = connected(pid).into_iter();
+pub(super) fn serves_connection(pid: u32, port: u16, client: u16) -> Option<bool> {
+    let inodes = socket_inodes(pid);
+    let all = connected_sockets(pid).into_iter();
     let own: Vec<Inet> = all
         .filter(|one| one.local == port && inodes.contains(&one.inode))
         .collect();
@@ -230,7 +230,7 @@ mod tests {
         let mapped = "0000000000000000FFFF00000100007F:0016";
         let expected =
             cfg!(target_endian = "little").then_some((IpAddr::V4(Ipv4Addr::LOCALHOST), 22));
-        assert_eq!(address(mapped), expected.or(address(mapped)));
+        assert_eq!(parse_address(mapped), expected.or(parse_address(mapped)));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::engine::{Meter, Tools};
 use assay_changes::{ChangeError, Journal};
 use assay_host::HostMut;
 use assay_loads::Cancel;
-use assay_loads::scratch::State;
+use assay_loads::scratch::ScratchRegistry;
 use assay_model::{FactKind, Facts, OPEN_CHANGES};
 use jiff::Timestamp;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub struct Environment<'a> {
     /// fio, when it is not the one on PATH.
     pub fio: Option<&'a Path>,
     /// Where scratch files are entered.
-    pub state: &'a State,
+    pub state: &'a ScratchRegistry,
     /// Where changes, and what is made, are entered.
     pub journal: &'a Journal,
     /// Asks to stop.

@@ -7,7 +7,7 @@ use assay_model::{Bytes, Nanos, Sample};
 
 /// What happens.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum MeasureEvent<'a> {
     /// Something is being made: an image, a guest, a file system, a layer in it.
     Making(&'a str),
     /// A test file is being laid out.
@@ -89,4 +89,4 @@ pub enum Event<'a> {
 }
 
 /// Who is told.
-pub type Tell<'a> = dyn FnMut(Event<'_>) + 'a;
+pub type Tell<'a> = dyn FnMut(MeasureEvent<'_>) + 'a;

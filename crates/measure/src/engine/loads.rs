@@ -7,9 +7,9 @@ mod http;
 mod imap;
 mod null;
 
-use crate::engine::{EngineError, Meter, Slot};
-use assay_loads::fio::Output;
-use assay_loads::{LoadError, Measured, Timing};
+use crate::engine::{EngineError, Meter, MeterSlot};
+use assay_loads::fio::FioOutput;
+use assay_loads::{LoadError, LoadResult, Timing};
 use assay_model::sample::{Outcome, RatePoint, Worker};
 use assay_model::{Load, Nanos};
 
@@ -30,8 +30,8 @@ pub(crate) struct Taken {
 /// Does the load of a slot.
 pub(crate) fn run<E: From<EngineError>>(
     meter: &Meter<'_>,
-    slot: &Slot<'_>,
-    guest: &mut dyn FnMut(&str, Nanos) -> Result<Output, E>,
+    slot: &MeterSlot<'_>,
+    guest: &mut dyn FnMut(&str, Nanos) -> Result<FioOutput, E>,
 ) -> Result<Taken, E> {
     let timing = Timing {
         washout: slot.ramp,
@@ -53,12 +53,12 @@ pub(crate) fn run<E: From<EngineError>>(
         Load::Command { argv } => command::run(argv, slot.place, timing, meter),
         Load::Null => null::run(timing, meter),
     };
-    Ok(taken(slot.load.name(), measured))
+    Ok(to_sample(slot.load.name(), measured))
 }
 
-fn taken(name: &str, measured: Result<Measured, LoadError>) -> Taken {
+fn to_sample(name: &str, measured: Result<LoadResult, LoadError>) -> Taken {
     let (outcome, measured) = match measured {
-        Ok(measured) => (outcome(&measured), Some(measured)),
+        Ok(measured) => (to_outcome(&measured), Some(measured)),
         Err(error) => {
             let error = error.to_string();
             (Outcome::Failed { error }, None)
@@ -78,7 +78,7 @@ fn taken(name: &str, measured: Result<Measured, LoadError>) -> Taken {
 }
 
 /// Operations that failed make the figure of those that did not one of other work.
-fn outcome(measured: &Measured) -> Outcome {
+fn to_outcome(measured: &LoadResult) -> Outcome {
     match (measured.cancelled, measured.errors.first()) {
         (true, _) => Outcome::Interrupted,
         (false, None) => Outcome::Completed,

@@ -1,6 +1,6 @@
 //! With what a slot is measured, and what is done in it.
 
-use crate::engine::{Place, Tools};
+use crate::engine::{LoadTarget, Tools};
 use assay_host::Host;
 use assay_loads::Cancel;
 use assay_loads::counters::Sources;
@@ -25,7 +25,7 @@ pub struct Meter<'a> {
 
 /// What is done, to what, and where it belongs.
 #[derive(Clone, Copy)]
-pub struct Slot<'a> {
+pub struct MeterSlot<'a> {
     /// What is done.
     pub load: &'a Load,
     /// Its name in the plan.
@@ -41,7 +41,7 @@ pub struct Slot<'a> {
     /// Chooses fio's offsets and data.
     pub seed: u64,
     /// To what it is done.
-    pub place: &'a Place,
+    pub place: &'a LoadTarget,
     /// What is counted meanwhile.
     pub sources: &'a Sources,
     /// Name of the target.

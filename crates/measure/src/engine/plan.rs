@@ -1,7 +1,7 @@
 //! The slots of a plan as steps: runs, ladders and disks of a guest.
 
-use crate::engine::carry::{Carried, Steps, carry_out};
-use crate::engine::{Event, OPERATION_LIMIT, Place, Slot, Tell};
+use crate::engine::step_loop::{Carried, Steps, carry_out};
+use crate::engine::{MeasureEvent, OPERATION_LIMIT, LoadTarget, MeterSlot, Tell};
 use assay_loads::Cancel;
 use assay_loads::counters::Sources;
 use assay_model::sample::Outcome;
@@ -36,8 +36,8 @@ pub struct Turn<'a> {
 impl<'a> Turn<'a> {
     /// What is measured: `size` bytes of a place.
     #[must_use]
-    pub fn measured(&self, place: &'a Place, sources: &'a Sources, size: Bytes) -> Slot<'a> {
-        Slot {
+    pub fn measured(&self, place: &'a LoadTarget, sources: &'a Sources, size: Bytes) -> MeterSlot<'a> {
+        MeterSlot {
             load: &self.workload.load,
             name: &self.workload.name,
             ramp: self.workload.ramp,
@@ -55,7 +55,7 @@ impl<'a> Turn<'a> {
 }
 
 /// Where samples go when they are measured.
-pub trait Kept<E> {
+pub trait SampleSink<E> {
     /// Takes the sample of a slot.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ pub fn carry_out_plan<E: From<Stopped>>(
     plan: &Plan,
     todo: &[(u32, plan::Slot)],
     cancel: &Cancel,
-    by: &mut dyn Kept<E>,
+    by: &mut dyn SampleSink<E>,
     tell: &mut Tell<'_>,
 ) -> Result<Carried, E> {
     let mut slots = Slots {
@@ -97,7 +97,7 @@ pub fn carry_out_plan<E: From<Stopped>>(
 struct Slots<'a, 'b, E> {
     plan: &'a Plan,
     todo: &'a [(u32, plan::Slot)],
-    by: &'b mut dyn Kept<E>,
+    by: &'b mut dyn SampleSink<E>,
     done: usize,
     failures: u32,
 }
@@ -107,7 +107,7 @@ impl<'a, E: From<Stopped>> Steps<E> for Slots<'a, '_, E> {
     type Taken = Sample;
 
     fn next(&mut self, tell: &mut Tell<'_>) -> Result<Option<Turn<'a>>, E> {
-        tell(Event::Left(self.by.left(&self.todo[self.done..])));
+        tell(MeasureEvent::Left(self.by.left(&self.todo[self.done..])));
         let Some((number, slot)) = self.todo.get(self.done) else {
             return Ok(None);
         };
@@ -117,7 +117,7 @@ impl<'a, E: From<Stopped>> Steps<E> for Slots<'a, '_, E> {
             workload: &self.plan.workloads[slot.workload],
             target: &self.plan.targets[slot.target],
         };
-        tell(Event::Begin {
+        tell(MeasureEvent::Begin {
             done: self.done,
             of: self.todo.len(),
             workload: &turn.workload.name,
@@ -134,7 +134,7 @@ impl<'a, E: From<Stopped>> Steps<E> for Slots<'a, '_, E> {
 
     fn keep(&mut self, turn: Turn<'a>, sample: Sample, tell: &mut Tell<'_>) -> Result<(), E> {
         self.by.keep(turn, &sample)?;
-        tell(Event::Stored(&sample));
+        tell(MeasureEvent::Stored(&sample));
         self.done += 1;
         self.failures = match &sample.outcome {
             Outcome::Completed => 0,
@@ -144,14 +144,14 @@ impl<'a, E: From<Stopped>> Steps<E> for Slots<'a, '_, E> {
         if self.failures == FAILURES || self.failures as usize == self.todo.len() {
             return Err(E::from(Stopped {
                 count: self.failures,
-                last: why(sample.outcome),
+                last: describe_outcome(sample.outcome),
             }));
         }
         Ok(())
     }
 }
 
-fn why(outcome: Outcome) -> String {
+fn describe_outcome(outcome: Outcome) -> String {
     match outcome {
         Outcome::Failed { error } => error,
         Outcome::TimedOut { after } => {

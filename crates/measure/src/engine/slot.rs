@@ -2,9 +2,9 @@
 
 use crate::engine::EngineError;
 use crate::engine::loads::{self, Taken};
-use crate::engine::meter::{Meter, Slot};
-use assay_loads::counters::Snapshot;
-use assay_loads::fio::Output;
+use crate::engine::meter::{Meter, MeterSlot};
+use assay_loads::counters::CounterSnapshot;
+use assay_loads::fio::FioOutput;
 use assay_model::Nanos;
 use assay_model::sample::{Counters, Sample};
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ impl Meter<'_> {
     ///
     /// # Errors
     /// The load cannot begin. One that fails is a sample that says so.
-    pub fn take(&self, slot: &Slot<'_>) -> Result<Sample, EngineError> {
+    pub fn take(&self, slot: &MeterSlot<'_>) -> Result<Sample, EngineError> {
         self.take_in(slot, &mut |_, _| {
             Err(EngineError::Unfit("a guest that is running"))
         })
@@ -27,18 +27,18 @@ impl Meter<'_> {
     /// The load cannot begin, or what `guest` says.
     pub fn take_in<E: From<EngineError>>(
         &self,
-        slot: &Slot<'_>,
-        guest: &mut dyn FnMut(&str, Nanos) -> Result<Output, E>,
+        slot: &MeterSlot<'_>,
+        guest: &mut dyn FnMut(&str, Nanos) -> Result<FioOutput, E>,
     ) -> Result<Sample, E> {
         let started = (self.now)();
-        let before = Snapshot::take(self.host, slot.sources);
+        let before = CounterSnapshot::take(self.host, slot.sources);
         let taken = loads::run(self, slot, guest)?;
-        let counters = before.until(&Snapshot::take(self.host, slot.sources));
+        let counters = before.until(&CounterSnapshot::take(self.host, slot.sources));
         Ok(sample(slot, started, taken, counters))
     }
 }
 
-fn sample(slot: &Slot<'_>, started: Timestamp, taken: Taken, counters: Counters) -> Sample {
+fn sample(slot: &MeterSlot<'_>, started: Timestamp, taken: Taken, counters: Counters) -> Sample {
     Sample {
         workload: slot.name.to_owned(),
         target: slot.target.to_owned(),

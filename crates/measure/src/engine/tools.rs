@@ -53,11 +53,11 @@ impl Tools {
                     found.fio = Some(Fio::find(env.host, env.fio)?);
                 }
                 Load::Imap { password_file, .. } => {
-                    let secret = password(env.host, password_file)?;
+                    let secret = read_password(env.host, password_file)?;
                     found.passwords.insert(password_file.clone(), secret);
                 }
                 Load::Http(http) if found.server(&http.kept()).is_none() => {
-                    found.servers.push((http.kept(), server(env, seed, http)?));
+                    found.servers.push((http.kept(), prepare_server(env, seed, http)?));
                 }
                 _ => {}
             }
@@ -74,7 +74,7 @@ impl Tools {
 
     /// The server of a load.
     pub(crate) fn server(&self, kept: &Http) -> Option<&Ready> {
-        let found = self.servers.iter().find(|(known, _)| same(known, kept));
+        let found = self.servers.iter().find(|(known, _)| is_same_load(known, kept));
         found.map(|(_, ready)| ready)
     }
 
@@ -100,7 +100,7 @@ impl Tools {
 }
 
 /// Whether two loads ask the same of the same server, however fast and over however many connections.
-fn same(a: &Http, b: &Http) -> bool {
+fn is_same_load(a: &Http, b: &Http) -> bool {
     let asked = |load: &Http| Http {
         connections: 1,
         rate: None,
@@ -114,7 +114,7 @@ fn same(a: &Http, b: &Http) -> bool {
     asked(a) == asked(b)
 }
 
-fn server(env: &Environment<'_>, seed: u64, load: &Http) -> Result<Ready, EngineError> {
+fn prepare_server(env: &Environment<'_>, seed: u64, load: &Http) -> Result<Ready, EngineError> {
     let file = |path: &str| {
         let path = std::path::absolute(path).map_err(|error| error.to_string())?;
         env.host.read(&path).map_err(|error| error.reason())
@@ -126,7 +126,7 @@ fn server(env: &Environment<'_>, seed: u64, load: &Http) -> Result<Ready, Engine
 }
 
 /// The first line of the user's file.
-fn password(host: &dyn Host, file: &str) -> Result<Secret, EngineError> {
+fn read_password(host: &dyn Host, file: &str) -> Result<Secret, EngineError> {
     let named = Path::new(file);
     let bytes = std::path::absolute(named)
         .map_err(|error| HostError::io(named, &error))

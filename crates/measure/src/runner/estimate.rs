@@ -5,7 +5,7 @@ use assay_model::{Bytes, Nanos};
 
 /// What is known about speed. Refined as the run goes on.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct PaceEstimate {
     /// Bytes per second of layout; none before anything was laid out.
     pub layout: Option<f64>,
     /// Time per sample beyond its ramp and runtime.
@@ -17,13 +17,13 @@ const UNKNOWN_LAYOUT: f64 = 150e6;
 
 /// Time to lay out that much.
 #[must_use]
-pub fn layout(bytes: Bytes, pace: &Pace) -> Nanos {
+pub fn layout(bytes: Bytes, pace: &PaceEstimate) -> Nanos {
     Nanos::from_secs_f64(bytes.0 as f64 / pace.layout.unwrap_or(UNKNOWN_LAYOUT).max(1.0))
 }
 
 /// Time for these slots.
 #[must_use]
-pub fn slots<'a>(plan: &Plan, slots: impl Iterator<Item = &'a Slot>, pace: &Pace) -> Nanos {
+pub fn estimate_slots<'a>(plan: &Plan, slots: impl Iterator<Item = &'a Slot>, pace: &PaceEstimate) -> Nanos {
     let one = |slot: &Slot| {
         let load = plan.workloads[slot.workload].time().0;
         load.saturating_add(pace.overhead.0)
@@ -31,7 +31,7 @@ pub fn slots<'a>(plan: &Plan, slots: impl Iterator<Item = &'a Slot>, pace: &Pace
     Nanos(slots.map(one).fold(0, u64::saturating_add))
 }
 
-impl Pace {
+impl PaceEstimate {
     /// Takes a finished sample's overhead into account: an exponential mean, so that a slow start
     /// or a loaded machine shows in the time left.
     pub fn learn(&mut self, wall: Nanos, load: Nanos) {
@@ -47,7 +47,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_model::plan::{Settings, builtin};
+    use assay_model::plan::{Settings, builtin_plan};
     use assay_model::workload::Engine;
 
     #[test]
@@ -57,19 +57,19 @@ mod tests {
             engine: Engine::Libaio,
             seed: 1,
         };
-        let plan = builtin("quick").unwrap().resolve(&settings).unwrap();
-        let pace = Pace {
+        let plan = builtin_plan("quick").unwrap().resolve(&settings).unwrap();
+        let pace = PaceEstimate {
             layout: Some(500e6),
             overhead: Nanos(300_000_000),
         };
-        let seconds = (slots(&plan, plan.order.iter(), &pace).as_secs_f64())
+        let seconds = (estimate_slots(&plan, plan.order.iter(), &pace).as_secs_f64())
             + layout(plan.file_size, &pace).as_secs_f64();
         assert!((50.0..75.0).contains(&seconds), "{seconds}");
     }
 
     #[test]
     fn overhead_follows_what_is_seen() {
-        let mut pace = Pace {
+        let mut pace = PaceEstimate {
             layout: None,
             overhead: Nanos(300_000_000),
         };

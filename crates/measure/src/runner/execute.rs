@@ -1,9 +1,9 @@
 //! Layout, then the slots in order. Every sample is durable in the store before the next begins.
 
-use crate::engine::{Carried, Environment, Event, Kept, Meter, Tell, Turn};
+use crate::engine::{Carried, Environment, MeasureEvent, SampleSink, Meter, Tell, Turn};
 use crate::runner::RunError;
-use crate::runner::estimate::{self, Pace};
-use crate::runner::prepare::{Prepared, lays_out};
+use crate::runner::estimate::{self, PaceEstimate};
+use crate::runner::prepare::{PreparedRun, lays_out};
 use crate::runner::targets;
 use assay_host::held::Held;
 use assay_loads::counters::Sources;
@@ -32,9 +32,9 @@ pub struct Finished {
 struct Ready {
     sources: Sources,
     /// For loads on a file.
-    place: crate::engine::Place,
+    place: crate::engine::LoadTarget,
     /// For loads that know their place: the target by its name.
-    named: crate::engine::Place,
+    named: crate::engine::LoadTarget,
 }
 
 /// Carries out what was prepared.
@@ -43,7 +43,7 @@ struct Ready {
 /// Only when the store refuses; how far the run got otherwise is in the result, and what was
 /// measured until then is stored.
 pub fn execute(
-    prepared: Prepared,
+    prepared: PreparedRun,
     env: &Environment<'_>,
     store: &mut Store,
     tell: &mut Tell<'_>,
@@ -75,14 +75,14 @@ pub fn execute(
 }
 
 fn carry_out(
-    prepared: &mut Prepared,
+    prepared: &mut PreparedRun,
     env: &Environment<'_>,
     store: &mut Store,
     tell: &mut Tell<'_>,
     taken: &mut u32,
     made: &mut Vec<Scratch>,
 ) -> Result<RunState, RunError> {
-    let Prepared {
+    let PreparedRun {
         run,
         todo,
         tools,
@@ -91,10 +91,10 @@ fn carry_out(
         pace,
         ..
     } = prepared;
-    let load = |pace: &Pace| estimate::slots(&run.plan, todo.iter().map(|(_, slot)| slot), pace);
+    let load = |pace: &PaceEstimate| estimate::estimate_slots(&run.plan, todo.iter().map(|(_, slot)| slot), pace);
     let mut ready = Vec::new();
     for (index, info) in run.targets.iter().enumerate() {
-        let named = crate::engine::Place::Named {
+        let named = crate::engine::LoadTarget::Named {
             path: PathBuf::from(&info.name),
         };
         if !run.plan.needs_file() {
@@ -130,13 +130,13 @@ fn carry_out(
             if elapsed.0 > 0 {
                 pace.layout = Some(written.0 as f64 / elapsed.as_secs_f64());
             }
-            tell(Event::Layout {
+            tell(MeasureEvent::Layout {
                 target: &info.name,
                 written,
                 size: info.size,
             });
             let rest = Bytes(info.size.0.saturating_sub(written.0) + later);
-            tell(Event::Left(Nanos(
+            tell(MeasureEvent::Left(Nanos(
                 load(pace).0 + estimate::layout(rest, pace).0,
             )));
         });
@@ -173,12 +173,12 @@ struct Keeper<'a> {
     meter: Meter<'a>,
     run: &'a Run,
     ready: &'a [Ready],
-    pace: &'a mut Pace,
+    pace: &'a mut PaceEstimate,
     store: &'a mut Store,
     taken: &'a mut u32,
 }
 
-impl Kept<RunError> for Keeper<'_> {
+impl SampleSink<RunError> for Keeper<'_> {
     fn take(&mut self, turn: Turn<'_>) -> Result<Sample, RunError> {
         let ready = &self.ready[turn.slot.target];
         let place = match turn.workload.fio() {
@@ -198,7 +198,7 @@ impl Kept<RunError> for Keeper<'_> {
     }
 
     fn left(&self, todo: &[(u32, Slot)]) -> Nanos {
-        estimate::slots(&self.run.plan, todo.iter().map(|(_, slot)| slot), self.pace)
+        estimate::estimate_slots(&self.run.plan, todo.iter().map(|(_, slot)| slot), self.pace)
     }
 }
 
@@ -228,14 +228,14 @@ fn lay_out(
 }
 
 impl Place<'_> {
-    fn ready(&self, named: crate::engine::Place, env: &Environment<'_>) -> Result<Ready, RunError> {
+    fn ready(&self, named: crate::engine::LoadTarget, env: &Environment<'_>) -> Result<Ready, RunError> {
         // fio gets a plain name: it splits file names at ':' and has its own escapes. The name leads
         // to the descriptor, so that fio opens what was checked and laid out, and nothing else.
         let link = format!("target{}", self.index);
         Ok(Ready {
             named,
             sources: Sources::find(env.host, &self.info.devices),
-            place: crate::engine::Place::held(self.work, &link, self.held)?,
+            place: crate::engine::LoadTarget::held(self.work, &link, self.held)?,
         })
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::engine::{Environment, Tools};
 use crate::runner::RunError;
-use crate::runner::claim::Claim;
-use crate::runner::estimate::{self, Pace};
-use crate::runner::remarks::{part_of, remarks};
+use crate::runner::target_lock::Claim;
+use crate::runner::estimate::{self, PaceEstimate};
+use crate::runner::remarks::{part_of, collect_remarks};
 use crate::runner::targets::{Checked, Permission, Place, check};
-use assay_loads::scratch::{Session, Swept, sweep_directory};
+use assay_loads::scratch::{ScratchSession, Swept, sweep_directory};
 use assay_model::load::{Http, Load};
 use assay_model::plan::{Plan, PlanSpec, Settings, Slot};
 use assay_model::run::{Origin, Run, RunId, RunState};
@@ -30,7 +30,7 @@ pub struct Begin {
 const START_AND_END: Nanos = Nanos(10_000_000);
 
 /// A run that can begin.
-pub struct Prepared {
+pub struct PreparedRun {
     /// The run as it will be stored.
     pub run: Run,
     /// Slots that are still to do, with their position in the plan's order.
@@ -40,10 +40,10 @@ pub struct Prepared {
     /// Estimate of the whole, from what is known before anything is written.
     pub estimate: Nanos,
     pub(crate) tools: Tools,
-    pub(crate) session: Session,
+    pub(crate) session: ScratchSession,
     pub(crate) targets: Vec<Option<Place>>,
     pub(crate) _measuring: Vec<Claim>,
-    pub(crate) pace: Pace,
+    pub(crate) pace: PaceEstimate,
 }
 
 /// Checks a plan against this machine and settles what it left open.
@@ -55,7 +55,7 @@ pub fn prepare(
     targets: Vec<String>,
     begin: &Begin,
     env: &Environment<'_>,
-) -> Result<Prepared, RunError> {
+) -> Result<PreparedRun, RunError> {
     let settled = |engine| {
         spec.resolve(&Settings {
             targets: targets.clone(),
@@ -63,7 +63,7 @@ pub fn prepare(
             seed: begin.seed,
         })
     };
-    let tools = tools(&settled(Engine::Auto)?, env)?;
+    let tools = find_tools(&settled(Engine::Auto)?, env)?;
     let session = env.state.begin(&begin.uid)?;
     let fio = tools.fio.as_ref();
     let plan = settled(fio.map_or(Engine::Auto, |fio| {
@@ -79,7 +79,7 @@ pub fn prepare(
         .collect();
     let mut facts = assay_facts::survey(env.host, &paths).about(&infos);
     env.enter_open_changes(&mut facts);
-    let mut remarks = remarks(&plan, &infos, &facts);
+    let mut remarks = collect_remarks(&plan, &infos, &facts);
     remarks.extend(tools.remarks());
     remarks.extend(checked.iter().filter_map(part_of));
     remarks.extend(measured_by_others(&checked));
@@ -111,7 +111,7 @@ pub fn prepare_resume(
     samples: &[Sample],
     permission: Permission,
     env: &Environment<'_>,
-) -> Result<Prepared, RunError> {
+) -> Result<PreparedRun, RunError> {
     let refuse = |run: &Run, message: String| {
         Err(RunError::Resume {
             run: run.id,
@@ -142,7 +142,7 @@ pub fn prepare_resume(
         );
     }
     env.enter_open_changes(&mut run.facts);
-    let tools = tools(&run.plan, env)?;
+    let tools = find_tools(&run.plan, env)?;
     let session = env.state.begin(&run.uid)?;
     let checked = check(env.host, &run.plan, permission)?;
     for (then, now) in run.targets.iter().zip(&checked) {
@@ -192,10 +192,10 @@ fn finish(
     todo: Vec<(u32, Slot)>,
     swept: Vec<Swept>,
     tools: Tools,
-    session: Session,
+    session: ScratchSession,
     checked: Vec<Checked>,
     env: &Environment<'_>,
-) -> Result<Prepared, RunError> {
+) -> Result<PreparedRun, RunError> {
     debug_assert!(
         run.plan
             .workloads
@@ -203,7 +203,7 @@ fn finish(
             .filter_map(Planned::fio)
             .all(|workload| workload.engine != Engine::Auto)
     );
-    let pace = Pace {
+    let pace = PaceEstimate {
         layout: None,
         overhead: match &tools.fio {
             Some(fio) => fio.overhead(session.dir(), env.cancel)?,
@@ -216,13 +216,13 @@ fn finish(
         .filter(|t| lays_out(&run.plan, t))
         .map(|t| t.size.0)
         .sum();
-    let estimate = estimate::slots(&run.plan, todo.iter().map(|(_, slot)| slot), &pace)
+    let estimate = estimate::estimate_slots(&run.plan, todo.iter().map(|(_, slot)| slot), &pace)
         .and(estimate::layout(assay_model::Bytes(layouts), &pace));
     let (targets, measuring) = checked
         .into_iter()
         .map(|target| (target.place, target.measuring))
         .unzip();
-    Ok(Prepared {
+    Ok(PreparedRun {
         run,
         todo,
         swept,
@@ -236,17 +236,17 @@ fn finish(
 }
 
 /// What the loads of a plan need.
-fn tools(plan: &Plan, env: &Environment<'_>) -> Result<Tools, RunError> {
+fn find_tools(plan: &Plan, env: &Environment<'_>) -> Result<Tools, RunError> {
     let loads: Vec<Load> = plan
         .workloads
         .iter()
-        .flat_map(|planned| pointed(&planned.load, &plan.targets))
+        .flat_map(|planned| loads_on_targets(&planned.load, &plan.targets))
         .collect();
     Ok(Tools::find(env, plan.seed, &loads)?)
 }
 
 /// The load on each target: one that names no server loads those that are URLs.
-fn pointed(load: &Load, targets: &[String]) -> Vec<Load> {
+fn loads_on_targets(load: &Load, targets: &[String]) -> Vec<Load> {
     match load.http() {
         Some(http) if http.url.is_empty() => targets
             .iter()

@@ -5,10 +5,10 @@ use assay_model::target::TargetKind;
 use assay_model::{Bytes, Facts, Plan, Planned, TargetInfo};
 
 /// What a reader of the figures must know about where they come from.
-pub(crate) fn remarks(plan: &Plan, targets: &[TargetInfo], facts: &Facts) -> Vec<String> {
+pub(crate) fn collect_remarks(plan: &Plan, targets: &[TargetInfo], facts: &Facts) -> Vec<String> {
     let mut remarks: Vec<String> = targets
         .iter()
-        .flat_map(|info| about(plan, info, facts))
+        .flat_map(|info| remarks_on_target(plan, info, facts))
         .collect();
     remarks.dedup();
     remarks
@@ -25,7 +25,7 @@ pub(crate) fn part_of(target: &Checked) -> Option<String> {
     })
 }
 
-fn about(plan: &Plan, info: &TargetInfo, facts: &Facts) -> Vec<String> {
+fn remarks_on_target(plan: &Plan, info: &TargetInfo, facts: &Facts) -> Vec<String> {
     let mut out = Vec::new();
     let name = &info.name;
     let fs = info.fs_type.as_deref().unwrap_or_default();
@@ -73,7 +73,7 @@ fn about(plan: &Plan, info: &TargetInfo, facts: &Facts) -> Vec<String> {
 mod tests {
     use super::*;
     use assay_model::FactKind;
-    use assay_model::plan::{Settings, builtin};
+    use assay_model::plan::{Settings, builtin_plan};
     use assay_model::workload::Engine;
 
     fn target(fs: &str) -> TargetInfo {
@@ -97,11 +97,11 @@ mod tests {
             engine: Engine::Libaio,
             seed: 1,
         };
-        let plan = builtin(plan).unwrap().resolve(&settings).unwrap();
+        let plan = builtin_plan(plan).unwrap().resolve(&settings).unwrap();
         let mut facts = Facts::default();
         facts.known("memory.total", 16u64 << 30, FactKind::Runtime, "test");
         facts.known("zfs.arc.c_max", 8u64 << 30, FactKind::Runtime, "test");
-        remarks(&plan, &[target(fs)], &facts).join("\n")
+        collect_remarks(&plan, &[target(fs)], &facts).join("\n")
     }
 
     #[test]

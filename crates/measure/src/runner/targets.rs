@@ -1,6 +1,6 @@
 //! Whether a target may be used, and for what: said before anything is touched.
 
-use crate::runner::claim::{Claim, Key, take};
+use crate::runner::target_lock::{Claim, Key, take};
 use assay_facts::TargetError;
 use assay_host::held::{Access, Directory, Held, Identity};
 use assay_host::{Host, HostError};
@@ -95,7 +95,7 @@ pub enum TargetRefused {
         target: String,
         /// All reasons.
         #[source]
-        refused: assay_facts::overwrite::Refused,
+        refused: assay_facts::overwrite::OverwriteRefused,
     },
     /// It cannot be opened.
     #[error("{0}")]
@@ -216,7 +216,7 @@ impl Place {
 }
 
 /// Stays free on the file system: 5 % of the test file and at least 64 MiB.
-fn spare(size: Bytes) -> Bytes {
+fn spare_space(size: Bytes) -> Bytes {
     Bytes((size.0 / 20).max(64 << 20))
 }
 
@@ -240,7 +240,7 @@ pub(crate) fn check(
             }
         };
         let key = match &place {
-            Some(place) => place.key().map_err(|error| changed(target, error))?,
+            Some(place) => place.key().map_err(|error| target_changed(target, error))?,
             None => Key::of_server(target),
         };
         if let Some((_, other)) = checked.iter().find(|(other, _)| *other == key) {
@@ -249,9 +249,9 @@ pub(crate) fn check(
         }
         let measuring = take(&key, target)?;
         let one = match place {
-            Some(place) => fits(host, plan, target, place, path, measuring)?,
+            Some(place) => check_size(host, plan, target, place, path, measuring)?,
             None => {
-                let info = TargetInfo::server(&assay_model::secrets::text(target));
+                let info = TargetInfo::server(&assay_model::secrets::withhold_in_text(target));
                 Checked {
                     info,
                     path,
@@ -290,7 +290,7 @@ fn suits(plan: &Plan, target: &str) -> Result<(), TargetRefused> {
     })
 }
 
-pub(crate) fn changed(
+pub(crate) fn target_changed(
     target: &str,
     found: impl Into<Box<dyn Error + Send + Sync>>,
 ) -> TargetRefused {
@@ -312,7 +312,7 @@ fn open(
     let place = match plan.writes() && file {
         true => {
             let device = kind.is_block_device();
-            let held = overwritable(host, plan, target, device, &real, permission)?;
+            let held = check_overwritable(host, plan, target, device, &real, permission)?;
             Place::File(held)
         }
         false => hold(target, &real, kind)?,
@@ -356,12 +356,12 @@ fn hold(target: &str, real: &Path, kind: FileType) -> Result<Place, TargetRefuse
 pub(crate) fn look(host: &dyn Host, target: &str) -> Result<(Place, TargetInfo), TargetRefused> {
     let (real, kind) = find(target)?;
     let place = hold(target, &real, kind)?;
-    let info = below(host, target, &place, &real)?;
+    let info = read_layers_below(host, target, &place, &real)?;
     Ok((place, info))
 }
 
 /// What lies below a target that is held at `path`.
-fn below(
+fn read_layers_below(
     host: &dyn Host,
     target: &str,
     place: &Place,
@@ -369,18 +369,18 @@ fn below(
 ) -> Result<TargetInfo, TargetRefused> {
     let mut info = assay_facts::target(host, path)?;
     // What was looked at by name must be what is held.
-    let (held, named) = (place.identity(), assay_host::held::identity(path));
+    let (held, named) = (place.identity(), assay_host::held::read_identity(path));
     match (held, named) {
         (Ok(held), Ok(named)) if held == named => {}
-        (Err(error), _) | (_, Err(error)) => return Err(changed(target, error)),
-        _ => return Err(changed(target, "something else has its name now")),
+        (Err(error), _) | (_, Err(error)) => return Err(target_changed(target, error)),
+        _ => return Err(target_changed(target, "something else has its name now")),
     }
     target.clone_into(&mut info.name);
     Ok(info)
 }
 
 /// Whether it is large enough, and what lies below it.
-fn fits(
+fn check_size(
     host: &dyn Host,
     plan: &Plan,
     target: &str,
@@ -388,7 +388,7 @@ fn fits(
     path: PathBuf,
     measuring: Claim,
 ) -> Result<Checked, TargetRefused> {
-    let mut info = below(host, target, &place, &path)?;
+    let mut info = read_layers_below(host, target, &place, &path)?;
     let mut whole = plan.file_size;
     match &place {
         Place::Directory(directory) if plan.needs_file() => {
@@ -438,7 +438,7 @@ fn writable(real: &Path, name: &str) -> Result<(), TargetRefused> {
 
 fn space(info: &TargetInfo) -> Result<(), TargetRefused> {
     let Some(free) = info.free else { return Ok(()) };
-    let spare = spare(info.size);
+    let spare = spare_space(info.size);
     if info.size.0.saturating_add(spare.0) <= free.0 {
         return Ok(());
     }
@@ -452,7 +452,7 @@ fn space(info: &TargetInfo) -> Result<(), TargetRefused> {
     })
 }
 
-fn overwritable(
+fn check_overwritable(
     host: &dyn Host,
     plan: &Plan,
     target: &str,

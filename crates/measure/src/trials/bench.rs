@@ -7,7 +7,7 @@ use assay_model::trial::Side;
 use std::time::Duration;
 
 /// The machine, or a stand-in with a known truth.
-pub trait Bench {
+pub trait TrialBench {
     /// Puts a side into effect, also when it is in effect already, so that both sides have the same
     /// history; returns what was read back.
     ///

@@ -1,6 +1,6 @@
 //! What fits into the time that a user gives: what is made before, the noise of the machine, pairs.
 
-use crate::runner::estimate::{self, Pace};
+use crate::runner::estimate::{self, PaceEstimate};
 use crate::trials::noise::NOISE_PAIRS;
 use assay_judge::trial::forecast::{count_least_pairs, count_pairs_within, forecast_time};
 use assay_model::plan::DEFAULT_FILE_SIZE;
@@ -8,7 +8,7 @@ use assay_model::trial::TrialPlan;
 use assay_model::{Bytes, Change, Load, Nanos};
 
 /// Time to write what is measured on, before anything was written: at the rate of one hard disk.
-fn preparation(plan: &TrialPlan) -> Nanos {
+fn estimate_preparation(plan: &TrialPlan) -> Nanos {
     let Load::Fio { size, .. } = &plan.load else {
         return Nanos(0);
     };
@@ -17,22 +17,22 @@ fn preparation(plan: &TrialPlan) -> Nanos {
         Change::Set { .. } => 1,
     };
     let size = size.unwrap_or(DEFAULT_FILE_SIZE).0;
-    let pace = Pace {
+    let pace = PaceEstimate {
         layout: None,
         overhead: Nanos(0),
     };
     estimate::layout(Bytes(size.saturating_mul(files)), &pace)
 }
 
-fn left(plan: &TrialPlan, budget: Nanos) -> Nanos {
-    Nanos(budget.0.saturating_sub(preparation(plan).0))
+fn remaining_budget(plan: &TrialPlan, budget: Nanos) -> Nanos {
+    Nanos(budget.0.saturating_sub(estimate_preparation(plan).0))
 }
 
 /// Pairs that are planned within a budget. The noise before them is measured when it leaves enough
 /// pairs for a verdict; the time of preparation is only estimated, so that it never takes the last six.
-pub(crate) fn pairs(plan: &TrialPlan, budget: Nanos) -> u32 {
+pub(crate) fn affordable_pairs(plan: &TrialPlan, budget: Nanos) -> u32 {
     let least = count_least_pairs(plan.alpha);
-    let fit = count_pairs_within(plan, left(plan, budget));
+    let fit = count_pairs_within(plan, remaining_budget(plan, budget));
     match fit.checked_sub(NOISE_PAIRS) {
         Some(beside_noise) if beside_noise >= least => beside_noise,
         _ => fit.max(count_pairs_within(plan, budget).min(least)),
@@ -42,7 +42,7 @@ pub(crate) fn pairs(plan: &TrialPlan, budget: Nanos) -> u32 {
 /// Whether the noise of the machine may be measured before the pairs.
 pub(crate) fn affords_noise(plan: &TrialPlan) -> bool {
     plan.budget.is_none_or(|budget| {
-        count_pairs_within(plan, left(plan, budget)) >= plan.max_pairs.saturating_add(NOISE_PAIRS)
+        count_pairs_within(plan, remaining_budget(plan, budget)) >= plan.max_pairs.saturating_add(NOISE_PAIRS)
     })
 }
 
@@ -55,7 +55,7 @@ pub fn too_small(plan: &TrialPlan, asked: Option<u32>) -> Option<Nanos> {
     if asked.is_some_and(|pairs| pairs < least) || count_pairs_within(plan, budget) >= least {
         return None;
     }
-    let needed = forecast_time(plan, least).time.and(preparation(plan));
+    let needed = forecast_time(plan, least).time.and(estimate_preparation(plan));
     let second = 1_000_000_000;
     Some(Nanos(needed.0.div_ceil(second).saturating_mul(second)))
 }
@@ -71,7 +71,7 @@ mod tests {
         let mut plan = trial().plan;
         (plan.slot, plan.washout) = (Nanos(4 * S), Nanos(S));
         plan.budget = Some(Nanos(budget * S));
-        plan.max_pairs = plan.max_pairs.min(pairs(&plan, Nanos(budget * S))).max(1);
+        plan.max_pairs = plan.max_pairs.min(affordable_pairs(&plan, Nanos(budget * S))).max(1);
         plan
     }
 

@@ -1,7 +1,7 @@
 //! One piece of advice and what it is tried on, settled before anything is touched.
 
 use crate::runner::Ground;
-use crate::trials::plan::{Options, settle};
+use crate::trials::plan::{TrialOptions, settle};
 use crate::trials::{Environment, TrialError, new_trial};
 use assay_advice::Applicability;
 use assay_host::Host;
@@ -33,7 +33,7 @@ impl Candidate {
         advice: &Advice,
         given: &BTreeMap<String, String>,
         target: Option<&str>,
-        options: &Options,
+        options: &TrialOptions,
         env: &Environment<'_>,
     ) -> Result<Self, TrialError> {
         let host: &dyn Host = env.host;
@@ -44,7 +44,7 @@ impl Candidate {
         );
         let (target, ground) = match storage {
             true => {
-                let name = absolute(&aim.target)?;
+                let name = absolute_target(&aim.target)?;
                 let ground = Ground::open(host, &name)?;
                 (name, Some(ground))
             }
@@ -91,7 +91,7 @@ impl Candidate {
 }
 
 /// `.` means nothing in a stored trial: a target is named by where it is.
-fn absolute(target: &str) -> Result<String, TrialError> {
+fn absolute_target(target: &str) -> Result<String, TrialError> {
     let refuse = |why: &str| TrialError::Name(format!("{}: {why}", target.escape_debug()));
     let path = std::path::absolute(target).map_err(|_| refuse("not a path"))?;
     let name = path.into_os_string().into_string();

@@ -1,13 +1,13 @@
 //! One trial from its first file to its last: made, measured, judged, set back.
 
-use crate::engine::{Environment, Event, Tell};
+use crate::engine::{Environment, MeasureEvent, Tell};
 use crate::runner::Ground;
 use crate::trials::TrialError;
 use crate::trials::budget::affords_noise;
-use crate::trials::machine::{Machine, On, monotonic};
-use crate::trials::noise::noise;
+use crate::trials::machine::{Machine, On, monotonic_time};
+use crate::trials::noise::measure_noise;
 use crate::trials::pairs::{Stop, measure};
-use assay_changes::{Outcome, Recovered, Switch, never_kept};
+use assay_changes::{RecoveryOutcome, Recovered, Switch, never_kept};
 use assay_host::Host;
 use assay_loads::scratch::Scratch;
 use assay_model::advice::RiskLevel;
@@ -122,7 +122,7 @@ pub fn execute(
     // Taken before anything is stored: another assay on the same target is refused here. Services and
     // commands have no file to measure; the journal tells two trials of them apart.
     let _claim = ground.map(Ground::claim).transpose()?;
-    let session = env.journal.begin(&label(&trial), &key(&trial))?;
+    let session = env.journal.begin(&session_label(&trial), &target_key(&trial))?;
     let scratch = env.state.begin(&trial.uid)?;
     trial.state = TrialState::Running;
     trial.ended = None;
@@ -140,9 +140,9 @@ pub fn execute(
     };
     let done = on_machine(&mut trial, &mut slots, wish, env, store, &session, on, tell);
     if let Some(astray) = made.and_then(Scratch::remove) {
-        tell(Event::Astray(&astray));
+        tell(MeasureEvent::Astray(&astray));
     }
-    tell(Event::SettingBack);
+    tell(MeasureEvent::SettingBack);
     let set_back = session.close(env.host);
     trial.ended = Some((env.now)());
     trial.state = match &done {
@@ -166,7 +166,7 @@ pub fn execute(
 
 fn all_set_back(taken_back: Vec<Recovered>) -> Result<(), TrialError> {
     for left in taken_back {
-        if let Outcome::Failed(error) = left.outcome {
+        if let RecoveryOutcome::Failed(error) = left.outcome {
             return Err(TrialError::NotSetBack {
                 what: left.what,
                 error,
@@ -183,19 +183,19 @@ fn on_machine(
     wish: &mut Wish<'_>,
     env: &Environment<'_>,
     store: &mut Store,
-    session: &assay_changes::Session,
+    session: &assay_changes::ChangeSession,
     on: On<'_>,
     tell: &mut Tell<'_>,
 ) -> Result<(Judgement, Stop), TrialError> {
     let as_settled = trial.clone();
-    let began = monotonic();
+    let began = monotonic_time();
     let host: &dyn Host = env.host;
     let watch = Some(host);
     let mut machine = Machine::new(&as_settled, env, session, on, tell)?;
     if wish.noise
         && affords_noise(&as_settled.plan)
         && slots.is_empty()
-        && let Some(seen) = noise(&as_settled, &mut machine, watch, env.cancel, tell)?
+        && let Some(seen) = measure_noise(&as_settled, &mut machine, watch, env.cancel, tell)?
     {
         let percent = (seen.pair_sd.exp() - 1.0) * 100.0;
         trial.remarks.push(match seen.slot {
@@ -209,7 +209,7 @@ fn on_machine(
             crate::trials::plan::with_slots(
                 &mut trial.plan,
                 slot,
-                Nanos::from(monotonic().saturating_sub(began)),
+                Nanos::from(monotonic_time().saturating_sub(began)),
             );
             store.update_trial(trial)?;
         }
@@ -219,14 +219,14 @@ fn on_machine(
         trial
             .durability
             .iter()
-            .for_each(|proof| tell(Event::Durability(proof)));
+            .for_each(|proof| tell(MeasureEvent::Durability(proof)));
         store.update_trial(trial)?;
     }
     let id = trial.id;
     let mut keep = |slot: &Slot| Ok(store.add_slot(id, slot)?);
     // What was made and measured before the first pair is part of the time that was given.
     let mut timed = trial.clone();
-    let spent = Nanos::from(monotonic().saturating_sub(began));
+    let spent = Nanos::from(monotonic_time().saturating_sub(began));
     timed.plan.budget = (timed.plan.budget).map(|budget| Nanos(budget.0.saturating_sub(spent.0)));
     let (judgement, stop) = measure(
         &timed,
@@ -250,7 +250,7 @@ fn make_for_good(
     plan: &TrialPlan,
     wish: &mut Wish<'_>,
     env: &Environment<'_>,
-    session: &assay_changes::Session,
+    session: &assay_changes::ChangeSession,
 ) -> Result<Kept, TrialError> {
     let Some(Change::Set { setting, value }) = &plan.keep else {
         return Ok(Kept::Reverted);
@@ -267,12 +267,12 @@ fn make_for_good(
     Ok(Kept::Kept)
 }
 
-fn label(trial: &Trial) -> String {
+fn session_label(trial: &Trial) -> String {
     format!("trial of {}", trial.plan.advice)
 }
 
 /// Two trials on one target would measure each other.
-fn key(trial: &Trial) -> String {
+fn target_key(trial: &Trial) -> String {
     let path = Path::new(&trial.plan.target).canonicalize();
     match path {
         Ok(path) => path.to_string_lossy().into_owned(),

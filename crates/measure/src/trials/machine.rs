@@ -1,12 +1,12 @@
 //! The machine itself as a bench: a setting that is set and set back, or two things that assay
 //! made, alive side by side.
 
-use crate::engine::{Environment, Event, OPERATION_LIMIT, Place, Slot, Tell, Tools, link};
+use crate::engine::{Environment, MeasureEvent, OPERATION_LIMIT, LoadTarget, MeterSlot, Tell, Tools, link};
 use crate::runner::Ground;
 use crate::trials::TrialError;
-use crate::trials::bench::{Bench, Clocks};
+use crate::trials::bench::{TrialBench, Clocks};
 use assay_changes::side_by_side::{Built, Endpoint};
-use assay_changes::{Session, Switch};
+use assay_changes::{ChangeSession, Switch};
 use assay_loads::counters::Sources;
 use assay_loads::layout;
 use assay_loads::scratch::{self, Scratch};
@@ -44,7 +44,7 @@ pub(crate) struct On<'a> {
     /// The user's directory, file or device, when the advice is about storage.
     pub(crate) ground: Option<&'a Ground>,
     /// Where scratch files are entered.
-    pub(crate) scratch: &'a scratch::Session,
+    pub(crate) scratch: &'a scratch::ScratchSession,
     /// The scratch file, once there is one; whoever lends this removes it when the machine is gone.
     pub(crate) made: &'a mut Option<Scratch>,
 }
@@ -54,7 +54,7 @@ enum Sides<'a> {
     Setting {
         switch: Box<Switch<'a>>,
         value: Option<String>,
-        place: Place,
+        place: LoadTarget,
         /// Which side is in effect.
         now: Side,
     },
@@ -64,7 +64,7 @@ enum Sides<'a> {
 
 struct Arm<'a> {
     built: Built<'a>,
-    place: Place,
+    place: LoadTarget,
 }
 
 impl<'a> Machine<'a> {
@@ -73,7 +73,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn new(
         trial: &'a Trial,
         env: &Environment<'a>,
-        session: &'a Session,
+        session: &'a ChangeSession,
         mut on: On<'_>,
         tell: &mut Tell<'_>,
     ) -> Result<Self, TrialError> {
@@ -92,7 +92,7 @@ impl<'a> Machine<'a> {
         }
         let loader = Loader {
             env: *env,
-            load: settled(&plan.load, engine),
+            load: with_engine(&plan.load, engine),
             tools,
             work,
             sources: Sources::find(
@@ -160,7 +160,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-impl Bench for Machine<'_> {
+impl TrialBench for Machine<'_> {
     fn enter(&mut self, side: Side) -> Result<String, TrialError> {
         match &mut self.sides {
             Sides::Setting {
@@ -191,13 +191,13 @@ impl Bench for Machine<'_> {
         };
         let (plan, loader) = (self.plan, &self.loader);
         let meter = loader.env.meter(&loader.work, &loader.tools);
-        Ok(meter.take(&Slot {
+        Ok(meter.take(&MeterSlot {
             load: &loader.load,
             name: loader.load.name(),
             ramp: plan.washout,
             runtime: self.slot,
             limit: OPERATION_LIMIT,
-            size: size(&loader.load),
+            size: load_size(&loader.load),
             // The same seed for both sides of a pair: the same offsets and data.
             seed: plan.seed ^ u64::from(pair),
             place,
@@ -215,7 +215,7 @@ impl Bench for Machine<'_> {
     fn clocks(&self) -> Clocks {
         Clocks {
             wall: (self.loader.env.now)(),
-            monotonic: monotonic(),
+            monotonic: monotonic_time(),
             boottime: read(ClockId::Boottime),
         }
     }
@@ -228,12 +228,12 @@ fn read(clock: ClockId) -> Duration {
 }
 
 /// Time since some moment before assay began, without the time that the machine slept.
-pub(crate) fn monotonic() -> Duration {
+pub(crate) fn monotonic_time() -> Duration {
     read(ClockId::Monotonic)
 }
 
 /// On how much the load works.
-fn size(load: &Load) -> Bytes {
+fn load_size(load: &Load) -> Bytes {
     match load {
         Load::Fio { size, .. } => size.unwrap_or(DEFAULT_FILE_SIZE),
         _ => Bytes(0),
@@ -241,7 +241,7 @@ fn size(load: &Load) -> Bytes {
 }
 
 /// The load with an engine of fio's, where it leaves that open.
-fn settled(load: &Load, engine: Engine) -> Load {
+fn with_engine(load: &Load, engine: Engine) -> Load {
     let mut load = load.clone();
     if let Load::Fio { workload, .. } = &mut load
         && workload.engine == Engine::Auto
@@ -262,33 +262,33 @@ fn own_place(
     on: &mut On<'_>,
     loader: &Loader<'_>,
     tell: &mut Tell<'_>,
-) -> Result<Place, TrialError> {
+) -> Result<LoadTarget, TrialError> {
     let plan = &trial.plan;
-    let size = size(&plan.load);
+    let size = load_size(&plan.load);
     let (Load::Fio { workload, .. }, Some(ground)) = (&plan.load, on.ground) else {
         let path = PathBuf::from(&plan.target);
-        return Ok(Place::Named { path });
+        return Ok(LoadTarget::Named { path });
     };
     let Some(directory) = ground.directory() else {
         if workload.pattern.writes() {
             return Err(TrialError::WouldDestroy(plan.target.clone()));
         }
         let held = ground.file().ok_or(TrialError::Unfit("a file or device"))?;
-        return Ok(Place::held(&loader.work, "target", held)?);
+        return Ok(LoadTarget::held(&loader.work, "target", held)?);
     };
     ground.fits(size)?;
     let scratch = on.made.insert(on.scratch.scratch(directory)?);
     let held = scratch.held();
     layout::fill(held, size, plan.seed, env.cancel, &mut |written, _| {
         let target = &plan.target;
-        tell(Event::Layout {
+        tell(MeasureEvent::Layout {
             target,
             written,
             size,
         });
     })
     .map_err(TrialError::Layout)?;
-    Ok(Place::held(&loader.work, "target", held)?)
+    Ok(LoadTarget::held(&loader.work, "target", held)?)
 }
 
 #[allow(
@@ -298,7 +298,7 @@ fn own_place(
 fn build<'a>(
     trial: &Trial,
     env: &Environment<'a>,
-    session: &'a Session,
+    session: &'a ChangeSession,
     ground: Option<&Ground>,
     loader: &Loader<'_>,
     arm: &change::Arm,
@@ -309,31 +309,31 @@ fn build<'a>(
         Side::Now => "now",
         Side::Changed => "changed",
     };
-    tell(Event::Making(name));
-    let place = assay_changes::side_by_side::Place {
+    tell(MeasureEvent::Making(name));
+    let place = assay_changes::side_by_side::ArmSite {
         // A service has no place of its own: its copy lives where scratch files are entered.
         dir: ground.map_or_else(|| loader.work.clone(), Ground::through),
         name: name.to_owned(),
-        size: size(&trial.plan.load),
+        size: load_size(&trial.plan.load),
     };
     let built = assay_changes::side_by_side::build(env.host, session, arm, &place, env.cancel)?;
     let place = match built.endpoint() {
         Endpoint::Path(path) => {
-            let mut place = Place::at(&loader.work, name, &path)?;
+            let mut place = LoadTarget::at(&loader.work, name, &path)?;
             let fs = matches!(
                 arm,
                 change::Arm::Dataset { .. } | change::Arm::FileSystem { .. }
             );
-            if let Place::File { dir, .. } = &mut place {
+            if let LoadTarget::File { dir, .. } = &mut place {
                 *dir = path.parent().filter(|_| fs).map(Path::to_owned);
             }
             place
         }
-        Endpoint::Nbd { socket, export } => Place::Nbd {
+        Endpoint::Nbd { socket, export } => LoadTarget::Nbd {
             link: link(&loader.work, name, &socket)?,
             export,
         },
-        Endpoint::Address { host, port } => Place::Address { host, port },
+        Endpoint::Address { host, port } => LoadTarget::Address { host, port },
     };
     Ok(Arm { built, place })
 }

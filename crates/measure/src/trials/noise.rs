@@ -1,8 +1,8 @@
 //! The machine as it is, before anything is changed: how noisy it is, and how long slots are best.
 
-use crate::engine::{Event, Tell};
+use crate::engine::{MeasureEvent, Tell};
 use crate::trials::TrialError;
-use crate::trials::bench::Bench;
+use crate::trials::bench::TrialBench;
 use crate::trials::pairs::one_slot;
 use assay_host::Host;
 use assay_judge::trial::judge_pairs;
@@ -29,9 +29,9 @@ pub struct Noise {
 ///
 /// # Errors
 /// As [`crate::trials::pairs::measure`].
-pub fn noise(
+pub fn measure_noise(
     trial: &Trial,
-    bench: &mut dyn Bench,
+    bench: &mut dyn TrialBench,
     host: Option<&dyn Host>,
     cancel: &Cancel,
     tell: &mut Tell<'_>,
@@ -50,7 +50,7 @@ pub fn noise(
             return Ok(None);
         }
         let side = Side::Now;
-        tell(Event::Side { pair: 0, side });
+        tell(MeasureEvent::Side { pair: 0, side });
         let of = (number, side, side, number);
         let slot = one_slot(of, String::new(), bench.clocks(), bench, host)?;
         if let Outcome::Failed { error } = slot.sample.outcome {
@@ -63,14 +63,14 @@ pub fn noise(
     }
     let took = Nanos::from((bench.clocks().monotonic - began.monotonic) / many);
     let Some(seen) = (match least {
-        Some(least) => chosen(trial, &slots, least, took),
-        None => apart(trial, &slots),
+        Some(least) => noise_at_best_length(trial, &slots, least, took),
+        None => noise_side_by_side(trial, &slots),
     }) else {
         bench.slots_last(plan.slot);
         return Ok(None);
     };
     bench.slots_last(seen.slot.unwrap_or(plan.slot));
-    tell(Event::Noise {
+    tell(MeasureEvent::Noise {
         pair_sd: seen.pair_sd,
         pairs: many / 2,
         slot: seen.slot,
@@ -79,9 +79,9 @@ pub fn noise(
 }
 
 /// Of pairs side by side.
-fn apart(trial: &Trial, slots: &[Slot]) -> Option<Noise> {
+fn noise_side_by_side(trial: &Trial, slots: &[Slot]) -> Option<Noise> {
     let (firsts, seconds) = (slots.iter().step_by(2), slots.iter().skip(1).step_by(2));
-    let effects: Vec<f64> = effects(trial, firsts.zip(seconds)).flatten().collect();
+    let effects: Vec<f64> = neighbour_effects(trial, firsts.zip(seconds)).flatten().collect();
     // The mean is known: both sides are the same.
     let squares = effects.iter().map(|x| x * x).sum::<f64>();
     (!effects.is_empty()).then(|| Noise {
@@ -90,14 +90,14 @@ fn apart(trial: &Trial, slots: &[Slot]) -> Option<Noise> {
     })
 }
 
-/// The best length, from short slots that took so long each.
-fn chosen(trial: &Trial, slots: &[Slot], least: Nanos, took: Nanos) -> Option<Noise> {
+/// Returns the noise at the best slot length, from short slots that took so long each.
+fn noise_at_best_length(trial: &Trial, slots: &[Slot], least: Nanos, took: Nanos) -> Option<Noise> {
     let plan = &trial.plan;
     // Each slot against the one before: ln of the figure, but for a constant.
     let mut log = 0.0;
     let neighbours = slots.iter().zip(&slots[1..]);
     let mut logs = vec![log];
-    for effect in effects(trial, neighbours) {
+    for effect in neighbour_effects(trial, neighbours) {
         log += effect?;
         logs.push(log);
     }
@@ -115,7 +115,7 @@ fn chosen(trial: &Trial, slots: &[Slot], least: Nanos, took: Nanos) -> Option<No
 }
 
 /// The log ratio of each two slots; both are the machine as it is, labelled so that the judge pairs them.
-fn effects<'a>(
+fn neighbour_effects<'a>(
     trial: &Trial,
     all: impl Iterator<Item = (&'a Slot, &'a Slot)>,
 ) -> impl Iterator<Item = Option<f64>> {

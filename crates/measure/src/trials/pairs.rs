@@ -1,9 +1,9 @@
 //! The pairs: a coin's order, both sides, judged, again; until the judge, the budget or the user
 //! says stop. What is measured is stored before the next slot begins.
 
-use crate::engine::{Carried, Event, Steps, Tell, carry_out};
-use crate::trials::bench::{Bench, Clocks, Disagreement};
-use crate::trials::{TrialError, doubt, stopped};
+use crate::engine::{Carried, MeasureEvent, Steps, Tell, carry_out};
+use crate::trials::bench::{TrialBench, Clocks, Disagreement};
+use crate::trials::{TrialError, void_doubt, stopped};
 use assay_host::Host;
 use assay_judge::trial::{find_reason_to_give_up, judge_slots_for_display, judge_trial};
 use assay_loads::Cancel;
@@ -36,7 +36,7 @@ pub type Keep<'a> = dyn FnMut(&Slot) -> Result<(), TrialError> + 'a;
 pub fn measure(
     trial: &Trial,
     slots: &mut Vec<Slot>,
-    bench: &mut dyn Bench,
+    bench: &mut dyn TrialBench,
     host: Option<&dyn Host>,
     cancel: &Cancel,
     keep: &mut Keep<'_>,
@@ -72,7 +72,7 @@ pub fn measure(
 struct Pairs<'a> {
     trial: &'a Trial,
     slots: &'a mut Vec<Slot>,
-    bench: &'a mut dyn Bench,
+    bench: &'a mut dyn TrialBench,
     host: Option<&'a dyn Host>,
     cancel: &'a Cancel,
     keep: &'a mut Keep<'a>,
@@ -111,10 +111,10 @@ impl Pairs<'_> {
         self.judgement = judgement;
         let pair = &self.slots[self.slots.len() - 2..];
         if let Some(outcome) = outcomes.last() {
-            tell(Event::Judged {
+            tell(MeasureEvent::Judged {
                 pair: pair[0].pair,
                 first: pair[0].side,
-                figures: deciding(self.trial, pair),
+                figures: deciding_figures(self.trial, pair),
                 outcome,
                 judgement: &self.judgement,
             });
@@ -150,7 +150,7 @@ impl Steps<TrialError> for Pairs<'_> {
                 )
             }
         };
-        tell(Event::Side { pair, side });
+        tell(MeasureEvent::Side { pair, side });
         Ok(Some((pair, side, number)))
     }
 
@@ -164,7 +164,7 @@ impl Steps<TrialError> for Pairs<'_> {
 
     fn keep(&mut self, _: Self::Step, slot: Slot, tell: &mut Tell<'_>) -> Result<(), TrialError> {
         (self.keep)(&slot)?;
-        tell(Event::Stored(&slot.sample));
+        tell(MeasureEvent::Stored(&slot.sample));
         self.slots.push(slot);
         if self.slots.len().is_multiple_of(2) {
             self.judge(tell);
@@ -174,7 +174,7 @@ impl Steps<TrialError> for Pairs<'_> {
 }
 
 /// The deciding figure of A and of B.
-fn deciding(trial: &Trial, pair: &[Slot]) -> [Option<f64>; 2] {
+fn deciding_figures(trial: &Trial, pair: &[Slot]) -> [Option<f64>; 2] {
     let judged = judge_slots_for_display(trial, pair, &[]).samples;
     [Side::Now, Side::Changed].map(|side| {
         let at = pair.iter().position(|slot| slot.side == side)?;
@@ -199,10 +199,10 @@ pub(crate) fn one_slot(
     (pair, real, side, number): (u32, Side, Side, u32),
     read_back: String,
     since: Clocks,
-    bench: &mut dyn Bench,
+    bench: &mut dyn TrialBench,
     host: Option<&dyn Host>,
 ) -> Result<Slot, TrialError> {
-    let (sample, stop) = stopped::watching(host, || bench.load(real, pair, number));
+    let (sample, stop) = stopped::watch_for_stops(host, || bench.load(real, pair, number));
     let sample = sample?;
     let clocks = since.disagree(&bench.clocks()).map(clock_doubt);
     Ok(Slot {
@@ -216,7 +216,7 @@ pub(crate) fn one_slot(
 
 fn clock_doubt(what: Disagreement) -> Doubt {
     match what {
-        Disagreement::Suspended(slept) => doubt(
+        Disagreement::Suspended(slept) => void_doubt(
             "machine-suspended",
             format!(
                 "the machine was suspended for {} during the pair",
@@ -224,7 +224,7 @@ fn clock_doubt(what: Disagreement) -> Doubt {
             ),
             "the pair is left out; keep the machine awake while a trial runs",
         ),
-        Disagreement::Jumped(jump) => doubt(
+        Disagreement::Jumped(jump) => void_doubt(
             "clock-jumped",
             format!("the clock was set by {jump:#} during the pair"),
             "the pair is left out; let the clock settle (NTP) before a trial",

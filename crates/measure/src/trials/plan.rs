@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// What the user may say differently from the advice.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct TrialOptions {
     /// Smallest ratio that matters.
     pub margin: Option<f64>,
     /// Guardrails that replace those of the advice for the same figure, or come on top.
@@ -41,7 +41,7 @@ pub fn settle(
     spec: &TrialSpec,
     parameters: BTreeMap<String, String>,
     target: &str,
-    options: &Options,
+    options: &TrialOptions,
 ) -> TrialPlan {
     let max_pairs = options.max_pairs.unwrap_or(MAX_PAIRS).max(1);
     let seconds = |seconds: f64| Nanos((seconds.max(0.0) * 1e9) as u64);
@@ -59,7 +59,7 @@ pub fn settle(
         aa: options.aa,
         load,
         metric: spec.metric,
-        guards: guards(spec, &options.guards),
+        guards: trial_guards(spec, &options.guards),
         margin: options.margin.unwrap_or(spec.margin),
         slot: options.slot.unwrap_or_else(|| seconds(spec.slot_seconds)),
         // Who names a length gets it.
@@ -86,10 +86,10 @@ pub fn settle(
     };
     if let Some(budget) = plan.budget {
         // Planned so from the start, the judge has a last look at what fits.
-        let fit = budget::pairs(&plan, budget);
+        let fit = budget::affordable_pairs(&plan, budget);
         plan.max_pairs = plan.max_pairs.min(fit).max(1);
     }
-    plan.first = coins(plan.seed, plan.max_pairs);
+    plan.first = draw_order(plan.seed, plan.max_pairs);
     plan
 }
 
@@ -99,27 +99,27 @@ pub(crate) fn with_slots(plan: &mut TrialPlan, slot: Nanos, spent: Nanos) {
     if let Some(budget) = plan.budget {
         let fit = count_pairs_within(plan, Nanos(budget.0.saturating_sub(spent.0)));
         plan.max_pairs = plan.max_pairs.max(fit.min(MAX_PAIRS));
-        plan.first = coins(plan.seed, plan.max_pairs);
+        plan.first = draw_order(plan.seed, plan.max_pairs);
     }
 }
 
 /// The same plan with other coins, for a second session.
 #[must_use]
-pub fn again(plan: &TrialPlan, seed: u64, budget: Option<Nanos>) -> TrialPlan {
+pub fn plan_again(plan: &TrialPlan, seed: u64, budget: Option<Nanos>) -> TrialPlan {
     let mut again = plan.clone();
     (again.seed, again.budget) = (seed, budget);
     // What was chosen then stays.
     again.slot_min = None;
     if let Some(budget) = budget {
-        again.max_pairs = again.max_pairs.min(budget::pairs(&again, budget)).max(1);
+        again.max_pairs = again.max_pairs.min(budget::affordable_pairs(&again, budget)).max(1);
     }
-    again.first = coins(seed, again.max_pairs);
+    again.first = draw_order(seed, again.max_pairs);
     again
 }
 
 /// The guardrails of the advice and of the user, and one of the slowest operations where nobody named
 /// one and the page does not say why not.
-fn guards(spec: &TrialSpec, asked: &[Guard]) -> Vec<Guard> {
+fn trial_guards(spec: &TrialSpec, asked: &[Guard]) -> Vec<Guard> {
     let replaced = |guard: &Guard| asked.iter().any(|other| other.metric == guard.metric);
     let kept = spec.guards.iter().filter(|guard| !replaced(guard));
     let mut guards: Vec<Guard> = kept.chain(asked).copied().collect();
@@ -132,7 +132,7 @@ fn guards(spec: &TrialSpec, asked: &[Guard]) -> Vec<Guard> {
 /// One coin for each pair. The whole error rate rests on these being fair and independent of what
 /// is measured, so they are thrown before anything is.
 #[must_use]
-pub fn coins(seed: u64, pairs: u32) -> Vec<Side> {
+pub fn draw_order(seed: u64, pairs: u32) -> Vec<Side> {
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
     let mut coin = || match random.random::<bool>() {
         true => Side::Now,
@@ -151,7 +151,7 @@ mod tests {
         let s = 1_000_000_000;
         (plan.slot, plan.washout, plan.budget) = (Nanos(5 * s), Nanos(s), Some(Nanos(150 * s)));
         plan.max_pairs = 10;
-        plan.first = coins(plan.seed, 10);
+        plan.first = draw_order(plan.seed, 10);
         let before = plan.first.clone();
         with_slots(&mut plan, Nanos(s), Nanos(30 * s));
         assert_eq!((plan.slot, plan.max_pairs), (Nanos(s), 30));
@@ -163,10 +163,10 @@ mod tests {
 
     #[test]
     fn coins_are_fair_enough_and_the_same_for_the_same_seed() {
-        assert_eq!(coins(7, 60), coins(7, 60));
-        assert_ne!(coins(7, 60), coins(8, 60));
+        assert_eq!(draw_order(7, 60), draw_order(7, 60));
+        assert_ne!(draw_order(7, 60), draw_order(8, 60));
         let heads = (0..200)
-            .flat_map(|seed| coins(seed, 60))
+            .flat_map(|seed| draw_order(seed, 60))
             .filter(|side| *side == Side::Now)
             .count();
         // 12,000 fair coins: sd 54.8, so this is within four of them.
@@ -207,15 +207,15 @@ mod tests {
     #[test]
     fn a_guard_of_the_user_replaces_the_same_one_of_the_advice() {
         let advised = [guard("p99", 0.1), guard("p50", 0.05)];
-        let both = guards(&spec("iops", &advised, None), &[guard("p99", 0.2)]);
+        let both = trial_guards(&spec("iops", &advised, None), &[guard("p99", 0.2)]);
         assert_eq!(both, [guard("p50", 0.05), guard("p99", 0.2)]);
     }
 
     #[test]
     fn every_trial_looks_at_the_slowest_operations_unless_its_page_says_why_not() {
-        assert_eq!(guards(&spec("p50", &[], None), &[]), [guard("p99", 0.25)]);
+        assert_eq!(trial_guards(&spec("p50", &[], None), &[]), [guard("p99", 0.25)]);
         assert_eq!(
-            guards(&spec("read.iops", &[guard("p50", 0.1)], None), &[]),
+            trial_guards(&spec("read.iops", &[guard("p50", 0.1)], None), &[]),
             [guard("p50", 0.1), guard("read.p99", 0.25)]
         );
         for (metric, advised, asked) in [
@@ -223,9 +223,9 @@ mod tests {
             ("iops", vec![guard("p99.9", 0.5)], vec![]),
             ("iops", vec![], vec![guard("read.p99", 0.5)]),
         ] {
-            let settled = guards(&spec(metric, &advised, None), &asked);
+            let settled = trial_guards(&spec(metric, &advised, None), &asked);
             assert_eq!(settled.len(), advised.len() + asked.len(), "{metric}");
         }
-        assert_eq!(guards(&spec("p50", &[], Some("one login")), &[]), []);
+        assert_eq!(trial_guards(&spec("p50", &[], Some("one login")), &[]), []);
     }
 }

@@ -6,7 +6,7 @@
 //! a thread looks meanwhile: at the state of every process below this one, and at its own sleep. A
 //! sleep that lasted far too long, while the thread was not waiting for a processor, was a stop.
 
-use crate::trials::doubt;
+use crate::trials::void_doubt;
 use assay_host::Host;
 use assay_model::{Doubt, Nanos};
 use rustix::time::{ClockId, clock_gettime};
@@ -31,7 +31,7 @@ enum Stop {
 }
 
 /// Does the work and looks meanwhile. Without a host nobody looks.
-pub(crate) fn watching<T>(host: Option<&dyn Host>, work: impl FnOnce() -> T) -> (T, Option<Doubt>) {
+pub(crate) fn watch_for_stops<T>(host: Option<&dyn Host>, work: impl FnOnce() -> T) -> (T, Option<Doubt>) {
     let Some(host) = host else {
         return (work(), None);
     };
@@ -44,7 +44,7 @@ pub(crate) fn watching<T>(host: Option<&dyn Host>, work: impl FnOnce() -> T) -> 
         drop(done);
         // A thread that could not be started saw nothing, as one that panicked.
         let seen = watch.ok().and_then(|watch| watch.join().ok()).flatten();
-        (worked, seen.map(|stop| told(&stop)))
+        (worked, seen.map(|stop| stop_doubt(&stop)))
     })
 }
 
@@ -53,9 +53,9 @@ fn watch(host: &dyn Host, ended: &Receiver<()>) -> Option<Stop> {
     let mut seen = None;
     let mut waited = waited_for_processor(host);
     loop {
-        let before = monotonic();
+        let before = monotonic_time();
         let over = ended.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout);
-        let slept = monotonic().saturating_sub(before);
+        let slept = monotonic_time().saturating_sub(before);
         let waits = waited_for_processor(host);
         let late = slept
             .saturating_sub(TICK)
@@ -72,7 +72,7 @@ fn watch(host: &dyn Host, ended: &Receiver<()>) -> Option<Stop> {
     }
 }
 
-fn told(stop: &Stop) -> Doubt {
+fn stop_doubt(stop: &Stop) -> Doubt {
     let evidence = match stop {
         Stop::Assay(late) => format!(
             "assay itself did not run for {} during the slot, though there was a processor for it",
@@ -82,14 +82,14 @@ fn told(stop: &Stop) -> Doubt {
             format!("`{name}` (process {pid}) was stopped by a signal during the slot")
         }
     };
-    doubt(
+    void_doubt(
         CODE,
         evidence,
         "the pair is left out; let assay and its load run (no Ctrl-Z, SIGSTOP or paused container)",
     )
 }
 
-fn monotonic() -> Duration {
+fn monotonic_time() -> Duration {
     let time = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
@@ -105,7 +105,7 @@ fn waited_for_processor(host: &dyn Host) -> Duration {
 
 /// A process below this one that is stopped.
 fn stopped_below(host: &dyn Host) -> Option<Stop> {
-    let mut next = children(host, "self");
+    let mut next = thread_children(host, "self");
     // What is started meanwhile comes to the next look; a tree is finite, a race might not be.
     let mut left = 10_000;
     while let Some(pid) = next.pop() {
@@ -113,24 +113,24 @@ fn stopped_below(host: &dyn Host) -> Option<Stop> {
         if left == 0 {
             return None;
         }
-        if let Some(name) = read(host, &format!("/proc/{pid}/stat")).and_then(|stat| stopped(&stat))
+        if let Some(name) = read(host, &format!("/proc/{pid}/stat")).and_then(|stat| find_stopped(&stat))
         {
             return Some(Stop::Load { pid, name });
         }
-        next.extend(children(host, &pid));
+        next.extend(thread_children(host, &pid));
     }
     None
 }
 
 /// The name in a line of `stat` whose process is stopped. The name may hold brackets and blanks.
-fn stopped(stat: &str) -> Option<String> {
+fn find_stopped(stat: &str) -> Option<String> {
     let (before, after) = stat.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;
     (after.split_whitespace().next() == Some("T")).then(|| name.escape_debug().to_string())
 }
 
 /// What all threads of a process have started.
-fn children(host: &dyn Host, pid: &str) -> Vec<String> {
+fn thread_children(host: &dyn Host, pid: &str) -> Vec<String> {
     let tasks = format!("/proc/{pid}/task");
     let threads = host.list(Path::new(&tasks)).unwrap_or_default();
     let of =
@@ -147,22 +147,22 @@ fn read(host: &dyn Host, path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_host::Live;
+    use assay_host::LiveHost;
     use assay_host::process::{Dies, Running};
     use rustix::process::{Pid, Signal, kill_process};
 
     #[test]
     fn a_state_is_read_behind_whatever_name() {
-        assert_eq!(stopped("7 (a) T 1) T 1 7").as_deref(), Some("a) T 1"));
+        assert_eq!(find_stopped("7 (a) T 1) T 1 7").as_deref(), Some("a) T 1"));
         for runs in ["7 (T) S 1", "7 (x) t 1", "7 (x", "", "7 (T)"] {
-            assert_eq!(stopped(runs), None, "{runs}");
+            assert_eq!(find_stopped(runs), None, "{runs}");
         }
     }
 
     /// One test: what one thread starts, a watch in another would see as well.
     #[test]
     fn a_stopped_program_is_seen_and_a_slow_one_is_not() {
-        let ((), doubt) = watching(Some(&Live), || {
+        let ((), doubt) = watch_for_stops(Some(&LiveHost), || {
             Running::start(sleeping("0.4"), Dies::WithThread)
                 .unwrap()
                 .reap()
@@ -170,7 +170,7 @@ mod tests {
                 .unwrap();
         });
         assert_eq!(doubt, None);
-        let ((), doubt) = watching(Some(&Live), || {
+        let ((), doubt) = watch_for_stops(Some(&LiveHost), || {
             let mut running = Running::start(sleeping("0.2"), Dies::WithThread).unwrap();
             let pid = Pid::from_raw(i32::try_from(running.pid()).unwrap()).unwrap();
             kill_process(pid, Signal::STOP).unwrap();

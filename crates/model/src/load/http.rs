@@ -12,16 +12,16 @@ pub struct Http {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
     /// Connections at once; in an open loop at most.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub connections: u32,
     /// HTTP/2 is spoken: agreed on in the handshake of TLS, or known before without TLS.
     #[serde(default, skip_serializing_if = "is_no")]
     pub http2: bool,
     /// Requests at once on each connection of HTTP/2: there are so many times the connections at once.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "default_one", skip_serializing_if = "is_one")]
     pub streams: u32,
     /// Many requests over one connection; otherwise a new connection for each.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub keep_alive: bool,
     /// Requests per second, at times that are fixed before the start; a closed loop when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ pub struct Http {
     pub threads: Option<u32>,
 }
 
-fn one() -> u32 {
+fn default_one() -> u32 {
     1
 }
 
@@ -88,7 +88,7 @@ fn is_one(value: &u32) -> bool {
     *value == 1
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -166,9 +166,9 @@ impl Http {
             }
         };
         Self {
-            url: secrets::text(&self.url),
+            url: secrets::withhold_in_text(&self.url),
             headers: self.headers.iter().map(header).collect(),
-            paths: self.paths.iter().map(|path| secrets::text(path)).collect(),
+            paths: self.paths.iter().map(|path| secrets::withhold_in_text(path)).collect(),
             body: self.body.as_ref().map(|_| WITHHELD.to_owned()),
             ..self.clone()
         }
@@ -259,7 +259,7 @@ impl Http {
         let method = self.method.as_deref().unwrap_or("GET");
         let url = match self.url.as_str() {
             "" => String::new(),
-            url => format!(" {}", secrets::text(url)),
+            url => format!(" {}", secrets::withhold_in_text(url)),
         };
         let mut text = format!("HTTP {method}{url}");
         if let Some(log) = &self.log {

@@ -20,7 +20,7 @@ pub const BUILTIN: [(&str, &str); 9] = [
 
 /// The built-in plan of that name.
 #[must_use]
-pub fn builtin(name: &str) -> Option<PlanSpec> {
+pub fn builtin_plan(name: &str) -> Option<PlanSpec> {
     let (_, text) = BUILTIN.iter().find(|(known, _)| *known == name)?;
     PlanSpec::from_toml(text, name).ok()
 }

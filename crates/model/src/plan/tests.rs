@@ -53,7 +53,7 @@ fn the_printed_plan_is_the_same_plan() {
 fn each_round_holds_every_workload_on_every_target_once() {
     let mut two = settings();
     two.targets.push("/tmp".to_owned());
-    let plan = builtin("matrix").unwrap().resolve(&two).unwrap();
+    let plan = builtin_plan("matrix").unwrap().resolve(&two).unwrap();
     assert_eq!(plan.workloads.len(), 48);
     for round in 1..=plan.rounds {
         let mut seen: Vec<_> = plan

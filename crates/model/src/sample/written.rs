@@ -42,7 +42,7 @@ pub(super) struct Worker {
 }
 
 /// What the "reads" of a load of assay 0.1 were, by the name of the load.
-fn own(name: &str) -> Operation {
+fn operation_of_load(name: &str) -> Operation {
     match name {
         "http" => Operation::Request,
         "imap" => Operation::Login,
@@ -62,7 +62,7 @@ impl From<Worker> for super::Worker {
             group: written.group,
         };
         let reads = match old.is_empty() {
-            true => own(&written.name),
+            true => operation_of_load(&written.name),
             false => Operation::Read,
         };
         let old_operations = [

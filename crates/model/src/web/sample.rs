@@ -71,7 +71,7 @@ impl Step {
                 true => measured.bytes as f64 / seconds,
                 false => 0.0,
             },
-            lat: summary(&measured.latency),
+            lat: summarize_latency(&measured.latency),
             ..Operations::default()
         };
         let none = measured.due == 0 && measured.answers == 0;
@@ -94,7 +94,7 @@ impl Step {
     }
 }
 
-fn summary(histogram: &Histogram) -> Latency {
+fn summarize_latency(histogram: &Histogram) -> Latency {
     let n = histogram.count();
     let mean = histogram.mean().unwrap_or(0.0);
     let squares: f64 = histogram
@@ -147,7 +147,7 @@ mod tests {
         // The half second at the end is no point.
         assert_eq!(measured.series().len(), 2);
         assert!((measured.series()[0].bytes_per_s() - 400.0).abs() < 1e-9);
-        let lat = summary(&measured.latency);
+        let lat = summarize_latency(&measured.latency);
         assert_eq!((lat.n, lat.min, lat.max), (10, 1_000, 3_000));
         assert!((lat.mean - 2_000.0).abs() < 1e-9);
         measured.answers = 0;

@@ -31,7 +31,7 @@ pub(super) fn fill(state: &mut State, profile: Profile, exact: u64) -> bool {
     let bulk = most > 1;
     let mut times = most;
     while times > 0 {
-        match allocate(state, profile, limit, Step { times, rough: bulk }) {
+        match allocate_chunk(state, profile, limit, Step { times, rough: bulk }) {
             Some(chunk) => {
                 state.book(Holds::Data, &chunk);
                 times = (times * 2).min(most);
@@ -63,7 +63,7 @@ pub(super) fn more_metadata(state: &mut State, profile: Profile) {
         true => GIB,
         false => 256 << 20,
     };
-    if let Some(chunk) = allocate(state, profile, limit, ONE) {
+    if let Some(chunk) = allocate_chunk(state, profile, limit, ONE) {
         state.book(Holds::Metadata, &chunk);
     }
 }
@@ -85,7 +85,7 @@ const ONE: Step = Step {
 };
 
 /// `btrfs_create_chunk` for chunks of at most `limit` bytes.
-fn allocate(state: &mut State, profile: Profile, limit: u64, step: Step) -> Option<Chunk> {
+fn allocate_chunk(state: &mut State, profile: Profile, limit: u64, step: Step) -> Option<Chunk> {
     let times = step.times;
     let attributes = profile.attributes();
     let max_chunk = limit.min(state.total / 10);

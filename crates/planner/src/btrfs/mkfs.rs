@@ -8,7 +8,7 @@
 
 use super::profile::Profile;
 use super::space::{Chunk, Device, Holds, STRIPE_LEN, State};
-use crate::error::PlanError;
+use crate::error::PlannerError;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -25,7 +25,7 @@ pub(super) fn check_sizes(
     sizes: &[u64],
     data: Profile,
     metadata: Profile,
-) -> Result<(), PlanError> {
+) -> Result<(), PlannerError> {
     let needs = |profile: Profile, single: u64, other: u64| match profile {
         Profile::Single => single,
         Profile::Dup => 2 * other,
@@ -37,7 +37,7 @@ pub(super) fn check_sizes(
         + needs(metadata, 16 * MIB, 40 * MIB)
         + needs(data, 8 * MIB, 64 * MIB);
     match sizes.iter().find(|&&size| size < least) {
-        Some(small) => Err(PlanError::Size {
+        Some(small) => Err(PlannerError::Size {
             input: small.to_string(),
             reason: format!(
                 "mkfs.btrfs -d {data} -m {metadata} needs devices of {} MiB or more",
@@ -49,7 +49,7 @@ pub(super) fn check_sizes(
 }
 
 /// Makes the chunks of a new file system.
-pub(super) fn mkfs(state: &mut State, data: Profile, metadata: Profile) -> Result<(), PlanError> {
+pub(super) fn mkfs(state: &mut State, data: Profile, metadata: Profile) -> Result<(), PlannerError> {
     // Temporary single chunks at the front of the first device: system, metadata, data.
     let (system_at, metadata_at) = (MIB, MIB + SYSTEM_GROUP);
     let data_at = metadata_at + TEMPORARY;
@@ -71,14 +71,14 @@ pub(super) fn mkfs(state: &mut State, data: Profile, metadata: Profile) -> Resul
         state.book(Holds::Metadata, &single(metadata_at, TEMPORARY));
     } else {
         for holds in [Holds::System, Holds::Metadata] {
-            let chunk = allocate(state, &mut order, holds, metadata)?;
+            let chunk = allocate_chunk(state, &mut order, holds, metadata)?;
             state.book(holds, &chunk);
         }
     }
     if data == Profile::Single {
         state.book(Holds::Data, &single(data_at, TEMPORARY));
     } else {
-        let chunk = allocate(state, &mut order, Holds::Data, data)?;
+        let chunk = allocate_chunk(state, &mut order, Holds::Data, data)?;
         state.book(Holds::Data, &chunk);
     }
 
@@ -94,7 +94,7 @@ pub(super) fn mkfs(state: &mut State, data: Profile, metadata: Profile) -> Resul
 }
 
 /// Bytes that a chunk of `stripes` stripes of `stripe` bytes can hold.
-fn length(profile: Profile, stripes: u64, stripe: u64) -> u64 {
+fn chunk_length(profile: Profile, stripes: u64, stripe: u64) -> u64 {
     match profile {
         Profile::Raid1 | Profile::Raid1c3 | Profile::Raid1c4 | Profile::Dup => stripe,
         Profile::Raid10 => stripe * (stripes / 2),
@@ -105,12 +105,12 @@ fn length(profile: Profile, stripes: u64, stripe: u64) -> u64 {
 
 /// `btrfs_alloc_chunk` of btrfs-progs: takes devices from the front of a list whose order changes
 /// as chunks are made, not those with most free space.
-fn allocate(
+fn allocate_chunk(
     state: &mut State,
     order: &mut Vec<usize>,
     holds: Holds,
     profile: Profile,
-) -> Result<Chunk, PlanError> {
+) -> Result<Chunk, PlannerError> {
     let attributes = profile.attributes();
     let devices = state.devices.len() as u64;
     let (mut stripe, max_chunk, min_stripe, max_stripes) = match holds {
@@ -136,14 +136,14 @@ fn allocate(
         _ => (attributes.devs_min as u64, max_stripes.min(devices)),
     };
     let full = || {
-        PlanError::layout(
+        PlannerError::layout(
             format!("btrfs-{profile}"),
             "mkfs.btrfs finds no room for its first chunks; the devices are too small",
         )
     };
     let mut looped = false;
     loop {
-        if length(profile, stripes, stripe) > max_chunk {
+        if chunk_length(profile, stripes, stripe) > max_chunk {
             stripe = max_chunk / stripes / STRIPE_LEN * STRIPE_LEN;
         }
         stripe = stripe.max(min_stripe) / STRIPE_LEN * STRIPE_LEN;
@@ -177,7 +177,7 @@ fn allocate(
                 profile,
                 stripes: ranges,
                 stripe,
-                length: length(profile, stripes, stripe),
+                length: chunk_length(profile, stripes, stripe),
             });
         }
         chosen.extend(left);

@@ -1,6 +1,6 @@
 //! The profiles and their numbers.
 
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -176,13 +176,13 @@ impl fmt::Display for Profile {
 }
 
 impl FromStr for Profile {
-    type Err = PlanError;
-    fn from_str(text: &str) -> Result<Self, PlanError> {
+    type Err = PlannerError;
+    fn from_str(text: &str) -> Result<Self, PlannerError> {
         Self::ALL
             .into_iter()
             .find(|profile| profile.to_string().eq_ignore_ascii_case(text))
             .ok_or_else(|| {
-                PlanError::value(
+                PlannerError::value(
                     format!("btrfs profile `{}`", text.escape_debug()),
                     "give one of single, dup, raid0, raid1, raid1c3, raid1c4, raid10, raid5, raid6",
                 )

@@ -26,7 +26,7 @@ pub(crate) fn heapsort<T>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering)
         } else {
             break;
         }
-        sift(&mut items[..end], root, &compare);
+        sift_down(&mut items[..end], root, &compare);
     }
     end -= 1;
     items.swap(0, end);
@@ -37,7 +37,7 @@ pub(crate) fn heapsort<T>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering)
 
 /// Walks from `root` to a leaf along the larger children, back up to where the root belongs, and
 /// rotates the path.
-fn sift<T>(items: &mut [T], root: usize, compare: &impl Fn(&T, &T) -> Ordering) {
+fn sift_down<T>(items: &mut [T], root: usize, compare: &impl Fn(&T, &T) -> Ordering) {
     let end = items.len();
     let mut at = root;
     loop {

@@ -1,7 +1,7 @@
 //! Devices, chunks, and what they come to.
 
 use super::{kernel, mkfs, profile::Profile};
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use serde::Serialize;
 
 /// `BTRFS_STRIPE_LEN`.
@@ -166,13 +166,13 @@ pub(super) struct Sums {
 }
 
 impl State {
-    fn new(sizes: &[u64]) -> Result<Self, PlanError> {
+    fn new(sizes: &[u64]) -> Result<Self, PlannerError> {
         let devices: Vec<Device> = sizes.iter().map(|&size| Device::new(size)).collect();
         let total = devices
             .iter()
             .try_fold(0u64, |sum, d| sum.checked_add(d.total))
             .filter(|&sum| sum < 1 << 63)
-            .ok_or_else(|| PlanError::Overflow {
+            .ok_or_else(|| PlannerError::Overflow {
                 what: "the file system".into(),
                 reason: "more than 8 EiB".into(),
             })?;
@@ -258,19 +258,19 @@ pub struct Filesystem {
 ///
 /// # Errors
 /// Too few or too small devices, or more than 8 EiB.
-pub fn simulate(sizes: &[u64], data: Profile, metadata: Profile) -> Result<Filesystem, PlanError> {
-    replay(sizes, data, metadata, EXACT_WORK)
+pub fn simulate_filesystem(sizes: &[u64], data: Profile, metadata: Profile) -> Result<Filesystem, PlannerError> {
+    replay_mkfs(sizes, data, metadata, EXACT_WORK)
 }
 
-fn replay(
+fn replay_mkfs(
     sizes: &[u64],
     data: Profile,
     metadata: Profile,
     work: u64,
-) -> Result<Filesystem, PlanError> {
+) -> Result<Filesystem, PlannerError> {
     for (what, profile) in [("data", data), ("metadata", metadata)] {
         if sizes.len() < profile.min_devices() {
-            return Err(PlanError::layout(
+            return Err(PlannerError::layout(
                 format!("btrfs-{profile}"),
                 format!(
                     "{what} profile {profile} needs at least {} devices, {} are given",
@@ -363,8 +363,8 @@ mod tests {
                 continue;
             }
             let metadata = data.metadata(sizes.len());
-            let exact = replay(&sizes, data, metadata, u64::MAX).unwrap();
-            let coarse = replay(&sizes, data, metadata, 7_000).unwrap();
+            let exact = replay_mkfs(&sizes, data, metadata, u64::MAX).unwrap();
+            let coarse = replay_mkfs(&sizes, data, metadata, 7_000).unwrap();
             assert!(!exact.bulk && coarse.bulk);
             let off = exact.stored.abs_diff(coarse.stored);
             assert!(off <= 2 * exact.chunk, "{data}: off by {off}");

@@ -65,7 +65,7 @@ impl Futures {
         let mut random = ChaCha8Rng::seed_from_u64(1);
         let mut found = (1.0, Coverage { held: 0, tried: 0 });
         for spread in SPREADS {
-            if spread < 1.0 && !bounces(values) {
+            if spread < 1.0 && !changes_mostly_reverse(values) {
                 continue;
             }
             let seen = walk(values, spread, &mut random);
@@ -81,7 +81,7 @@ impl Futures {
         let ahead = AHEAD * (values.len() - 1);
         Self {
             now: values.last().copied().unwrap_or_default(),
-            all: futures(values, ahead, FUTURES, found.0, &mut random),
+            all: draw_futures(values, ahead, FUTURES, found.0, &mut random),
             spread: found.0,
             coverage: found.1,
         }
@@ -89,7 +89,7 @@ impl Futures {
 
     /// When `level` is reached.
     pub fn passage(&self, level: f64) -> Passage {
-        passages(self.now, &self.all, level)
+        times_to_level(self.now, &self.all, level)
     }
 
     /// Change from now to the end of `steps`: lower end, middle, upper end.
@@ -101,11 +101,11 @@ impl Futures {
             .copied()
             .collect();
         at.sort_by(f64::total_cmp);
-        [TAIL, 0.5, 1.0 - TAIL].map(|share| quantile(&at, share) - self.now)
+        [TAIL, 0.5, 1.0 - TAIL].map(|share| quantile_of(&at, share) - self.now)
     }
 }
 
-fn changes(values: &[f64], shares: bool) -> Vec<f64> {
+fn compute_changes(values: &[f64], shares: bool) -> Vec<f64> {
     let change = |pair: &[f64]| match shares {
         true => (pair[1] / pair[0]).ln(),
         false => pair[1] - pair[0],
@@ -113,14 +113,14 @@ fn changes(values: &[f64], shares: bool) -> Vec<f64> {
     values.windows(2).map(change).collect()
 }
 
-fn mean(values: &[f64]) -> f64 {
+fn mean_of(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// Whether a change is mostly taken back by the next.
-fn bounces(values: &[f64]) -> bool {
-    let changes = changes(values, false);
-    let mean = mean(&changes);
+fn changes_mostly_reverse(values: &[f64]) -> bool {
+    let changes = compute_changes(values, false);
+    let mean = mean_of(&changes);
     let square: f64 = changes.iter().map(|one| (one - mean).powi(2)).sum();
     let next: f64 = changes
         .windows(2)
@@ -151,7 +151,7 @@ fn part_of_shares(values: &[f64]) -> f64 {
     }
 }
 
-fn futures(
+fn draw_futures(
     values: &[f64],
     ahead: usize,
     count: usize,
@@ -162,18 +162,18 @@ fn futures(
     let shares = part_of_shares(values);
     let kinds = [false, true].map(|kind| match kind && shares == 0.0 {
         true => Vec::new(),
-        false => changes(values, kind),
+        false => compute_changes(values, kind),
     });
     let one = |at: usize| {
         let is_share = (at as f64 + 0.5) / (count as f64) < shares;
         let all = &kinds[usize::from(is_share)];
-        let centre = mean(all);
+        let centre = mean_of(all);
         let from = match random.random::<f64>() {
             pick if pick < 0.5 => 0,
             pick if pick < 0.75 => n / 2,
             _ => n - n / 4,
         };
-        let drawn = history(&all[from.min(n.saturating_sub(3))..], random);
+        let drawn = resample_history(&all[from.min(n.saturating_sub(3))..], random);
         let mut future = Vec::with_capacity(ahead);
         let mut now = values[n];
         'path: loop {
@@ -202,9 +202,9 @@ struct Drawn {
     block: usize,
 }
 
-fn history(changes: &[f64], random: &mut ChaCha8Rng) -> Drawn {
+fn resample_history(changes: &[f64], random: &mut ChaCha8Rng) -> Drawn {
     let n = changes.len();
-    let mean = mean(changes);
+    let mean = mean_of(changes);
     // A sample scatters less about its own mean than about the true one.
     let wider = (n as f64 / (n as f64 - 1.0).max(1.0)).sqrt();
     let block = 1 + (random.random::<f64>() * (n as f64 / 3.0)) as usize;
@@ -229,7 +229,7 @@ fn history(changes: &[f64], random: &mut ChaCha8Rng) -> Drawn {
 }
 
 /// Steps until the level is reached.
-pub fn passage(now: f64, future: &[f64], level: f64) -> f64 {
+pub fn time_to_level(now: f64, future: &[f64], level: f64) -> f64 {
     if now >= level {
         return 0.0;
     }
@@ -240,7 +240,7 @@ pub fn passage(now: f64, future: &[f64], level: f64) -> f64 {
     at as f64 + (level - before) / (future[at] - before).max(f64::MIN_POSITIVE)
 }
 
-fn quantile(sorted: &[f64], share: f64) -> f64 {
+fn quantile_of(sorted: &[f64], share: f64) -> f64 {
     let at = (sorted.len() as f64 * share) as usize;
     sorted
         .get(at)
@@ -249,13 +249,13 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
         .unwrap_or_default()
 }
 
-fn passages(now: f64, futures: &[Vec<f64>], level: f64) -> Passage {
-    let mut steps: Vec<f64> = futures.iter().map(|one| passage(now, one, level)).collect();
+fn times_to_level(now: f64, futures: &[Vec<f64>], level: f64) -> Passage {
+    let mut steps: Vec<f64> = futures.iter().map(|one| time_to_level(now, one, level)).collect();
     steps.sort_by(f64::total_cmp);
     Passage {
-        earliest: (quantile(&steps, TAIL) - 1.0).max(0.0),
-        middle: quantile(&steps, 0.5),
-        latest: quantile(&steps, 1.0 - TAIL) + 1.0,
+        earliest: (quantile_of(&steps, TAIL) - 1.0).max(0.0),
+        middle: quantile_of(&steps, 0.5),
+        latest: quantile_of(&steps, 1.0 - TAIL) + 1.0,
     }
 }
 
@@ -267,17 +267,17 @@ fn walk(values: &[f64], spread: f64, random: &mut ChaCha8Rng) -> Coverage {
     let mut seen = Coverage { held: 0, tried: 0 };
     for k in (first..n.saturating_sub(1)).step_by((n.saturating_sub(first) / 12).max(1)) {
         let left = n - k;
-        let all = futures(&values[..=k], left, WALKED, spread, random);
+        let all = draw_futures(&values[..=k], left, WALKED, spread, random);
         for part in [0.35, 0.7] {
             let at = ((left as f64 * part) as usize).max(1) - 1;
             let mut there: Vec<f64> = all.iter().map(|one| one[at]).collect();
             there.sort_by(f64::total_cmp);
-            let level = quantile(&there, 0.5);
+            let level = quantile_of(&there, 0.5);
             if level <= values[k] {
                 continue;
             }
-            let came = passage(values[k], &values[k + 1..], level);
-            let said = passages(values[k], &all, level);
+            let came = time_to_level(values[k], &values[k + 1..], level);
+            let said = times_to_level(values[k], &all, level);
             seen.tried += 1;
             // What did not come by the end of the history came later: it says so much and no more.
             let held = match came.is_finite() {

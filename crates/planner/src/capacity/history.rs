@@ -1,6 +1,6 @@
 //! How much there was when.
 
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use crate::size;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -11,7 +11,7 @@ pub const SNAPSHOT_COLUMNS: &str = "name,creation,used,referenced,written";
 
 /// Bytes in use at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Point {
+pub struct UsagePoint {
     /// Seconds since 1970.
     pub time: i64,
     /// Bytes.
@@ -20,7 +20,7 @@ pub struct Point {
 
 /// A snapshot as `zfs list` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct ZfsSnapshot {
     /// Its dataset.
     pub dataset: String,
     /// Seconds since 1970.
@@ -37,13 +37,13 @@ pub struct Snapshot {
 ///
 /// # Errors
 /// [`PlanError::Record`] for lines cut off or numbers that are none.
-pub fn parse_snapshots(source: &str, text: &str) -> Result<Vec<Snapshot>, PlanError> {
+pub fn parse_snapshots(source: &str, text: &str) -> Result<Vec<ZfsSnapshot>, PlannerError> {
     let mut snapshots = Vec::new();
     for (index, line) in text.lines().enumerate() {
         if line.trim().is_empty() {
             continue;
         }
-        let broken = |reason: String| PlanError::record(source, index + 1, reason);
+        let broken = |reason: String| PlannerError::record(source, index + 1, reason);
         let columns: Vec<&str> = line.split('\t').collect();
         let &[name, time, used, referenced, written] = columns.as_slice() else {
             return Err(broken(format!(
@@ -62,7 +62,7 @@ pub fn parse_snapshots(source: &str, text: &str) -> Result<Vec<Snapshot>, PlanEr
         let Some((dataset, _)) = name.split_once('@') else {
             return Err(broken(format!("`{}` is no snapshot", name.escape_debug())));
         };
-        snapshots.push(Snapshot {
+        snapshots.push(ZfsSnapshot {
             dataset: dataset.to_owned(),
             time: i64::try_from(number("creation", time)?)
                 .map_err(|_| broken("creation is beyond all time".into()))?,
@@ -79,7 +79,7 @@ pub fn parse_snapshots(source: &str, text: &str) -> Result<Vec<Snapshot>, PlanEr
 /// all it refers to: what was written before has no other snapshot here. A clone's first one shares that
 /// with its origin, so that clones make this an upper bound.
 #[must_use]
-pub fn held(snapshots: &[Snapshot]) -> u64 {
+pub fn snapshot_held_bytes(snapshots: &[ZfsSnapshot]) -> u64 {
     by_dataset(snapshots)
         .values()
         .map(|list| {
@@ -91,8 +91,8 @@ pub fn held(snapshots: &[Snapshot]) -> u64 {
 }
 
 /// The snapshots of each dataset, oldest first; none is empty.
-fn by_dataset(snapshots: &[Snapshot]) -> BTreeMap<&str, Vec<&Snapshot>> {
-    let mut by_dataset: BTreeMap<&str, Vec<&Snapshot>> = BTreeMap::new();
+fn by_dataset(snapshots: &[ZfsSnapshot]) -> BTreeMap<&str, Vec<&ZfsSnapshot>> {
+    let mut by_dataset: BTreeMap<&str, Vec<&ZfsSnapshot>> = BTreeMap::new();
     for s in snapshots {
         by_dataset.entry(&s.dataset).or_default().push(s);
     }
@@ -107,18 +107,18 @@ fn by_dataset(snapshots: &[Snapshot]) -> BTreeMap<&str, Vec<&Snapshot>> {
 /// earlier times is not known, because those that were destroyed since are not in the list. It begins when every dataset that is still being
 /// snapshotted has one, so that a dataset's first snapshot does not look like growth.
 #[must_use]
-pub fn series(snapshots: &[Snapshot]) -> Vec<Point> {
+pub fn referenced_series(snapshots: &[ZfsSnapshot]) -> Vec<UsagePoint> {
     let mut first: BTreeMap<&str, i64> = BTreeMap::new();
     for s in snapshots {
         let seen = first.entry(&s.dataset).or_insert(s.time);
         *seen = (*seen).min(s.time);
     }
     let begin = first.values().copied().max().unwrap_or(0);
-    let mut sorted: Vec<&Snapshot> = snapshots.iter().collect();
+    let mut sorted: Vec<&ZfsSnapshot> = snapshots.iter().collect();
     sorted.sort_by_key(|s| s.time);
     let mut now: BTreeMap<&str, u64> = BTreeMap::new();
     let mut total = 0u64;
-    let mut points: Vec<Point> = Vec::new();
+    let mut points: Vec<UsagePoint> = Vec::new();
     for s in sorted {
         let before = now.insert(&s.dataset, s.referenced).unwrap_or(0);
         total = total.saturating_sub(before).saturating_add(s.referenced);
@@ -127,7 +127,7 @@ pub fn series(snapshots: &[Snapshot]) -> Vec<Point> {
         }
         match points.last_mut() {
             Some(last) if last.time == s.time => last.used = total,
-            _ => points.push(Point {
+            _ => points.push(UsagePoint {
                 time: s.time,
                 used: total,
             }),
@@ -139,7 +139,7 @@ pub fn series(snapshots: &[Snapshot]) -> Vec<Point> {
 /// Share of the data rewritten a day: `written` of all snapshots but each dataset's first, against
 /// referenced bytes and the time between them. None with fewer than two snapshots of a dataset.
 #[must_use]
-pub fn churn(snapshots: &[Snapshot]) -> Option<f64> {
+pub fn daily_churn(snapshots: &[ZfsSnapshot]) -> Option<f64> {
     let (mut written, mut byte_days) = (0.0, 0.0);
     for list in by_dataset(snapshots).values() {
         for pair in list.windows(2) {
@@ -156,13 +156,13 @@ pub fn churn(snapshots: &[Snapshot]) -> Option<f64> {
 ///
 /// # Errors
 /// [`PlanError::Record`] for a line that is neither.
-pub fn parse_history(source: &str, text: &str) -> Result<Vec<Point>, PlanError> {
+pub fn parse_history(source: &str, text: &str) -> Result<Vec<UsagePoint>, PlannerError> {
     let mut points = Vec::new();
     for (index, line) in text.lines().enumerate() {
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
         }
-        let broken = |reason: String| PlanError::record(source, index + 1, reason);
+        let broken = |reason: String| PlannerError::record(source, index + 1, reason);
         let Some((when, used)) = line.trim().split_once(char::is_whitespace) else {
             return Err(broken(
                 "expected a date and a size, such as `2026-01-31 1.5TiB`".into(),
@@ -191,7 +191,7 @@ pub fn parse_history(source: &str, text: &str) -> Result<Vec<Point>, PlanError> 
                     .0
             }
         };
-        points.push(Point { time, used });
+        points.push(UsagePoint { time, used });
     }
     points.sort_by_key(|point| point.time);
     Ok(points)
@@ -206,19 +206,19 @@ mod tests {
         let text = "p/a@1\t1000\t0\t100\t100\np/b@1\t1000\t0\t50\t50\np/a@2\t87400\t0\t120\t30\n";
         let snapshots = parse_snapshots("zfs list", text).unwrap();
         assert_eq!(
-            series(&snapshots),
+            referenced_series(&snapshots),
             [
-                Point {
+                UsagePoint {
                     time: 1000,
                     used: 150
                 },
-                Point {
+                UsagePoint {
                     time: 87400,
                     used: 170
                 }
             ]
         );
-        assert!((churn(&snapshots).unwrap() - 30.0 / 120.0).abs() < 1e-12);
+        assert!((daily_churn(&snapshots).unwrap() - 30.0 / 120.0).abs() < 1e-12);
     }
 
     #[test]
@@ -227,10 +227,10 @@ mod tests {
         let text = "p/a@1\t1000\t0\t100\t100\np/a@2\t87400\t0\t110\t40\np/a@3\t173800\t0\t60\t0\n\
                     p/b@1\t1000\t0\t7\t7\n";
         let snapshots = parse_snapshots("zfs list", text).unwrap();
-        assert_eq!(held(&snapshots), 80);
-        assert_eq!(held(&[]), 0);
+        assert_eq!(snapshot_held_bytes(&snapshots), 80);
+        assert_eq!(snapshot_held_bytes(&[]), 0);
         // The list begins in the middle: what the first one refers to is there all the same.
-        assert_eq!(held(&snapshots[1..3]), 50);
+        assert_eq!(snapshot_held_bytes(&snapshots[1..3]), 50);
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //! snapshots hold.
 
 use super::{
-    Bill, Factor, Forecast, Policy, Retention, Trend, bill, churn, default_factors, held, outlook,
-    parse_history, parse_sanoid, parse_snapshots, series,
+    Bill, Factor, Forecast, Policy, Retention, Trend, compute_bill, daily_churn, default_factors, snapshot_held_bytes, compute_outlook,
+    parse_history, parse_sanoid, parse_snapshots, referenced_series,
 };
-use crate::PlanError;
+use crate::PlannerError;
 use assay_model::size::Convention::Binary;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub enum Grown {
 
 /// What is asked.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct CapacityQuestion {
     /// Bytes of data there are today.
     pub data: Option<u64>,
     /// Usable space in bytes, for the dates.
@@ -70,7 +70,7 @@ pub struct Simulated {
 
 /// What is answered.
 #[derive(Clone, Debug, Serialize, Default, schemars::JsonSchema)]
-pub struct Answer {
+pub struct CapacityAnswer {
     /// What to buy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bill: Option<Bill>,
@@ -100,11 +100,11 @@ pub struct Answer {
 ///
 /// # Errors
 /// A text or a value that cannot be understood; nothing is known of the data.
-pub fn answer(asked: &Asked) -> Result<Answer, PlanError> {
+pub fn answer_question(asked: &CapacityQuestion) -> Result<CapacityAnswer, PlannerError> {
     if !(asked.years.is_finite() && (0.0..=100.0).contains(&asked.years)) {
-        return Err(PlanError::value("years", "must be 0 to 100"));
+        return Err(PlannerError::value("years", "must be 0 to 100"));
     }
-    let mut answer = Answer::default();
+    let mut answer = CapacityAnswer::default();
     let mut size = asked.size;
     let mut now = asked.data;
     let mut points = Vec::new();
@@ -123,12 +123,12 @@ pub fn answer(asked: &Asked) -> Result<Answer, PlanError> {
                 .zip(available)
                 .map(|(used, left)| used.saturating_add(left)));
             let snapshots = parse_snapshots(&snapshots.source, &snapshots.text)?;
-            measured = churn(&snapshots);
-            points = series(&snapshots);
+            measured = daily_churn(&snapshots);
+            points = referenced_series(&snapshots);
             data = points.last().map(|point| point.used);
             // What they held at other times is not known: it is taken as it is now. On this machine the
             // whole is known, with what was written since the last snapshot.
-            let held = held(&snapshots);
+            let held = snapshot_held_bytes(&snapshots);
             answer.held_by_snapshots = Some(held);
             let beside = used.map_or(held, |used| used.saturating_sub(data.unwrap_or(0)));
             for point in &mut points {
@@ -138,7 +138,7 @@ pub fn answer(asked: &Asked) -> Result<Answer, PlanError> {
     }
     let mut factors = default_factors();
     if !points.is_empty() {
-        let ahead = outlook(&points)?;
+        let ahead = compute_outlook(&points)?;
         let found = ahead.trend;
         let data = data.map_or(found.now, |data| data as f64).max(1.0);
         now = now.or(Some(data as u64));
@@ -208,9 +208,9 @@ pub fn answer(asked: &Asked) -> Result<Answer, PlanError> {
     }
     set(&mut factors, &asked.factors)?;
     match now {
-        Some(data) => answer.bill = Some(bill(data, &factors)?),
+        Some(data) => answer.bill = Some(compute_bill(data, &factors)?),
         None if asked.sanoid.is_none() => {
-            return Err(PlanError::value(
+            return Err(PlannerError::value(
                 "no data",
                 "say how much there is (1TiB), or how it grew with --history, --snapshots or --pool",
             ));
@@ -222,13 +222,13 @@ pub fn answer(asked: &Asked) -> Result<Answer, PlanError> {
 }
 
 /// Replaces factors, or adds them.
-fn set(factors: &mut Vec<Factor>, given: &[String]) -> Result<(), PlanError> {
+fn set(factors: &mut Vec<Factor>, given: &[String]) -> Result<(), PlannerError> {
     for text in given {
         let (name, value) = text
             .split_once('=')
             .and_then(|(name, value)| Some((name.trim(), value.trim().parse::<f64>().ok()?)))
             .ok_or_else(|| {
-                PlanError::value(
+                PlannerError::value(
                     format!("factor `{}`", text.escape_debug()),
                     "write NAME=VALUE, such as growth=1.5",
                 )

@@ -1,6 +1,6 @@
 //! What snapshots of a retention policy hold.
 
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,9 +65,9 @@ impl Policy {
     ///
     /// # Errors
     /// A churn that is not from 0 to 1000.
-    pub fn simulate(self, churn: f64) -> Result<Retention, PlanError> {
+    pub fn simulate(self, churn: f64) -> Result<Retention, PlannerError> {
         if !(0.0..=1000.0).contains(&churn) {
-            return Err(PlanError::value(
+            return Err(PlannerError::value(
                 format!("churn {churn}"),
                 "must be the share of the data rewritten a day, 0 to 1000",
             ));
@@ -117,7 +117,7 @@ type Setting = (String, String, usize);
 /// # Errors
 /// [`PlanError::Record`] for a line that is neither a section nor a setting, a count that is none,
 /// or a template that does not exist.
-pub fn parse_sanoid(source: &str, text: &str) -> Result<BTreeMap<String, Policy>, PlanError> {
+pub fn parse_sanoid(source: &str, text: &str) -> Result<BTreeMap<String, Policy>, PlannerError> {
     let mut sections: BTreeMap<String, Vec<Setting>> = BTreeMap::new();
     let mut current: Option<String> = None;
     for (index, line) in text.lines().enumerate() {
@@ -136,7 +136,7 @@ pub fn parse_sanoid(source: &str, text: &str) -> Result<BTreeMap<String, Policy>
         }
         let setting = line.split_once('=');
         let (Some((key, value)), Some(section)) = (setting, &current) else {
-            return Err(PlanError::record(
+            return Err(PlannerError::record(
                 source,
                 number,
                 "expected `[dataset]`, or `key = value` below one",
@@ -168,7 +168,7 @@ pub fn parse_sanoid(source: &str, text: &str) -> Result<BTreeMap<String, Policy>
                 .ok()
                 .filter(|&count| count <= 100_000)
                 .ok_or_else(|| {
-                    PlanError::record(
+                    PlannerError::record(
                         source,
                         *number,
                         format!(
@@ -178,7 +178,7 @@ pub fn parse_sanoid(source: &str, text: &str) -> Result<BTreeMap<String, Policy>
                     )
                 })?;
         }
-        Ok::<(), PlanError>(())
+        Ok::<(), PlannerError>(())
     };
     let mut policies = BTreeMap::new();
     for (name, settings) in &sections {
@@ -195,7 +195,7 @@ pub fn parse_sanoid(source: &str, text: &str) -> Result<BTreeMap<String, Policy>
             }
             for template in value.split(',').map(str::trim) {
                 let Some(settings) = sections.get(&format!("template_{template}")) else {
-                    return Err(PlanError::record(
+                    return Err(PlannerError::record(
                         source,
                         *number,
                         format!("template `{}` is not defined", template.escape_debug()),

@@ -1,8 +1,8 @@
 //! How a history goes on, and when it meets a limit.
 
 use super::futures::{Coverage, Futures};
-use super::history::Point;
-use crate::error::PlanError;
+use super::history::UsagePoint;
+use crate::error::PlannerError;
 use serde::Serialize;
 
 /// Equal steps into which a history is cut at most: finer ones show how values jump about, not how they
@@ -60,8 +60,8 @@ pub struct Forecast {
 ///
 /// # Errors
 /// Fewer than three points at different times, or all within the same hour.
-pub fn outlook(points: &[Point]) -> Result<Outlook, PlanError> {
-    let wrong = |reason: &str| Err(PlanError::value("history", reason.to_owned()));
+pub fn compute_outlook(points: &[UsagePoint]) -> Result<Outlook, PlannerError> {
+    let wrong = |reason: &str| Err(PlannerError::value("history", reason.to_owned()));
     let mut taken: Vec<(f64, f64)> = Vec::new();
     for point in points {
         let one = (point.time as f64, point.used as f64);
@@ -84,7 +84,7 @@ pub fn outlook(points: &[Point]) -> Result<Outlook, PlanError> {
     let steps = (taken.len() - 1).clamp(3, MOST_STEPS);
     let step = seconds / steps as f64;
     let values: Vec<f64> = (0..=steps)
-        .map(|at| value(&without, first.0 + step * at as f64))
+        .map(|at| interpolate(&without, first.0 + step * at as f64))
         .collect();
     let futures = Futures::of(&values);
     let [low, middle, high] = futures.change(steps).map(|change| change / (seconds / DAY));
@@ -116,7 +116,7 @@ fn without_spikes(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 }
 
 /// On the straight line between the two points around a time.
-fn value(points: &[(f64, f64)], time: f64) -> f64 {
+fn interpolate(points: &[(f64, f64)], time: f64) -> f64 {
     let after = points.partition_point(|point| point.0 < time);
     let after = after.clamp(1, points.len() - 1);
     let (a, b) = (points[after - 1], points[after]);
@@ -150,8 +150,8 @@ impl Outlook {
 mod tests {
     use super::*;
 
-    fn daily(values: impl IntoIterator<Item = u64>) -> Vec<Point> {
-        let point = |(day, used)| Point {
+    fn daily(values: impl IntoIterator<Item = u64>) -> Vec<UsagePoint> {
+        let point = |(day, used)| UsagePoint {
             time: day as i64 * 86_400,
             used,
         };
@@ -162,7 +162,7 @@ mod tests {
     fn a_line_is_found_through_an_accident() {
         let mut points = daily((0..100).map(|day| 1_000_000 + 1_000 * day));
         points[50].used = 9_000_000;
-        let found = outlook(&points).unwrap();
+        let found = compute_outlook(&points).unwrap();
         assert!(
             (found.trend.per_day - 1000.0).abs() < 1.0,
             "{:?}",
@@ -186,7 +186,7 @@ mod tests {
                 4_500_000
             }
         }));
-        let found = outlook(&points).unwrap();
+        let found = compute_outlook(&points).unwrap();
         assert!((found.trend.now - 4_500_000.0).abs() < 1.0);
         let [eighty, ninety] = [0.8, 0.9].map(|share| found.forecast(5_400_000, share));
         assert!(
@@ -199,26 +199,26 @@ mod tests {
     #[test]
     fn flat_or_short_histories_say_so() {
         let flat = daily([5; 10]);
-        let found = outlook(&flat).unwrap();
+        let found = compute_outlook(&flat).unwrap();
         assert_eq!(found.forecast(100, 0.8).when, None);
-        assert!(outlook(&flat[..2]).is_err());
-        assert!(outlook(&[flat[0]; 5]).is_err());
-        assert!(outlook(&[]).is_err());
+        assert!(compute_outlook(&flat[..2]).is_err());
+        assert!(compute_outlook(&[flat[0]; 5]).is_err());
+        assert!(compute_outlook(&[]).is_err());
         let absurd = [
-            Point {
+            UsagePoint {
                 time: i64::MIN,
                 used: 0,
             },
-            Point {
+            UsagePoint {
                 time: 0,
                 used: u64::MAX,
             },
-            Point {
+            UsagePoint {
                 time: i64::MAX,
                 used: 1,
             },
         ];
-        let found = outlook(&absurd).unwrap();
+        let found = compute_outlook(&absurd).unwrap();
         assert_eq!(found.forecast(u64::MAX, 0.9).latest, None);
     }
 }

@@ -1,7 +1,7 @@
 //! Datasets, their snapshots, and clones of those.
 
 use super::record::Record;
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
@@ -75,7 +75,7 @@ impl Graph {
     /// # Errors
     /// [`PlanError::Lineage`]: a snapshot without its dataset, an origin that is not recorded or
     /// no snapshot, a dataset that descends from itself, a clone of its own snapshot.
-    pub fn new(records: Vec<Record>) -> Result<Self, PlanError> {
+    pub fn new(records: Vec<Record>) -> Result<Self, PlannerError> {
         let mut names = HashMap::with_capacity(records.len());
         let mut nodes: Vec<Node> = Vec::with_capacity(records.len());
         for record in records {
@@ -90,7 +90,7 @@ impl Graph {
                 place: 0,
             });
         }
-        let wrong = |text: String| Err(PlanError::Lineage(text));
+        let wrong = |text: String| Err(PlannerError::Lineage(text));
         for at in 0..nodes.len() {
             let name = nodes[at].record.name.clone();
             if let Some((dataset, _)) = name.split_once('@') {
@@ -153,7 +153,7 @@ impl Graph {
     }
 
     /// Follows origins upwards from every dataset; each is visited once.
-    fn check_cycles(&self) -> Result<(), PlanError> {
+    fn check_cycles(&self) -> Result<(), PlannerError> {
         let mut state = vec![0u8; self.nodes.len()];
         for start in 0..self.nodes.len() {
             let mut path = Vec::new();
@@ -162,7 +162,7 @@ impl Graph {
                 match state[here] {
                     2 => break,
                     1 => {
-                        return Err(PlanError::Lineage(format!(
+                        return Err(PlannerError::Lineage(format!(
                             "{} descends from itself: the origins form a circle",
                             self.nodes[here].record.name.escape_debug()
                         )));
@@ -186,9 +186,9 @@ impl Graph {
     ///
     /// # Errors
     /// [`PlanError::Lineage`] when it is not recorded.
-    pub fn find(&self, name: &str) -> Result<usize, PlanError> {
+    pub fn find(&self, name: &str) -> Result<usize, PlannerError> {
         self.names.get(name).copied().ok_or_else(|| {
-            PlanError::Lineage(format!("{} is not among the records", name.escape_debug()))
+            PlannerError::Lineage(format!("{} is not among the records", name.escape_debug()))
         })
     }
 
@@ -228,7 +228,7 @@ impl Graph {
     ///
     /// # Errors
     /// [`PlanError::Lineage`] for a name that is not recorded, or a range that is none.
-    pub fn destroy(&self, target: &str, recursion: Recursion) -> Result<Destroy, PlanError> {
+    pub fn destroy(&self, target: &str, recursion: Recursion) -> Result<Destroy, PlannerError> {
         let targets = self.targets(target)?;
         let order = self.dependents(&targets, recursion);
         let going: HashSet<usize> = order.iter().copied().collect();
@@ -267,7 +267,7 @@ impl Graph {
         })
     }
 
-    fn targets(&self, target: &str) -> Result<Vec<usize>, PlanError> {
+    fn targets(&self, target: &str) -> Result<Vec<usize>, PlannerError> {
         let Some((dataset, range)) = target.split_once('@') else {
             return Ok(vec![self.find(target)?]);
         };
@@ -276,14 +276,14 @@ impl Graph {
         };
         let all = &self.nodes[self.find(dataset)?].snapshots;
         let place = |name: &str, otherwise: usize| match name {
-            "" => Ok::<usize, PlanError>(otherwise),
+            "" => Ok::<usize, PlannerError>(otherwise),
             _ => Ok(self.nodes[self.find(&format!("{dataset}@{name}"))?].place),
         };
         let from = place(first, 0)?;
         let to = place(last, all.len().saturating_sub(1))?;
         match all.get(from..=to) {
             Some(range) if !range.is_empty() => Ok(range.to_vec()),
-            _ => Err(PlanError::Lineage(format!(
+            _ => Err(PlannerError::Lineage(format!(
                 "{} is no range of snapshots",
                 target.escape_debug()
             ))),

@@ -1,6 +1,6 @@
 //! `zfs get -Hp` output.
 
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use crate::size;
 use std::collections::HashMap;
 
@@ -40,12 +40,12 @@ pub struct Record {
 /// # Errors
 /// [`PlanError::Record`] with the line: cut-off lines, values that are no sizes, a property given
 /// twice, and records without `used` or `referenced`, as output that broke off leaves them.
-pub fn parse_zfs_get(source: &str, text: &str) -> Result<Vec<Record>, PlanError> {
+pub fn parse_zfs_get(source: &str, text: &str) -> Result<Vec<Record>, PlannerError> {
     let mut records: Vec<Record> = Vec::new();
     let mut seen: HashMap<&str, (usize, u16)> = HashMap::new();
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
-        let broken = |reason: String| PlanError::record(source, number, reason);
+        let broken = |reason: String| PlannerError::record(source, number, reason);
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
         }
@@ -73,7 +73,7 @@ pub fn parse_zfs_get(source: &str, text: &str) -> Result<Vec<Record>, PlanError>
             (records.len() - 1, 0)
         });
         let record = &mut records[*at];
-        let bytes = || -> Result<Option<u64>, PlanError> {
+        let bytes = || -> Result<Option<u64>, PlannerError> {
             match value {
                 "-" => Ok(None),
                 "0" => Ok(Some(0)),
@@ -138,7 +138,7 @@ pub fn parse_zfs_get(source: &str, text: &str) -> Result<Vec<Record>, PlanError>
         let given = seen[record.name.as_str()].1;
         for (bit, property) in [(1, "used"), (2, "referenced")] {
             if given & bit == 0 {
-                return Err(PlanError::record(
+                return Err(PlannerError::record(
                     source,
                     record.line,
                     format!(
@@ -151,7 +151,7 @@ pub fn parse_zfs_get(source: &str, text: &str) -> Result<Vec<Record>, PlanError>
         }
     }
     if records.is_empty() {
-        return Err(PlanError::record(source, 1, "holds no dataset at all"));
+        return Err(PlannerError::record(source, 1, "holds no dataset at all"));
     }
     Ok(records)
 }

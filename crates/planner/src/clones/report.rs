@@ -1,7 +1,7 @@
 //! What an administrator wants to know of a lineage.
 
 use super::graph::{Graph, Recursion};
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use serde::Serialize;
 
 /// A clone and its tie to where it came from.
@@ -69,7 +69,7 @@ pub struct HostageReport {
 
 /// The whole of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Report {
+pub struct LineageReport {
     /// Datasets.
     pub datasets: usize,
     /// Snapshots.
@@ -88,7 +88,7 @@ const DESTROY_BUDGET: usize = 300_000;
 ///
 /// # Errors
 /// [`PlanError::Lineage`] when `dataset` is not recorded.
-pub fn report(graph: &Graph, dataset: Option<&str>) -> Result<Report, PlanError> {
+pub fn report(graph: &Graph, dataset: Option<&str>) -> Result<LineageReport, PlannerError> {
     if let Some(name) = dataset {
         graph.find(name)?;
     }
@@ -98,7 +98,7 @@ pub fn report(graph: &Graph, dataset: Option<&str>) -> Result<Report, PlanError>
             .strip_prefix(root)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '@'])),
     };
-    let mut report = Report {
+    let mut report = LineageReport {
         datasets: 0,
         snapshots: 0,
         clones: Vec::new(),
@@ -160,7 +160,7 @@ fn clone_report(graph: &Graph, at: usize, origin: usize) -> CloneReport {
         referenced: node.record.referenced,
         shared,
         exact: born.is_some() && node.snapshots.is_empty(),
-        promote: promote(graph, at, origin),
+        promote: promote_clone(graph, at, origin),
         copy_out: CopyOut {
             needs: node.record.referenced,
             frees: node.record.used,
@@ -174,7 +174,7 @@ fn clone_report(graph: &Graph, at: usize, origin: usize) -> CloneReport {
 
 /// The origin dataset becomes a clone of the moved snapshot; what it then uses is what it wrote
 /// since. The sum of both stays (`dsl_dataset_promote_sync`, dsl_dataset.c, OpenZFS 2.1.11).
-fn promote(graph: &Graph, at: usize, origin: usize) -> Promote {
+fn promote_clone(graph: &Graph, at: usize, origin: usize) -> Promote {
     let snapshot = &graph.nodes[origin];
     let owner = snapshot.parent.map(|owner| &graph.nodes[owner]);
     let latest = owner.is_some_and(|owner| owner.snapshots.last() == Some(&origin));

@@ -30,12 +30,12 @@ fn shares_have_the_measured_shape() {
             .map(|v| v.as_f64().unwrap())
             .collect();
         let share = measured[0] / (measured[0] + measured[1]);
-        let ours = distribute(
+        let ours = distribute_writes(
             &[
                 vdev("fast", size, 0, 11.7e6),
                 vdev("other", size, 0, if slow { 4e6 } else { 11.7e6 }),
             ],
-            Rules::of(Version::CHECKED, throttle),
+            AllocationRules::of(Version::CHECKED, throttle),
             Writer {
                 bytes: row["written_mb"].as_u64().unwrap() << 20,
                 ..Writer::default()
@@ -66,13 +66,13 @@ fn free_space_alone_binds_on_the_slowest() {
         bytes: 256 << 20,
         ..Writer::default()
     };
-    let old = distribute(&pool, Rules::FreeSpace, writer).unwrap();
+    let old = distribute_writes(&pool, AllocationRules::FreeSpace, writer).unwrap();
     assert!(
         (old.vdevs[0].share - 0.5).abs() < 0.03 && old.speed < 21e6,
         "{old:?}"
     );
-    for rules in [Rules::Throttle, Rules::Performance] {
-        let new = distribute(&pool, rules, writer).unwrap();
+    for rules in [AllocationRules::Throttle, AllocationRules::Performance] {
+        let new = distribute_writes(&pool, rules, writer).unwrap();
         assert!(new.speed > old.speed * 1.2, "{new:?}");
     }
 }
@@ -87,7 +87,7 @@ fn sizes_decide_between_equally_fast_vdevs() {
         bytes: 512 << 20,
         ..Writer::default()
     };
-    let out = distribute(&pool, Rules::FreeSpace, writer).unwrap();
+    let out = distribute_writes(&pool, AllocationRules::FreeSpace, writer).unwrap();
     let ratio = out.vdevs[1].bytes as f64 / out.vdevs[0].bytes as f64;
     assert!((3.2..4.8).contains(&ratio), "{ratio}");
 }
@@ -107,12 +107,12 @@ fn a_slow_writer_is_spread_by_free_space_and_a_fast_one_by_speed() {
         ..Writer::default()
     };
     let share = |rate| {
-        let out = distribute(&pool, Rules::Throttle, writer(rate)).unwrap();
+        let out = distribute_writes(&pool, AllocationRules::Throttle, writer(rate)).unwrap();
         out.vdevs[1].share
     };
     assert!((share(Some(50e6)) - 0.8).abs() < 0.03);
     assert!(share(None) < 0.7);
-    assert!(distribute(&pool, Rules::Throttle, writer(Some(0.0))).is_err());
+    assert!(distribute_writes(&pool, AllocationRules::Throttle, writer(Some(0.0))).is_err());
 }
 
 #[test]
@@ -125,8 +125,8 @@ fn a_pool_filled_to_the_brim_loses_nothing() {
         bytes: 41 << 30,
         ..Writer::default()
     };
-    for rules in [Rules::FreeSpace, Rules::Throttle, Rules::Performance] {
-        let out = distribute(&pool, rules, writer).unwrap();
+    for rules in [AllocationRules::FreeSpace, AllocationRules::Throttle, AllocationRules::Performance] {
+        let out = distribute_writes(&pool, rules, writer).unwrap();
         let sum: u64 = out.vdevs.iter().map(|v| v.bytes).sum();
         assert!(sum.abs_diff(writer.bytes) < 1 << 30, "{rules:?} {sum}");
         assert!(out.vdevs.iter().all(|v| v.full <= 1.0));
@@ -136,12 +136,12 @@ fn a_pool_filled_to_the_brim_loses_nothing() {
 #[test]
 fn nonsense_is_refused() {
     let ok = [vdev("a", 1 << 30, 0, 1e6)];
-    assert!(distribute(&[], Rules::Throttle, Writer::default()).is_err());
-    assert!(distribute(&[vdev("a", 0, 0, 1.0)], Rules::Throttle, Writer::default()).is_err());
+    assert!(distribute_writes(&[], AllocationRules::Throttle, Writer::default()).is_err());
+    assert!(distribute_writes(&[vdev("a", 0, 0, 1.0)], AllocationRules::Throttle, Writer::default()).is_err());
     assert!(
-        distribute(
+        distribute_writes(
             &[vdev("a", 1, 0, f64::NAN)],
-            Rules::Throttle,
+            AllocationRules::Throttle,
             Writer::default()
         )
         .is_err()
@@ -150,7 +150,7 @@ fn nonsense_is_refused() {
         bytes: 2 << 30,
         ..Writer::default()
     };
-    insta::assert_snapshot!(distribute(&ok, Rules::Throttle, more)
+    insta::assert_snapshot!(distribute_writes(&ok, AllocationRules::Throttle, more)
             .unwrap_err()
             .to_string(), @"a write of 2147483648 bytes: does not fit 1073741824 free bytes");
 }

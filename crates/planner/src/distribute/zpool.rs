@@ -1,16 +1,16 @@
 //! What `zpool list` and `zpool iostat` tell of the vdevs of a pool.
 
 use super::Vdev;
-use crate::error::PlanError;
+use crate::error::PlannerError;
 
 /// Reads the vdevs of `zpool list -vHp POOL`: those with a size and an allocation of their own.
 ///
 /// # Errors
 /// [`PlanError::Record`] for a line cut off or a number that is none.
-pub fn parse_zpool_list(source: &str, text: &str, speed: f64) -> Result<Vec<Vdev>, PlanError> {
+pub fn parse_zpool_list(source: &str, text: &str, speed: f64) -> Result<Vec<Vdev>, PlannerError> {
     let mut vdevs: Vec<Vdev> = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        let broken = |reason: String| PlanError::record(source, index + 1, reason);
+        let broken = |reason: String| PlannerError::record(source, index + 1, reason);
         // Vdevs are indented by a tab; the pool itself is not.
         let Some(row) = line.strip_prefix('\t') else {
             // The headings of what holds no data of its own are not indented and, even with -H,
@@ -55,7 +55,7 @@ pub fn parse_zpool_list(source: &str, text: &str, speed: f64) -> Result<Vec<Vdev
         });
     }
     match vdevs.is_empty() {
-        true => Err(PlanError::record(
+        true => Err(PlannerError::record(
             source,
             1,
             "holds no vdev; record with `zpool list -vHp POOL`",
@@ -70,10 +70,10 @@ pub fn parse_zpool_list(source: &str, text: &str, speed: f64) -> Result<Vec<Vdev
 ///
 /// # Errors
 /// [`PlanError::Record`] for a line cut off or a number that is none.
-pub fn parse_zpool_iostat(source: &str, text: &str) -> Result<Vec<(String, f64)>, PlanError> {
+pub fn parse_zpool_iostat(source: &str, text: &str) -> Result<Vec<(String, f64)>, PlannerError> {
     let mut rates: Vec<(String, f64)> = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        let broken = |reason: String| PlanError::record(source, index + 1, reason);
+        let broken = |reason: String| PlannerError::record(source, index + 1, reason);
         let columns: Vec<&str> = line.trim_start_matches('\t').split('\t').collect();
         let &[name, _, _, _, _, _, written] = columns.as_slice() else {
             if columns.len() == 1 {

@@ -1,7 +1,7 @@
 //! The Markov chain: states are numbers of failed disks, the last one is loss.
 
 use super::HOURS_A_YEAR;
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use serde::Serialize;
 
 /// What these figures cannot tell, for every place that prints one.
@@ -45,7 +45,7 @@ impl Assumptions {
     ///
     /// # Errors
     /// [`PlanError::Value`] naming the number that is out of its range.
-    pub fn check(&self) -> Result<(), PlanError> {
+    pub fn check(&self) -> Result<(), PlannerError> {
         let rules: [(&str, f64, f64, f64); 5] = [
             ("afr", self.afr, 0.0, 0.999_999),
             ("replace hours", self.replace_hours, 0.0, 1e6),
@@ -55,7 +55,7 @@ impl Assumptions {
         ];
         for (what, value, low, high) in rules {
             if !(low..=high).contains(&value) {
-                return Err(PlanError::value(
+                return Err(PlannerError::value(
                     format!("{what} {value}"),
                     format!("must lie between {low} and {high}"),
                 ));
@@ -73,7 +73,7 @@ impl Assumptions {
 
 /// Disks that share their fate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Group {
+pub struct DiskGroup {
     /// Disks.
     pub disks: u64,
     /// Failures it survives.
@@ -95,7 +95,7 @@ pub(super) struct Rates {
 /// The rates of a group: `(n − i)·λ·κ` up, `i·μ` down, with all failed disks being rebuilt side by
 /// side. In the last state before loss a rebuild meets an unreadable sector with probability
 /// `1 − exp(−bits·ure)`, and then data is lost.
-pub(super) fn rates(group: Group, assumptions: &Assumptions) -> Rates {
+pub(super) fn group_rates(group: DiskGroup, assumptions: &Assumptions) -> Rates {
     let lambda = assumptions.failures_an_hour();
     let mu = 1.0 / (assumptions.replace_hours + assumptions.rebuild_hours);
     let unreadable = -(-group.rebuild_reads * 8.0 * assumptions.ure_per_bit).exp_m1();
@@ -130,8 +130,8 @@ pub(super) fn rates(group: Group, assumptions: &Assumptions) -> Rates {
 /// multiplies or divides positive numbers, so that rates of 10⁻³⁰ lose no digits (after Grassmann,
 /// Taksar and Heyman, 1985).
 #[must_use]
-pub fn mean_hours_to_loss(group: Group, assumptions: &Assumptions) -> f64 {
-    let rates = rates(group, assumptions);
+pub fn mean_hours_to_loss(group: DiskGroup, assumptions: &Assumptions) -> f64 {
+    let rates = group_rates(group, assumptions);
     let mut total = 0.0;
     let mut before = 0.0;
     for state in 0..rates.fail.len() {
@@ -153,8 +153,8 @@ const MOST_STEPS: f64 = 2e6;
 /// than two million ticks times states (rebuilds of seconds, mirrors of hundreds of disks), the loss is
 /// rare enough to be exponential, and the mean time to loss gives it.
 #[must_use]
-pub fn loss_in(group: Group, assumptions: &Assumptions, hours: f64) -> f64 {
-    let rates = rates(group, assumptions);
+pub fn loss_in(group: DiskGroup, assumptions: &Assumptions, hours: f64) -> f64 {
+    let rates = group_rates(group, assumptions);
     let states = rates.fail.len();
     let fastest = (0..states)
         .map(|i| rates.fail[i] + rates.repair[i] + rates.unreadable[i])
@@ -213,9 +213,9 @@ pub struct Loss {
 /// unreadable sectors. Both ways to lose leave the last state, so a first loss is one of blocks with the
 /// share that their rate has among the two.
 #[must_use]
-pub fn losses_in(group: Group, assumptions: &Assumptions, hours: f64) -> Loss {
+pub fn losses_in(group: DiskGroup, assumptions: &Assumptions, hours: f64) -> Loss {
     let any = loss_in(group, assumptions, hours);
-    let rates = rates(group, assumptions);
+    let rates = group_rates(group, assumptions);
     let (bad, fail) = match (rates.unreadable.last(), rates.fail.last()) {
         (Some(&bad), Some(&fail)) if bad > 0.0 => (bad, fail),
         _ => {
@@ -239,8 +239,8 @@ pub fn losses_in(group: Group, assumptions: &Assumptions, hours: f64) -> Loss {
 
 /// Probabilities that at least one of the groups loses something within a year.
 #[must_use]
-pub fn loss_of_groups(groups: &[Group], assumptions: &Assumptions) -> Loss {
-    let mut known: Vec<(Group, u32)> = Vec::new();
+pub fn loss_of_groups(groups: &[DiskGroup], assumptions: &Assumptions) -> Loss {
+    let mut known: Vec<(DiskGroup, u32)> = Vec::new();
     for &group in groups {
         match known.iter_mut().find(|(seen, _)| *seen == group) {
             Some((_, times)) => *times += 1,
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn without_redundancy_the_loss_is_the_failure_of_any_disk() {
-        let group = Group {
+        let group = DiskGroup {
             disks: 4,
             survives: 0,
             rebuild_reads: 0.0,
@@ -300,7 +300,7 @@ mod tests {
         // MTTDL of a mirror: (3λ + μ) / 2λ².
         let assumptions = plain(0.03, 24.0);
         let (lambda, mu) = (assumptions.failures_an_hour(), 1.0 / 24.0);
-        let group = Group {
+        let group = DiskGroup {
             disks: 2,
             survives: 1,
             rebuild_reads: 0.0,
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn tiny_rates_keep_their_digits() {
-        let group = Group {
+        let group = DiskGroup {
             disks: 11,
             survives: 3,
             rebuild_reads: 0.0,
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_bad_sector_costs_blocks_and_not_the_pool() {
-        let group = Group {
+        let group = DiskGroup {
             disks: 6,
             survives: 1,
             rebuild_reads: 5.0 * 8e12,
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn wide_mirrors_take_no_time() {
-        let group = Group {
+        let group = DiskGroup {
             disks: 1024,
             survives: 1023,
             rebuild_reads: 4e12,

@@ -1,7 +1,7 @@
 //! The same chain by chance: event after event, no time steps.
 
 use super::HOURS_A_YEAR;
-use super::chain::{Assumptions, Group, rates};
+use super::chain::{Assumptions, DiskGroup, group_rates};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
@@ -14,7 +14,7 @@ const BLOCK: u64 = 8192;
 
 /// What came out.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Estimate {
+pub struct LossEstimate {
     /// Array-years simulated.
     pub years: u64,
     /// Array-years in which data was lost.
@@ -27,13 +27,13 @@ pub struct Estimate {
 
 /// Simulates `years` arrays for a year each.
 #[must_use]
-pub fn simulate(
-    group: Group,
+pub fn simulate_arrays(
+    group: DiskGroup,
     assumptions: &Assumptions,
     years: u64,
     seed: u64,
     threads: NonZero<usize>,
-) -> Estimate {
+) -> LossEstimate {
     let blocks = years.div_ceil(BLOCK);
     let (next, losses) = (AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -52,19 +52,19 @@ pub fn simulate(
         }
     });
     let losses = losses.into_inner();
-    Estimate {
+    LossEstimate {
         years,
         losses,
         loss: losses as f64 / years.max(1) as f64,
-        interval: wilson(losses, years.max(1)),
+        interval: wilson_interval(losses, years.max(1)),
     }
 }
 
 /// Losses among `arrays` arrays from stream `block` of `seed`.
-fn run_block(group: Group, assumptions: &Assumptions, arrays: u64, seed: u64, block: u64) -> u64 {
+fn run_block(group: DiskGroup, assumptions: &Assumptions, arrays: u64, seed: u64, block: u64) -> u64 {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     random.set_stream(block);
-    let rates = rates(group, assumptions);
+    let rates = group_rates(group, assumptions);
     let mut lost = 0;
     for _ in 0..arrays {
         let (mut hours, mut failed) = (0.0, 0usize);
@@ -100,7 +100,7 @@ fn run_block(group: Group, assumptions: &Assumptions, arrays: u64, seed: u64, bl
 }
 
 /// Wilson's interval at 95 %.
-fn wilson(hits: u64, trials: u64) -> (f64, f64) {
+fn wilson_interval(hits: u64, trials: u64) -> (f64, f64) {
     let (n, z) = (trials as f64, 1.959_963_984_540_054);
     let share = hits as f64 / n;
     let centre = share + z * z / (2.0 * n);
@@ -133,13 +133,13 @@ mod tests {
         for (disks, survives, rebuild_reads) in
             [(4, 0, 0.0), (2, 1, 4e12), (6, 2, 1e12), (8, 3, 2e13)]
         {
-            let group = Group {
+            let group = DiskGroup {
                 disks,
                 survives,
                 rebuild_reads,
             };
             let expected = loss_in(group, &harsh, HOURS_A_YEAR);
-            let seen = simulate(group, &harsh, 200_000, 1, threads(2));
+            let seen = simulate_arrays(group, &harsh, 200_000, 1, threads(2));
             let sigma = (expected * (1.0 - expected) / 200_000.0).sqrt();
             assert!(
                 (seen.loss - expected).abs() < 4.0 * sigma,
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_seed_decides_and_the_threads_do_not() {
-        let group = Group {
+        let group = DiskGroup {
             disks: 5,
             survives: 1,
             rebuild_reads: 0.0,
@@ -160,11 +160,11 @@ mod tests {
             afr: 0.5,
             ..Assumptions::default()
         };
-        let one = simulate(group, &harsh, 50_000, 7, threads(1));
-        assert_eq!(one, simulate(group, &harsh, 50_000, 7, threads(3)));
+        let one = simulate_arrays(group, &harsh, 50_000, 7, threads(1));
+        assert_eq!(one, simulate_arrays(group, &harsh, 50_000, 7, threads(3)));
         assert_ne!(
             one.losses,
-            simulate(group, &harsh, 50_000, 8, threads(1)).losses
+            simulate_arrays(group, &harsh, 50_000, 8, threads(1)).losses
         );
         assert!(one.interval.0 < one.loss && one.loss < one.interval.1);
     }

@@ -1,12 +1,12 @@
 //! What a layout is worth: every figure of one row.
 
 use super::families::{btrfs_facts, declustered_facts, md_facts};
-use super::growth::growth;
+use super::growth::list_growth;
 use super::pools::zfs_facts;
 use super::{Context, Disk, Layout, check_disks};
 use crate::btrfs;
-use crate::durability::{Group, HOURS_A_YEAR, loss_of_groups};
-use crate::error::PlanError;
+use crate::durability::{DiskGroup, HOURS_A_YEAR, loss_of_groups};
+use crate::error::PlannerError;
 use crate::zfs;
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ pub struct Segment {
     pub bytes: u64,
 }
 
-impl Plan {
+impl LayoutPlan {
     /// Whether its own manual advises against it: btrfs(5), "RAID56 status and recommended practices".
     #[must_use]
     pub fn advised_against(&self) -> bool {
@@ -118,14 +118,14 @@ impl Ownership {
     ///
     /// # Errors
     /// [`PlanError::Value`] naming the number that is out of its range.
-    pub fn check(&self) -> Result<(), PlanError> {
+    pub fn check(&self) -> Result<(), PlannerError> {
         for (what, value, low, high) in [
             ("years", self.years, 0.01, 30.0),
             ("watts", self.watts, 0.0, 100.0),
             ("price of a kWh", self.kwh, 0.0, 1e6),
         ] {
             if !(low..=high).contains(&value) {
-                return Err(PlanError::value(
+                return Err(PlannerError::value(
                     format!("{what} {value}"),
                     format!("must lie between {low} and {high}"),
                 ));
@@ -151,7 +151,7 @@ pub struct Costs {
 }
 
 /// The bill of `disks` that cost `purchase` together.
-fn costs(own: Ownership, disks: usize, purchase: f64, afr: f64, usable: u64) -> Costs {
+fn compute_costs(own: Ownership, disks: usize, purchase: f64, afr: f64, usable: u64) -> Costs {
     let power = disks as f64 * own.watts / 1000.0 * HOURS_A_YEAR * own.years * own.kwh;
     let replaced = purchase * -(-afr).ln_1p() * own.years;
     let total = purchase + replaced + power;
@@ -160,18 +160,18 @@ fn costs(own: Ownership, disks: usize, purchase: f64, afr: f64, usable: u64) -> 
         replaced,
         power,
         total,
-        per_tib_year: total / own.years / tib(usable),
+        per_tib_year: total / own.years / to_tib(usable),
     }
 }
 
 /// TiB, and never nothing, to divide by.
-fn tib(bytes: u64) -> f64 {
+fn to_tib(bytes: u64) -> f64 {
     bytes.max(1) as f64 / (1u64 << 40) as f64
 }
 
 /// A layout and its figures. Sizes are bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Plan {
+pub struct LayoutPlan {
     /// As `--only` reads it.
     pub layout: String,
     /// zfs, btrfs, mdraid or declustered.
@@ -245,7 +245,7 @@ pub(super) struct Facts {
     pub unlucky_share: f64,
     pub rebuild: Option<f64>,
     pub scaling: Scaling,
-    pub groups: Vec<Group>,
+    pub groups: Vec<DiskGroup>,
     pub warnings: Vec<String>,
     pub blocks: Vec<BlockShare>,
     pub disks: Vec<Vec<Segment>>,
@@ -258,14 +258,14 @@ pub(super) struct Facts {
 ///
 /// # Errors
 /// When the layout does not fit the disks.
-pub fn describe(layout: &Layout, disks: &[Disk], context: &Context) -> Result<Plan, PlanError> {
+pub fn describe(layout: &Layout, disks: &[Disk], context: &Context) -> Result<LayoutPlan, PlannerError> {
     check_disks(disks)?;
     context.failures.check()?;
     if let Some(own) = &context.ownership {
         own.check()?;
     }
     let sizes: Vec<u64> = disks.iter().map(|disk| disk.size).collect();
-    let facts = facts(layout, &sizes, context)?;
+    let facts = layout_facts(layout, &sizes, context)?;
     let mut failures = context.failures;
     if let Some(seconds) = facts.rebuild {
         failures.rebuild_hours = (seconds / 3600.0).clamp(1e-3, 1e6);
@@ -275,7 +275,7 @@ pub fn describe(layout: &Layout, disks: &[Disk], context: &Context) -> Result<Pl
         .try_fold(0.0, |sum, disk| disk.price.map(|price| sum + price));
     let loss = loss_of_groups(&facts.groups, &failures);
     let own = context.ownership.zip(cost);
-    Ok(Plan {
+    Ok(LayoutPlan {
         layout: layout.spec(),
         family: match layout {
             Layout::Zfs(_) => "zfs",
@@ -300,17 +300,17 @@ pub fn describe(layout: &Layout, disks: &[Disk], context: &Context) -> Result<Pl
         loss_per_year: loss.any,
         pool_loss_per_year: loss.pool,
         block_loss_per_year: loss.blocks,
-        growth: growth(layout, &sizes, facts.usable, context),
+        growth: list_growth(layout, &sizes, facts.usable, context),
         cost,
-        cost_per_tib: cost.map(|cost| cost / tib(facts.usable)),
-        costs: own.map(|(own, cost)| costs(own, disks.len(), cost, failures.afr, facts.usable)),
+        cost_per_tib: cost.map(|cost| cost / to_tib(facts.usable)),
+        costs: own.map(|(own, cost)| compute_costs(own, disks.len(), cost, failures.afr, facts.usable)),
         warnings: facts.warnings,
         pareto: false,
         disks: facts.disks,
     })
 }
 
-fn facts(layout: &Layout, sizes: &[u64], context: &Context) -> Result<Facts, PlanError> {
+fn layout_facts(layout: &Layout, sizes: &[u64], context: &Context) -> Result<Facts, PlannerError> {
     match layout {
         Layout::Zfs(pool) => zfs_facts(pool, context),
         Layout::Btrfs { data, metadata } => btrfs_facts(sizes, *data, *metadata, context),
@@ -319,7 +319,7 @@ fn facts(layout: &Layout, sizes: &[u64], context: &Context) -> Result<Facts, Pla
     }
 }
 
-pub(super) fn bar(parts: &[(Content, u64)]) -> Vec<Segment> {
+pub(super) fn space_bar(parts: &[(Content, u64)]) -> Vec<Segment> {
     parts
         .iter()
         .filter(|(_, bytes)| *bytes > 0)
@@ -328,6 +328,6 @@ pub(super) fn bar(parts: &[(Content, u64)]) -> Vec<Segment> {
 }
 
 /// `whole · share / of`, rounded down.
-pub(super) fn part(whole: u64, share: u64, of: u64) -> u64 {
+pub(super) fn proportional_part(whole: u64, share: u64, of: u64) -> u64 {
     u64::try_from(u128::from(whole) * u128::from(share) / u128::from(of.max(1))).unwrap_or(0)
 }

@@ -1,9 +1,9 @@
 //! Which layouts are worth looking at.
 
-use super::{Context, Disk, Layout, Md, Plan, check_disks, describe, on_zfs};
+use super::{Context, Disk, Layout, Md, LayoutPlan, check_disks, describe, on_zfs};
 use crate::btrfs::Profile;
-use crate::error::PlanError;
-use crate::zfs::{Class, Kind, Pool, PoolVdev};
+use crate::error::PlannerError;
+use crate::zfs::{Class, VdevKind, Pool, PoolVdev};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::num::NonZero;
@@ -18,7 +18,7 @@ const THOROUGH: usize = 32;
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Search {
     /// One for each layout, in the order found.
-    pub plans: Vec<Plan>,
+    pub plans: Vec<LayoutPlan>,
     /// What was left out, when the search was bounded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounded: Option<String>,
@@ -31,7 +31,7 @@ pub struct Search {
 ///
 /// # Errors
 /// Disks that cannot be planned with at all.
-pub fn search(disks: &[Disk], special: &[u64], context: &Context) -> Result<Search, PlanError> {
+pub fn search(disks: &[Disk], special: &[u64], context: &Context) -> Result<Search, PlannerError> {
     check_disks(disks)?;
     context.failures.check()?;
     let mut sorted = disks.to_vec();
@@ -85,7 +85,7 @@ pub fn search(disks: &[Disk], special: &[u64], context: &Context) -> Result<Sear
             .map(|layout| describe(layout, &sorted, context));
         return Err(match first {
             Some(Err(error)) => error,
-            _ => PlanError::value("disks", "no layout fits them"),
+            _ => PlannerError::value("disks", "no layout fits them"),
         });
     }
     Ok(Search {
@@ -101,10 +101,10 @@ pub fn search(disks: &[Disk], special: &[u64], context: &Context) -> Result<Sear
 
 /// Describes layouts on all processors, in their order. A layout that does not fit (a disk below
 /// the minimum of a file system) is left out.
-fn describe_all(layouts: &[Layout], disks: &[Disk], context: &Context) -> Vec<Plan> {
+fn describe_all(layouts: &[Layout], disks: &[Disk], context: &Context) -> Vec<LayoutPlan> {
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let mut found: Vec<(usize, Plan)> = std::thread::scope(|scope| {
+    let mut found: Vec<(usize, LayoutPlan)> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|_| {
                 scope.spawn(|| {
@@ -136,7 +136,7 @@ fn zfs_layouts(
     special: &[u64],
     context: &Context,
     layouts: &mut Vec<Layout>,
-) -> Result<(), PlanError> {
+) -> Result<(), PlannerError> {
     let sizes: Vec<u64> = sorted
         .iter()
         .filter_map(|disk| on_zfs(disk.size, context).ok())
@@ -155,8 +155,8 @@ fn zfs_layouts(
             vec![PoolVdev {
                 class: Class::Special,
                 kind: match disks.len() {
-                    1 => Kind::Single,
-                    children => Kind::Mirror {
+                    1 => VdevKind::Single,
+                    children => VdevKind::Mirror {
                         children: children as u64,
                     },
                 },
@@ -164,7 +164,7 @@ fn zfs_layouts(
             }]
         }
     };
-    let mut push = |widths: &[usize], kind: &dyn Fn(u64) -> Kind| {
+    let mut push = |widths: &[usize], kind: &dyn Fn(u64) -> VdevKind| {
         let mut vdevs = Vec::new();
         let mut at = 0;
         for &width in widths {
@@ -177,7 +177,7 @@ fn zfs_layouts(
         }
         vdevs.extend(sizes[at..].iter().map(|&size| PoolVdev {
             class: Class::Spare,
-            kind: Kind::Single,
+            kind: VdevKind::Single,
             disks: vec![size],
         }));
         vdevs.extend(extra.iter().cloned());
@@ -187,15 +187,15 @@ fn zfs_layouts(
             version: context.zfs,
         }));
     };
-    push(&vec![1; n], &|_| Kind::Single);
+    push(&vec![1; n], &|_| VdevKind::Single);
     for ways in 2..=n.min(4) {
-        push(&vec![ways; n / ways], &|children| Kind::Mirror { children });
+        push(&vec![ways; n / ways], &|children| VdevKind::Mirror { children });
     }
     if n > 4 && n <= 8 {
-        push(&[n], &|children| Kind::Mirror { children });
+        push(&[n], &|children| VdevKind::Mirror { children });
     }
     for parity in 1..=3u64 {
-        let kind = move |children| Kind::Raidz { parity, children };
+        let kind = move |children| VdevKind::Raidz { parity, children };
         // With a single data disk a mirror is better in everything.
         let least = parity as usize + 2;
         for groups in 1..=n / least {
@@ -237,7 +237,7 @@ fn zfs_layouts(
                     if n > THOROUGH && !matches!((data, spares), (4 | 8, 1 | 2)) {
                         continue;
                     }
-                    push(&[n], &|children| Kind::Draid {
+                    push(&[n], &|children| VdevKind::Draid {
                         parity,
                         data,
                         children,

@@ -1,11 +1,11 @@
 //! btrfs, Linux software RAID and declustered stripes: redundancy, rebuild, speed.
 
-use super::describe::{BlockShare, Content, Facts, Scaling, bar, part};
-use super::stripes::declustered;
+use super::describe::{BlockShare, Content, Facts, Scaling, space_bar, proportional_part};
+use super::stripes::place_declustered;
 use super::{Context, Md};
 use crate::btrfs::{self, Profile};
-use crate::durability::Group;
-use crate::error::PlanError;
+use crate::durability::DiskGroup;
+use crate::error::PlannerError;
 use assay_model::size::Convention::Decimal;
 
 pub(super) fn btrfs_facts(
@@ -13,8 +13,8 @@ pub(super) fn btrfs_facts(
     data: Profile,
     metadata: Profile,
     context: &Context,
-) -> Result<Facts, PlanError> {
-    let fs = btrfs::simulate(sizes, data, metadata)?;
+) -> Result<Facts, PlannerError> {
+    let fs = btrfs::simulate_filesystem(sizes, data, metadata)?;
     let n = sizes.len() as f64;
     let survives = data.survives().min(metadata.survives());
     let speed = context.disk_speed.max(1) as f64;
@@ -88,11 +88,11 @@ pub(super) fn btrfs_facts(
         .map(|d| {
             let (copy, par) = match data {
                 Profile::Raid5 | Profile::Raid6 => {
-                    (0, part(d.data, raw.saturating_sub(fs.stored), raw))
+                    (0, proportional_part(d.data, raw.saturating_sub(fs.stored), raw))
                 }
                 _ => (d.data - (d.data as f64 / copies) as u64, 0),
             };
-            bar(&[
+            space_bar(&[
                 (Content::Data, d.data - copy - par),
                 (Content::Copy, copy),
                 (Content::Parity, par),
@@ -119,7 +119,7 @@ pub(super) fn btrfs_facts(
         unlucky_share: 1.0,
         rebuild,
         scaling,
-        groups: vec![Group {
+        groups: vec![DiskGroup {
             disks: sizes.len() as u64,
             survives,
             rebuild_reads: largest * if parity > 0.0 { n - parity } else { 1.0 },
@@ -146,7 +146,7 @@ const MD_OFFSET: u64 = 264_192 * 512;
 /// Default chunk of mdadm.
 const MD_CHUNK: u64 = 512 << 10;
 
-pub(super) fn md_facts(level: Md, sizes: &[u64], context: &Context) -> Result<Facts, PlanError> {
+pub(super) fn md_facts(level: Md, sizes: &[u64], context: &Context) -> Result<Facts, PlannerError> {
     let n = sizes.len() as u64;
     let name = format!("md-{}", format!("{level:?}").to_lowercase());
     let (least, parity) = match level {
@@ -157,7 +157,7 @@ pub(super) fn md_facts(level: Md, sizes: &[u64], context: &Context) -> Result<Fa
         Md::Raid6 => (4, 2),
     };
     if n < least {
-        return Err(PlanError::layout(
+        return Err(PlannerError::layout(
             name,
             format!("needs at least {least} disks, {n} are given"),
         ));
@@ -165,13 +165,13 @@ pub(super) fn md_facts(level: Md, sizes: &[u64], context: &Context) -> Result<Fa
     let min = sizes.iter().copied().min().unwrap_or(0);
     let component = min.saturating_sub(MD_OFFSET) / MD_CHUNK * MD_CHUNK;
     if component == 0 {
-        return Err(PlanError::layout(name, "the smallest disk is too small"));
+        return Err(PlannerError::layout(name, "the smallest disk is too small"));
     }
     let components = |disk: u64| disk.saturating_sub(MD_OFFSET) / MD_CHUNK * MD_CHUNK;
     let usable = match level {
         Md::Raid0 => sizes.iter().map(|&disk| components(disk)).sum(),
         Md::Raid1 => component,
-        Md::Raid10 => part(component, n, 2) / MD_CHUNK * MD_CHUNK,
+        Md::Raid10 => proportional_part(component, n, 2) / MD_CHUNK * MD_CHUNK,
         _ => component * (n - parity),
     };
     let speed = context.disk_speed.max(1) as f64;
@@ -223,9 +223,9 @@ pub(super) fn md_facts(level: Md, sizes: &[u64], context: &Context) -> Result<Fa
                 Md::Raid0 => (0, 0),
                 Md::Raid1 => (if i == 0 { 0 } else { used }, 0),
                 Md::Raid10 => (used / 2, 0),
-                _ => (0, part(used, parity, n)),
+                _ => (0, proportional_part(used, parity, n)),
             };
-            bar(&[
+            space_bar(&[
                 (Content::Data, used - copy - par),
                 (Content::Copy, copy),
                 (Content::Parity, par),
@@ -256,14 +256,14 @@ pub(super) fn md_facts(level: Md, sizes: &[u64], context: &Context) -> Result<Fa
         scaling,
         groups: match level {
             Md::Raid10 => vec![
-                Group {
+                DiskGroup {
                     disks: 2,
                     survives: 1,
                     rebuild_reads: component as f64
                 };
                 (n / 2) as usize
             ],
-            _ => vec![Group {
+            _ => vec![DiskGroup {
                 disks: n,
                 survives: if level == Md::Raid0 { 0 } else { parity },
                 rebuild_reads: component as f64
@@ -288,8 +288,8 @@ pub(super) fn declustered_facts(
     parity: u64,
     sizes: &[u64],
     context: &Context,
-) -> Result<Facts, PlanError> {
-    let placed = declustered(sizes, data, parity)?;
+) -> Result<Facts, PlannerError> {
+    let placed = place_declustered(sizes, data, parity)?;
     let n = sizes.len() as u64;
     let width = data + parity;
     let lost = placed.per_disk.iter().copied().max().unwrap_or(0) as f64 * context.fill;
@@ -299,8 +299,8 @@ pub(super) fn declustered_facts(
         .iter()
         .zip(sizes)
         .map(|(&used, &disk)| {
-            let par = part(used, parity, width);
-            bar(&[
+            let par = proportional_part(used, parity, width);
+            space_bar(&[
                 (Content::Data, used - par),
                 (Content::Parity, par),
                 (Content::Idle, disk - used),
@@ -323,7 +323,7 @@ pub(super) fn declustered_facts(
             random_read: n as f64,
             random_write: groups,
         },
-        groups: vec![Group { disks: n, survives: parity, rebuild_reads: lost * data as f64 }],
+        groups: vec![DiskGroup { disks: n, survives: parity, rebuild_reads: lost * data as f64 }],
         warnings: vec!["a bound: no file system in wide use lays stripes out like this (bcachefs' erasure coding and Ceph come near)".into()],
         blocks: vec![BlockShare {
             block: 0,

@@ -2,19 +2,19 @@
 
 use super::describe::Growth;
 use super::families::md_facts;
-use super::stripes::declustered;
+use super::stripes::place_declustered;
 use super::{Context, Layout, Md};
 use crate::btrfs;
-use crate::zfs::{self, Class, Kind, Pool, PoolVdev};
+use crate::zfs::{self, Class, VdevKind, Pool, PoolVdev};
 use assay_model::size::Convention::Decimal;
 
 /// Usable bytes of a layout, without the rest.
-fn usable(layout: &Layout, sizes: &[u64], context: &Context) -> Option<u64> {
+fn usable_bytes(layout: &Layout, sizes: &[u64], context: &Context) -> Option<u64> {
     Some(match layout {
         Layout::Zfs(pool) => pool.capacity().ok()?.zfs_usable,
-        Layout::Btrfs { data, metadata } => btrfs::simulate(sizes, *data, *metadata).ok()?.stored,
+        Layout::Btrfs { data, metadata } => btrfs::simulate_filesystem(sizes, *data, *metadata).ok()?.stored,
         Layout::Md(level) => md_facts(*level, sizes, context).ok()?.usable,
-        Layout::Declustered { data, parity } => declustered(sizes, *data, *parity).ok()?.data,
+        Layout::Declustered { data, parity } => place_declustered(sizes, *data, *parity).ok()?.data,
     })
 }
 
@@ -24,7 +24,7 @@ const GROWTH_LIMIT: usize = 40;
 /// Steps of each kind that are shown.
 const STEPS: u64 = 3;
 
-pub(super) fn growth(layout: &Layout, sizes: &[u64], now: u64, context: &Context) -> Vec<Growth> {
+pub(super) fn list_growth(layout: &Layout, sizes: &[u64], now: u64, context: &Context) -> Vec<Growth> {
     match layout {
         Layout::Zfs(pool) => of_pool(pool, now, context),
         Layout::Btrfs { .. } if sizes.len() > GROWTH_LIMIT => Vec::new(),
@@ -39,10 +39,10 @@ pub(super) fn growth(layout: &Layout, sizes: &[u64], now: u64, context: &Context
                 let mut more = sizes.to_vec();
                 more.extend(std::iter::repeat_n(size, times as usize));
                 Growth::new(
-                    format!("add {}", disks(times, size)),
+                    format!("add {}", format_disks(times, size)),
                     times,
                     now,
-                    usable(layout, &more, context)?,
+                    usable_bytes(layout, &more, context)?,
                 )
             };
             ends.iter()
@@ -53,7 +53,7 @@ pub(super) fn growth(layout: &Layout, sizes: &[u64], now: u64, context: &Context
 }
 
 /// A number of disks in words.
-fn disks(times: u64, size: u64) -> String {
+fn format_disks(times: u64, size: u64) -> String {
     match times {
         1 => format!("a disk of {}", Decimal.show(size)),
         _ => format!("{times} disks of {}", Decimal.show(size)),
@@ -100,9 +100,9 @@ fn of_pool(pool: &Pool, now: u64, context: &Context) -> Vec<Growth> {
             grown(vdevs)?,
         )
     });
-    let wider = (1..=STEPS).filter_map(|times| widened(pool, first, times, context));
+    let wider = (1..=STEPS).filter_map(|times| widen_raidz(pool, first, times, context));
     let mut steps: Vec<Growth> = more.chain(wider).collect();
-    steps.extend(replaced(pool, now, &grown));
+    steps.extend(replace_smallest(pool, now, &grown));
     steps
 }
 
@@ -112,24 +112,24 @@ fn of_pool(pool: &Pool, now: u64, context: &Context) -> Vec<Growth> {
 /// 2.3), and blocks that lie there keep their old share of parity until they are written anew
 /// (zpool-attach(8)). So there are three figures: what the tools show, what can be stored beside the old
 /// blocks, and what can when those were rewritten (`zfs rewrite`, or copied and deleted).
-fn widened(pool: &Pool, vdev: &PoolVdev, times: u64, context: &Context) -> Option<Growth> {
-    let Kind::Raidz { parity, children } = vdev.kind else {
+fn widen_raidz(pool: &Pool, vdev: &PoolVdev, times: u64, context: &Context) -> Option<Growth> {
+    let VdevKind::Raidz { parity, children } = vdev.kind else {
         return None;
     };
     if !pool.version.raidz_expansion() {
         return None;
     }
-    let wide = Kind::Raidz {
+    let wide = VdevKind::Raidz {
         parity,
         children: children + times,
     };
     let smallest = vdev.disks.iter().copied().min()?;
     let mut disks_then = vdev.disks.clone();
     disks_then.extend(std::iter::repeat_n(smallest, times as usize));
-    let cut = |kind, disks: &[u64]| zfs::geometry(kind, disks, pool.ashift, pool.version).ok();
+    let cut = |kind, disks: &[u64]| zfs::vdev_geometry(kind, disks, pool.ashift, pool.version).ok();
     let old = cut(vdev.kind, &vdev.disks)?.space;
     let new = cut(wide, &disks_then)?.space;
-    let ratio = |kind: Kind| kind.deflate_ratio(pool.ashift) as f64 / 512.0;
+    let ratio = |kind: VdevKind| kind.deflate_ratio(pool.ashift) as f64 / 512.0;
     let (before, after) = (ratio(vdev.kind), ratio(wide));
     let used = old as f64 * context.fill;
     let today = old as f64 * before;
@@ -137,7 +137,7 @@ fn widened(pool: &Pool, vdev: &PoolVdev, times: u64, context: &Context) -> Optio
     Some(Growth {
         action: format!(
             "widen one vdev by {} (zpool attach)",
-            disks(times, smallest)
+            format_disks(times, smallest)
         ),
         disks: times,
         gives: (new.saturating_sub(old) >> 9) * vdev.kind.deflate_ratio(pool.ashift),
@@ -147,7 +147,7 @@ fn widened(pool: &Pool, vdev: &PoolVdev, times: u64, context: &Context) -> Optio
 }
 
 /// The smallest disks of the last unequal vdev replaced by ones as large as its largest.
-fn replaced(pool: &Pool, now: u64, grown: &dyn Fn(Vec<PoolVdev>) -> Option<u64>) -> Option<Growth> {
+fn replace_smallest(pool: &Pool, now: u64, grown: &dyn Fn(Vec<PoolVdev>) -> Option<u64>) -> Option<Growth> {
     let (at, _) =
         pool.vdevs.iter().enumerate().rfind(|(_, v)| {
             v.class == Class::Normal && v.disks.iter().max() > v.disks.iter().min()
@@ -228,8 +228,8 @@ mod tests {
         // Three disks more make it raidz1:7. A new pool of seven holds as much as this one rewritten: the
         // tools show a new one by its own ratio, less the slop.
         let new = |count| {
-            zfs::geometry(
-                Kind::Raidz {
+            zfs::vdev_geometry(
+                VdevKind::Raidz {
                     parity: 1,
                     children: count,
                 },
@@ -239,7 +239,7 @@ mod tests {
             )
             .unwrap()
             .space as f64
-                * Kind::Raidz {
+                * VdevKind::Raidz {
                     parity: 1,
                     children: count,
                 }

@@ -1,10 +1,10 @@
 //! ZFS pools: redundancy, rebuild, speed.
 
 use super::Context;
-use super::describe::{BlockShare, Content, Facts, Scaling, Segment, bar, part};
-use crate::durability::Group;
-use crate::error::PlanError;
-use crate::zfs::{self, Class, Kind, Pool, PoolVdev};
+use super::describe::{BlockShare, Content, Facts, Scaling, Segment, space_bar, proportional_part};
+use crate::durability::DiskGroup;
+use crate::error::PlannerError;
+use crate::zfs::{self, Class, VdevKind, Pool, PoolVdev};
 use assay_model::size::Convention::{Binary, Decimal};
 
 /// Disks of a raidz vdev above which its width is worth a word; zpoolconcepts(7) recommends 3 to 9.
@@ -18,7 +18,7 @@ fn choose(n: u64, k: u64) -> f64 {
     (0..k).fold(1.0, |product, i| product * (n - i) as f64 / (k - i) as f64)
 }
 
-pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanError> {
+pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlannerError> {
     let capacity = pool.capacity()?;
     let vital: Vec<&PoolVdev> = pool
         .vdevs
@@ -45,9 +45,9 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanErr
         let child = vdev.disks.iter().copied().min().unwrap_or(0) as f64 * context.fill;
         let speed = context.disk_speed.max(1) as f64;
         let seconds = match vdev.kind {
-            Kind::Single => None,
-            Kind::Mirror { .. } | Kind::Raidz { .. } => Some(child / speed),
-            Kind::Draid {
+            VdevKind::Single => None,
+            VdevKind::Mirror { .. } | VdevKind::Raidz { .. } => Some(child / speed),
+            VdevKind::Draid {
                 data,
                 children,
                 spares,
@@ -56,19 +56,19 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanErr
                 // Every disk reads its part of the other columns and writes its part of the spare.
                 Some(child * (data + 1) as f64 / (children - 1) as f64 / speed)
             }
-            Kind::Draid { .. } => Some(child / speed),
+            VdevKind::Draid { .. } => Some(child / speed),
         };
         rebuild = match (rebuild, seconds) {
             (Some(a), Some(b)) => Some(f64::max(a, b)),
             (a, b) => a.or(b),
         };
         let reads = match vdev.kind {
-            Kind::Single => 0.0,
-            Kind::Mirror { .. } => child,
-            Kind::Raidz { parity, children } => child * (children - parity) as f64,
-            Kind::Draid { data, .. } => child * data as f64,
+            VdevKind::Single => 0.0,
+            VdevKind::Mirror { .. } => child,
+            VdevKind::Raidz { parity, children } => child * (children - parity) as f64,
+            VdevKind::Draid { data, .. } => child * data as f64,
         };
-        groups.push(Group {
+        groups.push(DiskGroup {
             disks: vdev.kind.children(),
             survives: vdev.kind.survives(),
             rebuild_reads: reads,
@@ -77,13 +77,13 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanErr
             continue;
         }
         let (stream_read, stream_write, random_read, random_write) = match vdev.kind {
-            Kind::Single => (1.0, 1.0, 1.0, 1.0),
-            Kind::Mirror { children } => (children as f64, 1.0, children as f64, 1.0),
-            Kind::Raidz { parity, children } => {
+            VdevKind::Single => (1.0, 1.0, 1.0, 1.0),
+            VdevKind::Mirror { children } => (children as f64, 1.0, children as f64, 1.0),
+            VdevKind::Raidz { parity, children } => {
                 let data = (children - parity) as f64;
                 (data, data, 1.0, 1.0)
             }
-            Kind::Draid {
+            VdevKind::Draid {
                 parity,
                 data,
                 children,
@@ -116,7 +116,7 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanErr
         .map(|v| v.deflated)
         .sum();
     let usual = pool.data_at(zfs::DEFLATE_BLOCK, &capacity);
-    let needed = zfs::pointers(usual, zfs::DEFLATE_BLOCK);
+    let needed = zfs::block_pointer_bytes(usual, zfs::DEFLATE_BLOCK);
     if special > 0 && special < needed {
         warnings.push(format!(
             "the special vdev holds {}, and the block pointers of a pool full of 128 KiB records alone may take \
@@ -148,7 +148,7 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanErr
     }
     let wide = normal
         .iter()
-        .filter(|v| matches!(v.kind, Kind::Raidz { .. }))
+        .filter(|v| matches!(v.kind, VdevKind::Raidz { .. }))
         .map(|v| v.disks.len())
         .max();
     if let Some(wide) = wide.filter(|wide| *wide > WIDE) {
@@ -162,7 +162,7 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanErr
     if widest {
         warnings.push("vdevs of unequal redundancy; zpool create asks for -f".into());
     }
-    let kinds: Vec<Kind> = normal.iter().map(|v| v.kind).collect();
+    let kinds: Vec<VdevKind> = normal.iter().map(|v| v.kind).collect();
     let blocks = context
         .blocks
         .iter()
@@ -174,11 +174,11 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanErr
                 block,
                 allocated: kinds.first().map(|kind| kind.allocated(block, pool.ashift)),
                 refreservation: context.volume.map(|size| {
-                    zfs::refreservation(&kinds, pool.ashift, size, block, pool.version)
+                    zfs::zvol_refreservation(&kinds, pool.ashift, size, block, pool.version)
                 }),
                 share: data as f64 / raw.max(1) as f64,
                 fits: pool.data_at(block, &capacity),
-                pointers: Some(zfs::pointers(pool.data_at(block, &capacity), block)),
+                pointers: Some(zfs::block_pointer_bytes(pool.data_at(block, &capacity), block)),
             }
         })
         .collect();
@@ -205,9 +205,9 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanErr
 fn unlucky_zfs(vital: &[&PoolVdev], survives: u64) -> String {
     let weakest = vital.iter().find(|v| v.kind.survives() == survives);
     match weakest.map(|v| v.kind) {
-        Some(Kind::Single) | None => "any one disk".into(),
+        Some(VdevKind::Single) | None => "any one disk".into(),
         Some(kind) if vital.len() == 1 => format!("any {} disks", kind.survives() + 1),
-        Some(Kind::Mirror { children }) => format!("all {children} disks of one mirror"),
+        Some(VdevKind::Mirror { children }) => format!("all {children} disks of one mirror"),
         Some(kind) => format!("{} disks of one {kind} vdev", survives + 1),
     }
 }
@@ -218,15 +218,15 @@ fn vdev_bars(vdev: &PoolVdev) -> Vec<Vec<Segment>> {
         .iter()
         .enumerate()
         .map(|(i, &disk)| match (vdev.class, vdev.kind) {
-            (Class::Spare, _) => bar(&[(Content::Spare, disk)]),
-            (Class::Normal, Kind::Single) => bar(&[(Content::Data, disk)]),
-            (Class::Normal, Kind::Mirror { .. }) => {
+            (Class::Spare, _) => space_bar(&[(Content::Spare, disk)]),
+            (Class::Normal, VdevKind::Single) => space_bar(&[(Content::Data, disk)]),
+            (Class::Normal, VdevKind::Mirror { .. }) => {
                 let content = if i == 0 { Content::Data } else { Content::Copy };
-                bar(&[(content, min), (Content::Idle, disk - min)])
+                space_bar(&[(content, min), (Content::Idle, disk - min)])
             }
-            (Class::Normal, Kind::Raidz { parity, children }) => {
-                let shared = part(min, parity, children);
-                bar(&[
+            (Class::Normal, VdevKind::Raidz { parity, children }) => {
+                let shared = proportional_part(min, parity, children);
+                space_bar(&[
                     (Content::Data, min - shared),
                     (Content::Parity, shared),
                     (Content::Idle, disk - min),
@@ -234,23 +234,23 @@ fn vdev_bars(vdev: &PoolVdev) -> Vec<Vec<Segment>> {
             }
             (
                 Class::Normal,
-                Kind::Draid {
+                VdevKind::Draid {
                     parity,
                     data,
                     children,
                     spares,
                 },
             ) => {
-                let spare = part(min, spares, children);
-                let shared = part(min - spare, parity, data + parity);
-                bar(&[
+                let spare = proportional_part(min, spares, children);
+                let shared = proportional_part(min - spare, parity, data + parity);
+                space_bar(&[
                     (Content::Data, min - spare - shared),
                     (Content::Parity, shared),
                     (Content::Spare, spare),
                     (Content::Idle, disk - min),
                 ])
             }
-            _ => bar(&[(Content::Special, min), (Content::Idle, disk - min)]),
+            _ => space_bar(&[(Content::Special, min), (Content::Idle, disk - min)]),
         })
         .collect()
 }

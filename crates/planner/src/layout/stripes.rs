@@ -1,7 +1,7 @@
 //! Stripes of n data and p parity chunks over any number of unequal disks: no two chunks of a
 //! stripe on one disk, and otherwise free to lie anywhere.
 
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use serde::Serialize;
 
 /// What such a design holds. All in bytes.
@@ -27,14 +27,14 @@ pub struct Placement {
 ///
 /// # Errors
 /// Fewer disks than chunks in a stripe, no data chunk, or more than 8 EiB.
-pub fn declustered(sizes: &[u64], data: u64, parity: u64) -> Result<Placement, PlanError> {
+pub fn place_declustered(sizes: &[u64], data: u64, parity: u64) -> Result<Placement, PlannerError> {
     let spec = format!("stripes:{data}+{parity}");
     let width = data.saturating_add(parity);
     if data == 0 {
-        return Err(PlanError::layout(spec, "needs at least one data chunk"));
+        return Err(PlannerError::layout(spec, "needs at least one data chunk"));
     }
     if (sizes.len() as u64) < width {
-        return Err(PlanError::layout(
+        return Err(PlannerError::layout(
             spec,
             format!("needs at least {width} disks, {} are given", sizes.len()),
         ));
@@ -62,7 +62,7 @@ pub fn declustered(sizes: &[u64], data: u64, parity: u64) -> Result<Placement, P
         spare -= u128::from(off);
     }
     let narrow = |value: u128| {
-        u64::try_from(value).map_err(|_| PlanError::Overflow {
+        u64::try_from(value).map_err(|_| PlannerError::Overflow {
             what: spec.clone(),
             reason: "more than 16 EiB".into(),
         })
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(rows.len(), 7);
         for row in rows {
             let number = |key: &str| row[key].as_u64().unwrap();
-            let ours = declustered(&MUTT, number("n"), number("p")).unwrap();
+            let ours = place_declustered(&MUTT, number("n"), number("p")).unwrap();
             assert_eq!(ours.data, number("data_bytes"), "{row}");
             assert_eq!(ours.raw_used, number("raw_used"), "{row}");
             assert_eq!(ours.unusable, number("unusable"), "{row}");
@@ -122,7 +122,7 @@ mod tests {
             sizes in prop::collection::vec(1u64..60, 1..7), data in 1u64..4, parity in 0u64..3,
         ) {
             prop_assume!(sizes.len() as u64 >= data + parity);
-            let ours = declustered(&sizes, data, parity).unwrap();
+            let ours = place_declustered(&sizes, data, parity).unwrap();
             prop_assert_eq!(ours.data, greedy(&sizes, (data + parity) as usize) * data);
             prop_assert_eq!(ours.per_disk.iter().sum::<u64>(), ours.raw_used);
             for (share, size) in ours.per_disk.iter().zip(&sizes) {

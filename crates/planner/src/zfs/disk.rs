@@ -1,6 +1,6 @@
 //! What `zpool create` leaves of a whole disk.
 
-use crate::error::PlanError;
+use crate::error::PlannerError;
 
 /// Bytes of partition 1 when ZFS is given a whole disk of `bytes` with sectors of `lba` bytes.
 ///
@@ -15,9 +15,9 @@ use crate::error::PlanError;
 /// # Errors
 /// [`PlanError::Size`] when nothing is left, [`PlanError::Value`] for a sector size that is not
 /// 512 or 4096.
-pub fn partition(bytes: u64, lba: u64) -> Result<u64, PlanError> {
+pub fn partition_bytes(bytes: u64, lba: u64) -> Result<u64, PlannerError> {
     if lba != 512 && lba != 4096 {
-        return Err(PlanError::value(
+        return Err(PlannerError::value(
             format!("logical sector size {lba}"),
             "disks have sectors of 512 or 4096 bytes",
         ));
@@ -30,7 +30,7 @@ pub fn partition(bytes: u64, lba: u64) -> Result<u64, PlanError> {
         .and_then(|last_usable| (last_usable + 1).checked_sub(16_384 + 2_048))
         .map_or(0, |size| size / 2048 * 2048);
     if left == 0 {
-        return Err(PlanError::Size {
+        return Err(PlannerError::Size {
             input: bytes.to_string(),
             reason: "too small for the partitions ZFS makes on a whole disk".into(),
         });
@@ -44,9 +44,9 @@ mod tests {
 
     #[test]
     fn native_4k_disks_lose_eight_times_as_much() {
-        assert_eq!(partition(4_000_787_030_016, 512), Ok(4_000_776_716_288));
-        assert!(partition(4_000_787_030_016, 4096).unwrap() < 4_000_787_030_016 - (64 << 20));
-        assert!(partition(1 << 20, 512).is_err());
-        assert!(partition(1 << 40, 520).is_err());
+        assert_eq!(partition_bytes(4_000_787_030_016, 512), Ok(4_000_776_716_288));
+        assert!(partition_bytes(4_000_787_030_016, 4096).unwrap() < 4_000_787_030_016 - (64 << 20));
+        assert!(partition_bytes(1 << 20, 512).is_err());
+        assert!(partition_bytes(1 << 40, 520).is_err());
     }
 }

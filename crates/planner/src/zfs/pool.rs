@@ -1,8 +1,8 @@
 //! A whole pool: its vdevs, its classes, its slop.
 
-use super::vdev::{Geometry, Kind, geometry};
+use super::vdev::{Geometry, VdevKind, vdev_geometry};
 use super::version::Version;
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use serde::Serialize;
 
 /// Sectors of 512 bytes to 64 KiB (`ASHIFT_MIN`, `ASHIFT_MAX`, vdev_impl.h).
@@ -34,7 +34,7 @@ pub struct PoolVdev {
     /// What it is for.
     pub class: Class,
     /// How it keeps data.
-    pub kind: Kind,
+    pub kind: VdevKind,
     /// Bytes of each disk, or of each partition that ZFS is given.
     pub disks: Vec<u64>,
 }
@@ -96,14 +96,14 @@ impl Pool {
     ///
     /// # Errors
     /// A layout that `zpool create` would refuse, or sums beyond 64 bits.
-    pub fn capacity(&self) -> Result<Capacity, PlanError> {
+    pub fn capacity(&self) -> Result<Capacity, PlannerError> {
         self.check()?;
         let mut vdevs = Vec::new();
         for vdev in &self.vdevs {
             if matches!(vdev.class, Class::Cache | Class::Spare) {
                 continue;
             }
-            let geometry = geometry(vdev.kind, &vdev.disks, self.ashift, self.version)?;
+            let geometry = vdev_geometry(vdev.kind, &vdev.disks, self.ashift, self.version)?;
             let takes_log = match vdev.class {
                 Class::Normal => self.version.embedded_log(),
                 Class::Special => self.version.embedded_log_on_special(),
@@ -123,13 +123,13 @@ impl Pool {
                 embedded_log,
             });
         }
-        let total = |value: &dyn Fn(usize, &VdevCapacity) -> u64| -> Result<u64, PlanError> {
+        let total = |value: &dyn Fn(usize, &VdevCapacity) -> u64| -> Result<u64, PlannerError> {
             vdevs
                 .iter()
                 .enumerate()
                 .try_fold(0u64, |sum, (i, v)| sum.checked_add(value(i, v)))
                 .filter(|&sum| sum < 1 << 63)
-                .ok_or_else(|| PlanError::Overflow {
+                .ok_or_else(|| PlannerError::Overflow {
                     what: "the pool".into(),
                     reason: "more than 8 EiB".into(),
                 })
@@ -143,7 +143,7 @@ impl Pool {
             _ => v.geometry.space,
         })?;
         let deflated = total(&|_, v| in_class(v, v.deflated))?;
-        let kinds: Vec<Kind> = self
+        let kinds: Vec<VdevKind> = self
             .vdevs
             .iter()
             .filter(|v| !matches!(v.class, Class::Cache | Class::Spare))
@@ -151,7 +151,7 @@ impl Pool {
             .collect();
         let log_deflated =
             total(&|i, v| (v.embedded_log >> 9) * kinds[i].deflate_ratio(self.ashift))?;
-        let slop = slop(deflated, log_deflated, self.version);
+        let slop = slop_space(deflated, log_deflated, self.version);
         Ok(Capacity {
             zpool_size,
             zfs_usable: deflated.saturating_sub(slop),
@@ -184,15 +184,15 @@ impl Pool {
     }
 
     /// Checks the pool as a whole.
-    fn check(&self) -> Result<(), PlanError> {
+    fn check(&self) -> Result<(), PlannerError> {
         if !ASHIFT.contains(&self.ashift) {
-            return Err(PlanError::value(
+            return Err(PlannerError::value(
                 format!("ashift {}", self.ashift),
                 "must be 9 (512-byte sectors) to 16 (64 KiB)",
             ));
         }
         if !self.vdevs.iter().any(|v| v.class == Class::Normal) {
-            return Err(PlanError::layout(
+            return Err(PlannerError::layout(
                 "pool",
                 "has no vdev for data; name at least one beside special, log, cache and spare",
             ));
@@ -200,7 +200,7 @@ impl Pool {
         for vdev in &self.vdevs {
             let spec = vdev.kind.to_string();
             if vdev.disks.len() as u64 != vdev.kind.children() {
-                return Err(PlanError::layout(
+                return Err(PlannerError::layout(
                     spec,
                     format!(
                         "takes {} disks, {} are given",
@@ -209,22 +209,22 @@ impl Pool {
                     ),
                 ));
             }
-            if matches!(vdev.kind, Kind::Draid { .. }) && !self.version.draid() {
-                return Err(PlanError::layout(spec, "draid exists since OpenZFS 2.1"));
+            if matches!(vdev.kind, VdevKind::Draid { .. }) && !self.version.draid() {
+                return Err(PlannerError::layout(spec, "draid exists since OpenZFS 2.1"));
             }
             if matches!(vdev.class, Class::Special | Class::Dedup) && !self.version.special() {
-                return Err(PlanError::layout(
+                return Err(PlannerError::layout(
                     spec,
                     "special and dedup vdevs exist since OpenZFS 0.8",
                 ));
             }
-            let redundant = matches!(vdev.kind, Kind::Raidz { .. } | Kind::Draid { .. });
+            let redundant = matches!(vdev.kind, VdevKind::Raidz { .. } | VdevKind::Draid { .. });
             match vdev.class {
                 Class::Log if redundant => {
-                    return Err(PlanError::layout(spec, "log vdevs are single or mirrored"));
+                    return Err(PlannerError::layout(spec, "log vdevs are single or mirrored"));
                 }
-                Class::Cache | Class::Spare if vdev.kind != Kind::Single => {
-                    return Err(PlanError::layout(
+                Class::Cache | Class::Spare if vdev.kind != VdevKind::Single => {
+                    return Err(PlannerError::layout(
                         spec,
                         "cache and spare vdevs are single disks",
                     ));
@@ -238,7 +238,7 @@ impl Pool {
 
 /// `spa_get_slop_space` (spa_misc.c): 1/32 of the usable space, at most 128 GiB since 2.0.6, less
 /// the embedded log (at most half of it), at least 128 MiB or half of the pool.
-fn slop(space: u64, embedded_log: u64, version: Version) -> u64 {
+fn slop_space(space: u64, embedded_log: u64, version: Version) -> u64 {
     let mut slop = space >> 5;
     if version.slop_is_capped() {
         slop = slop.min(128 << 30);

@@ -1,16 +1,16 @@
 //! Layouts as text: `raidz2:6`, `2*mirror:2+special/mirror:2+log/single`, `draid2:4d:8c:1s`.
 
 use super::pool::{Class, PoolVdev};
-use super::vdev::Kind;
-use crate::error::PlanError;
+use super::vdev::VdevKind;
+use crate::error::PlannerError;
 
 /// Reads a layout and deals `disks` out to it in the order given. A vdev without a count takes
 /// all disks that the others leave.
 ///
 /// # Errors
 /// [`PlanError::Layout`] with what is wrong and what would be right.
-pub fn parse(spec: &str, disks: &[u64]) -> Result<Vec<PoolVdev>, PlanError> {
-    let wrong = |reason: String| PlanError::layout(spec.escape_debug().to_string(), reason);
+pub fn parse(spec: &str, disks: &[u64]) -> Result<Vec<PoolVdev>, PlannerError> {
+    let wrong = |reason: String| PlannerError::layout(spec.escape_debug().to_string(), reason);
     let mut wanted: Vec<(Class, Wanted)> = Vec::new();
     for part in spec.split('+') {
         let part = part.trim();
@@ -190,16 +190,16 @@ impl Wanted {
         })
     }
 
-    fn kind(self, children: u64) -> Result<Kind, String> {
+    fn kind(self, children: u64) -> Result<VdevKind, String> {
         Ok(match self.family {
-            Family::Single => Kind::Single,
-            Family::Mirror => Kind::Mirror { children },
-            Family::Raidz(parity) => Kind::Raidz { parity, children },
+            Family::Single => VdevKind::Single,
+            Family::Mirror => VdevKind::Mirror { children },
+            Family::Raidz(parity) => VdevKind::Raidz { parity, children },
             Family::Draid {
                 parity,
                 data,
                 spares,
-            } => Kind::Draid {
+            } => VdevKind::Draid {
                 parity,
                 // zpool create limits a group to 8 data disks unless told otherwise.
                 data: match data {

@@ -5,7 +5,7 @@
 //! [`Version`] says otherwise.
 
 use super::version::Version;
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use serde::Serialize;
 use std::fmt;
 
@@ -32,7 +32,7 @@ pub const DEFLATE_BLOCK: u64 = 128 << 10;
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase", tag = "type")]
-pub enum Kind {
+pub enum VdevKind {
     /// One disk.
     Single,
     /// Every disk holds everything.
@@ -60,7 +60,7 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl VdevKind {
     /// Disks it takes.
     #[must_use]
     pub fn children(self) -> u64 {
@@ -125,8 +125,8 @@ impl Kind {
     ///
     /// # Errors
     /// [`PlanError::Layout`] with the rule that is broken.
-    pub fn check(self) -> Result<(), PlanError> {
-        let wrong = |reason: String| Err(PlanError::layout(self.to_string(), reason));
+    pub fn check(self) -> Result<(), PlannerError> {
+        let wrong = |reason: String| Err(PlannerError::layout(self.to_string(), reason));
         match self {
             Self::Single => Ok(()),
             Self::Mirror { children } if children < 2 => {
@@ -171,7 +171,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for VdevKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Single => f.write_str("single"),
@@ -212,25 +212,25 @@ pub struct Geometry {
 ///
 /// # Errors
 /// A disk below 64 MiB, or a sum above 2⁶³.
-pub fn geometry(
-    kind: Kind,
+pub fn vdev_geometry(
+    kind: VdevKind,
     sizes: &[u64],
     ashift: u32,
     version: Version,
-) -> Result<Geometry, PlanError> {
+) -> Result<Geometry, PlannerError> {
     kind.check()?;
     let smallest = sizes.iter().copied().min().unwrap_or(0);
     if smallest < MIN_DEVICE {
-        return Err(PlanError::Size {
+        return Err(PlannerError::Size {
             input: smallest.to_string(),
             reason: "ZFS refuses devices below 64 MiB (SPA_MINDEVSIZE)".into(),
         });
     }
     let child = smallest / LABEL * LABEL - LABELS_FRONT - LABELS_BACK;
     let asize = match kind {
-        Kind::Single | Kind::Mirror { .. } => u128::from(child),
-        Kind::Raidz { children, .. } => u128::from(child) * u128::from(children),
-        Kind::Draid {
+        VdevKind::Single | VdevKind::Mirror { .. } => u128::from(child),
+        VdevKind::Raidz { children, .. } => u128::from(child) * u128::from(children),
+        VdevKind::Draid {
             parity,
             data,
             children,
@@ -244,20 +244,20 @@ pub fn geometry(
     let asize = u64::try_from(asize)
         .ok()
         .filter(|&asize| asize < 1 << 63)
-        .ok_or_else(|| PlanError::Overflow {
+        .ok_or_else(|| PlannerError::Overflow {
             what: format!("vdev {kind}"),
             reason: "more than 8 EiB".into(),
         })?;
     let shift = metaslab_shift(asize, version);
     let metaslabs = asize >> shift;
     let (space, first) = match kind {
-        Kind::Draid { parity, data, .. } => {
+        VdevKind::Draid { parity, data, .. } => {
             draid_space((data + parity) << ashift, shift, metaslabs)
         }
         _ => (metaslabs << shift, 1 << shift),
     };
     if metaslabs == 0 || space == 0 {
-        return Err(PlanError::layout(
+        return Err(PlannerError::layout(
             kind.to_string(),
             "no metaslab fits; the disks are too small",
         ));
@@ -273,20 +273,20 @@ pub fn geometry(
 }
 
 /// Index of the highest set bit, counted from 1, as `highbit64`.
-fn highbit(value: u64) -> u32 {
+fn highest_bit(value: u64) -> u32 {
     64 - value.leading_zeros()
 }
 
 /// `vdev_metaslab_set_size` (vdev.c).
 fn metaslab_shift(asize: u64, version: Version) -> u32 {
     if !version.sized_metaslabs() {
-        return highbit(asize / 200).max(MAX_BLOCK_SHIFT);
+        return highest_bit(asize / 200).max(MAX_BLOCK_SHIFT);
     }
     let count = asize >> 29;
     let shift = if count < 16 {
-        highbit(asize / 16)
+        highest_bit(asize / 16)
     } else if count > 200 {
-        highbit(asize / 200)
+        highest_bit(asize / 200)
     } else {
         29
     };
@@ -294,7 +294,7 @@ fn metaslab_shift(asize: u64, version: Version) -> u32 {
         MAX_BLOCK_SHIFT
     } else if shift > 34 {
         if asize >> 34 > 1 << 17 {
-            highbit(asize / (1 << 17))
+            highest_bit(asize / (1 << 17))
         } else {
             34
         }
@@ -344,18 +344,18 @@ mod tests {
 
     #[test]
     fn more_than_131072_metaslabs_grow_them() {
-        let huge = Kind::Raidz {
+        let huge = VdevKind::Raidz {
             parity: 3,
             children: 255,
         };
-        let cut = geometry(huge, &[100_000_000_000_000], 12, Version::CHECKED).unwrap();
+        let cut = vdev_geometry(huge, &[100_000_000_000_000], 12, Version::CHECKED).unwrap();
         assert!(cut.metaslab_shift > 34 && cut.metaslabs <= 1 << 17);
     }
 
     #[test]
     fn before_0_8_a_vdev_had_about_200_metaslabs() {
-        let old = geometry(
-            Kind::Single,
+        let old = vdev_geometry(
+            VdevKind::Single,
             &[4_000_787_030_016],
             12,
             Version::new(0, 7, 13),

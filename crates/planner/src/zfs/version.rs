@@ -1,6 +1,6 @@
 //! Versions of OpenZFS whose space accounting differs, and since when.
 
-use crate::error::PlanError;
+use crate::error::PlannerError;
 use std::fmt;
 use std::str::FromStr;
 
@@ -109,10 +109,10 @@ impl Version {
 }
 
 impl FromStr for Version {
-    type Err = PlanError;
-    fn from_str(text: &str) -> Result<Self, PlanError> {
+    type Err = PlannerError;
+    fn from_str(text: &str) -> Result<Self, PlannerError> {
         let wrong = || {
-            PlanError::value(
+            PlannerError::value(
                 format!("OpenZFS version `{}`", text.escape_debug()),
                 "give one of 0.7, 0.8, 2.0, 2.1, 2.2, 2.3, 2.4 with or without a patch number, \
                  such as 2.1.11",
@@ -120,7 +120,7 @@ impl FromStr for Version {
         };
         let text = text.trim().trim_start_matches("zfs-");
         let mut parts = text.split('.');
-        let mut next = || -> Option<Result<u16, PlanError>> {
+        let mut next = || -> Option<Result<u16, PlannerError>> {
             parts.next().map(|part| part.parse().map_err(|_| wrong()))
         };
         let major = next().ok_or_else(wrong)??;

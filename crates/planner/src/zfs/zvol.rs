@@ -1,6 +1,6 @@
 //! What a volume reserves, and what the block pointers of data take.
 
-use super::vdev::{DEFLATE_BLOCK, Kind};
+use super::vdev::{DEFLATE_BLOCK, VdevKind};
 use super::version::Version;
 
 /// `refreservation` that `zfs create -V volsize -b block` sets, in bytes.
@@ -10,8 +10,8 @@ use super::version::Version;
 /// block, and an uncompressed 128 KiB indirect block for every 1024 blocks of each level, twice. Before
 /// 0.8.2 data counted as its size, whatever it cost on raidz (`zvol_volsize_to_reservation` of 0.8.1).
 #[must_use]
-pub fn refreservation(
-    vdevs: &[Kind],
+pub fn zvol_refreservation(
+    vdevs: &[VdevKind],
     ashift: u32,
     volsize: u64,
     block: u64,
@@ -22,7 +22,7 @@ pub fn refreservation(
         .iter()
         .filter(|_| version.reservation_counts_raidz())
         .filter_map(|&kind| match kind {
-            Kind::Raidz { .. } | Kind::Draid { .. } => Some(
+            VdevKind::Raidz { .. } | VdevKind::Draid { .. } => Some(
                 u128::from(blocks)
                     * u128::from(kind.allocated(block, ashift))
                     * u128::from(DEFLATE_BLOCK)
@@ -50,7 +50,7 @@ const POINTERS: u64 = 1024;
 /// This is the better part of what a special vdev has to hold; a file has a dnode of 512 bytes or more,
 /// twice, in addition.
 #[must_use]
-pub fn pointers(data: u64, block: u64) -> u64 {
+pub fn block_pointer_bytes(data: u64, block: u64) -> u64 {
     let mut blocks = data.div_ceil(block.max(1));
     let mut indirect = 0u128;
     while blocks > 1 {
@@ -67,10 +67,10 @@ mod tests {
     /// openzfs/zfs#8973: volumes on raidz, before and since.
     #[test]
     fn raidz_counts_since_0_8_2() {
-        let raidz = |parity, children| [Kind::Raidz { parity, children }];
+        let raidz = |parity, children| [VdevKind::Raidz { parity, children }];
         let tib = 1u64 << 40;
-        let of = |kinds: &[Kind], size, block, version: &str| {
-            refreservation(kinds, 12, size, block, version.parse().unwrap()) as f64 / tib as f64
+        let of = |kinds: &[VdevKind], size, block, version: &str| {
+            zvol_refreservation(kinds, 12, size, block, version.parse().unwrap()) as f64 / tib as f64
         };
         for (version, wanted) in [
             ("0.7", 15.47),
@@ -85,7 +85,7 @@ mod tests {
             assert!((ours - wanted).abs() < 0.02, "{version}: {ours}");
         }
         // Mirrors cost what they always did.
-        let mirror = [Kind::Mirror { children: 2 }];
+        let mirror = [VdevKind::Mirror { children: 2 }];
         assert_eq!(of(&mirror, tib, 8192, "0.7"), of(&mirror, tib, 8192, "2.4"));
         // Blocks as large as what counts as the norm cost nothing more.
         assert_eq!(
@@ -100,9 +100,9 @@ mod tests {
         let tib = 1u64 << 40;
         // 2^23 records: 1024 to an indirect block, whose pointers are themselves pointed to.
         let level: u64 = (1 << 23) + (1 << 13) + (1 << 3);
-        assert_eq!(pointers(tib, 128 << 10), level * 256);
-        assert_eq!(pointers(4096, 4096), 0);
-        assert!(pointers(tib, 8 << 10) > tib / 33 && pointers(tib, 8 << 10) < tib / 31);
-        assert_eq!(pointers(u64::MAX, 0), u64::MAX);
+        assert_eq!(block_pointer_bytes(tib, 128 << 10), level * 256);
+        assert_eq!(block_pointer_bytes(4096, 4096), 0);
+        assert!(block_pointer_bytes(tib, 8 << 10) > tib / 33 && block_pointer_bytes(tib, 8 << 10) < tib / 31);
+        assert_eq!(block_pointer_bytes(u64::MAX, 0), u64::MAX);
     }
 }

@@ -4,7 +4,7 @@
 //! `diag(1 ÷ a) + between owners`, whose inverse and determinant are known (Sherman and Morrison), so no
 //! matrix is needed: an owner is a weighted mean with the variance `1 ÷ Σa + between owners`.
 
-use super::Measured;
+use super::MeasuredEffect;
 
 /// Steps of the first look for the highest likelihood, before it is narrowed down: it may have two tops.
 const STEPS: usize = 40;
@@ -66,8 +66,8 @@ pub(super) struct Owner {
 }
 
 /// The owners, given the variances.
-pub(super) fn owners(machines: &[Measured], within: f64, between: f64) -> Vec<Owner> {
-    let sums = sums(machines, within);
+pub(super) fn weigh_owners(machines: &[MeasuredEffect], within: f64, between: f64) -> Vec<Owner> {
+    let sums = owner_sums(machines, within);
     let owner = |sum: &Sums| Owner {
         mean: sum.weighted / sum.weights,
         variance: sum.weights.recip() + between,
@@ -76,14 +76,14 @@ pub(super) fn owners(machines: &[Measured], within: f64, between: f64) -> Vec<Ow
 }
 
 /// The weighted mean of owners and its variance.
-pub(super) fn mean(owners: &[Owner]) -> (f64, f64) {
+pub(super) fn weighted_mean(owners: &[Owner]) -> (f64, f64) {
     let weights: f64 = owners.iter().map(|one| one.variance.recip()).sum();
     let weighted: f64 = owners.iter().map(|one| one.mean / one.variance).sum();
     (weighted / weights, weights.recip())
 }
 
 /// Sum of squares of the owners about a mean, each by its variance (the generalised Q).
-pub(super) fn spread(owners: &[Owner], mean: f64) -> f64 {
+pub(super) fn generalised_q(owners: &[Owner], mean: f64) -> f64 {
     let each = owners
         .iter()
         .map(|one| (one.mean - mean).powi(2) / one.variance);
@@ -96,7 +96,7 @@ struct Sums {
     weighted: f64,
 }
 
-fn sums(machines: &[Measured], within: f64) -> Vec<Sums> {
+fn owner_sums(machines: &[MeasuredEffect], within: f64) -> Vec<Sums> {
     let mut all: Vec<Sums> = Vec::new();
     for one in machines {
         if all.len() <= one.owner {
@@ -110,8 +110,8 @@ fn sums(machines: &[Measured], within: f64) -> Vec<Sums> {
 }
 
 /// Twice the restricted log-likelihood, without its constants.
-fn likelihood(machines: &[Measured], within: f64, between: f64) -> f64 {
-    let sums = sums(machines, within);
+fn restricted_log_likelihood(machines: &[MeasuredEffect], within: f64, between: f64) -> f64 {
+    let sums = owner_sums(machines, within);
     let total = |sum: &Sums| {
         let variance = sum.weights.recip() + between;
         Owner {
@@ -120,8 +120,8 @@ fn likelihood(machines: &[Measured], within: f64, between: f64) -> f64 {
         }
     };
     let owners: Vec<Owner> = sums.iter().map(total).collect();
-    let (mean, variance) = mean(&owners);
-    let mut twice = variance.ln() - spread(&owners, mean);
+    let (mean, variance) = weighted_mean(&owners);
+    let mut twice = variance.ln() - generalised_q(&owners, mean);
     for sum in &sums {
         twice -= (between * sum.weights).ln_1p();
     }
@@ -135,9 +135,9 @@ fn likelihood(machines: &[Measured], within: f64, between: f64) -> f64 {
 
 /// The fit; none with fewer than two owners, an owner without a machine, or a figure that is none.
 #[must_use]
-pub fn fit(machines: &[Measured]) -> Option<Fit> {
+pub fn fit_model(machines: &[MeasuredEffect]) -> Option<Fit> {
     let usable =
-        |one: &Measured| one.effect.is_finite() && one.variance.is_finite() && one.variance > 0.0;
+        |one: &MeasuredEffect| one.effect.is_finite() && one.variance.is_finite() && one.variance > 0.0;
     let count = machines
         .iter()
         .map(|one| one.owner.saturating_add(1))
@@ -154,9 +154,9 @@ pub fn fit(machines: &[Measured]) -> Option<Fit> {
         return None;
     }
     let single = has.iter().all(|machines| *machines == 1);
-    let (method, total, share) = variances(machines, single, count);
+    let (method, total, share) = fit_variances(machines, single, count);
     let (within, between) = (total * (1.0 - share), total * share);
-    let (mean, variance) = mean(&owners(machines, within, between));
+    let (mean, variance) = weighted_mean(&weigh_owners(machines, within, between));
     let fit = Fit {
         method,
         machines: machines.len(),
@@ -170,17 +170,17 @@ pub fn fit(machines: &[Measured]) -> Option<Fit> {
 }
 
 /// The variance between machines of different owners, and the share of it that is between owners.
-fn variances(machines: &[Measured], single: bool, owners: usize) -> (Method, f64, f64) {
-    let most = largest(machines);
-    let at = |total: f64, share: f64| likelihood(machines, total * (1.0 - share), total * share);
+fn fit_variances(machines: &[MeasuredEffect], single: bool, owners: usize) -> (Method, f64, f64) {
+    let most = largest_variance(machines);
+    let at = |total: f64, share: f64| restricted_log_likelihood(machines, total * (1.0 - share), total * share);
     let best_total = |share: f64| {
         // The square: small variances matter as much as large ones.
-        let root = highest(0.0, most.sqrt(), |root| at(root * root, share));
+        let root = find_maximum(0.0, most.sqrt(), |root| at(root * root, share));
         (root * root, at(root * root, share))
     };
     let share = match single {
         true => 1.0,
-        false => highest(0.0, 1.0, |share| best_total(share).1),
+        false => find_maximum(0.0, 1.0, |share| best_total(share).1),
     };
     let (total, likelihood) = best_total(share);
     match likelihood.is_finite() {
@@ -194,7 +194,7 @@ fn variances(machines: &[Measured], single: bool, owners: usize) -> (Method, f64
 }
 
 /// No estimate of the variance is above this: that of the effects themselves, many times over.
-pub(super) fn largest(machines: &[Measured]) -> f64 {
+pub(super) fn largest_variance(machines: &[MeasuredEffect]) -> f64 {
     let count = machines.len() as f64;
     let mean = machines.iter().map(|one| one.effect).sum::<f64>() / count;
     let squares = machines.iter().map(|one| (one.effect - mean).powi(2));
@@ -203,15 +203,15 @@ pub(super) fn largest(machines: &[Measured]) -> f64 {
 
 /// The variance at which the owners' spread is `aim`: with `aim` = owners − 1 the estimate of Paule and
 /// Mandel. 0 when they lie closer together than that by chance alone.
-pub(super) fn paule_mandel(machines: &[Measured], share: f64, aim: f64) -> f64 {
+pub(super) fn paule_mandel(machines: &[MeasuredEffect], share: f64, aim: f64) -> f64 {
     let spread_at = |total: f64| {
-        let owners = owners(machines, total * (1.0 - share), total * share);
-        spread(&owners, mean(&owners).0)
+        let owners = weigh_owners(machines, total * (1.0 - share), total * share);
+        generalised_q(&owners, weighted_mean(&owners).0)
     };
     if spread_at(0.0) <= aim {
         return 0.0;
     }
-    let (mut low, mut high) = (0.0, largest(machines));
+    let (mut low, mut high) = (0.0, largest_variance(machines));
     // The spread falls towards 0 as the variance rises.
     for _ in 0..200 {
         if spread_at(high) <= aim {
@@ -231,7 +231,7 @@ pub(super) fn paule_mandel(machines: &[Measured], share: f64, aim: f64) -> f64 {
 }
 
 /// Where a function of one variable is highest: the best of a few steps, then golden sections around it.
-fn highest(low: f64, high: f64, of: impl Fn(f64) -> f64) -> f64 {
+fn find_maximum(low: f64, high: f64, of: impl Fn(f64) -> f64) -> f64 {
     let step = (high - low) / STEPS as f64;
     let point = |number: usize| low + step * number as f64;
     let mut best = (0, of(low));

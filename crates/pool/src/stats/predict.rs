@@ -7,8 +7,8 @@
 //! Viechtbauer 2007), so each quantile of that stands for one variance, one mean with its error, and a
 //! normal distribution of a new machine about it. Their mixture is the prediction.
 
-use super::fit::{Fit, mean, owners, paule_mandel};
-use super::{CONFIDENCE, Measured};
+use super::fit::{Fit, weighted_mean, weigh_owners, paule_mandel};
+use super::{CONFIDENCE, MeasuredEffect};
 use statrs::distribution::{ChiSquared, ContinuousCDF as _, Normal};
 
 /// Quantiles of the variance.
@@ -22,7 +22,7 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    pub(super) fn of(machines: &[Measured], fit: &Fit) -> Self {
+    pub(super) fn of(machines: &[MeasuredEffect], fit: &Fit) -> Self {
         let share = fit.share_of_owners();
         let Ok(spread) = ChiSquared::new((fit.owners - 1) as f64) else {
             return Self::default();
@@ -30,8 +30,8 @@ impl Prediction {
         let node = |number: usize| {
             let aim = spread.inverse_cdf((number as f64 + 0.5) / NODES as f64);
             let total = paule_mandel(machines, share, aim);
-            let owners = owners(machines, total * (1.0 - share), total * share);
-            let (mean, variance) = mean(&owners);
+            let owners = weigh_owners(machines, total * (1.0 - share), total * share);
+            let (mean, variance) = weighted_mean(&owners);
             (mean, (variance + total).sqrt())
         };
         Self {

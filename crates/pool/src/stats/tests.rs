@@ -9,14 +9,14 @@ fn numbers(value: &Value) -> Vec<f64> {
     all.map(|one| one.as_f64().unwrap()).collect()
 }
 
-fn machines(case: &Value) -> Vec<Measured> {
+fn machines(case: &Value) -> Vec<MeasuredEffect> {
     let (owner, effect, variance) = (
         numbers(&case["owner"]),
         numbers(&case["effect"]),
         numbers(&case["variance"]),
     );
     let rows = owner.iter().zip(&effect).zip(&variance);
-    rows.map(|((owner, effect), variance)| Measured {
+    rows.map(|((owner, effect), variance)| MeasuredEffect {
         owner: *owner as usize - 1,
         effect: *effect,
         variance: *variance,
@@ -60,13 +60,13 @@ fn what_metafor_says() {
     }
 }
 
-fn fleet() -> impl Strategy<Value = Vec<Measured>> {
+fn fleet() -> impl Strategy<Value = Vec<MeasuredEffect>> {
     let machine = (-0.5..0.5_f64, 1e-6..0.05_f64);
     prop::collection::vec((prop::collection::vec(machine, 1..4)).boxed(), 5..12).prop_map(
         |owners| {
             let mut all = Vec::new();
             for (owner, machines) in owners.iter().enumerate() {
-                all.extend(machines.iter().map(|(effect, variance)| Measured {
+                all.extend(machines.iter().map(|(effect, variance)| MeasuredEffect {
                     owner,
                     effect: *effect,
                     variance: *variance,
@@ -90,14 +90,14 @@ proptest! {
         prop_assert!((found.prediction.below(predicted[0]) - 0.025).abs() < 1e-6);
         prop_assert!((0.0..=1.0).contains(&found.prediction.below(0.03)));
         // Where all is moved, the answer moves with it.
-        let moved: Vec<Measured> = data
+        let moved: Vec<MeasuredEffect> = data
             .iter()
-            .map(|one| Measured { effect: one.effect + shift, ..*one })
+            .map(|one| MeasuredEffect { effect: one.effect + shift, ..*one })
             .collect();
         let moved = estimate(&moved).unwrap();
         prop_assert!((moved.fit.mean - found.fit.mean - shift).abs() < 1e-5);
         // The order in which machines came does not matter.
-        let turned: Vec<Measured> = data.iter().rev().copied().collect();
+        let turned: Vec<MeasuredEffect> = data.iter().rev().copied().collect();
         prop_assert!((estimate(&turned).unwrap().fit.mean - found.fit.mean).abs() < 1e-6);
         let without = without_each(&data);
         prop_assert_eq!(without.len(), found.fit.owners);
@@ -107,30 +107,30 @@ proptest! {
 
 #[test]
 fn few_owners_say_nothing() {
-    let one = |owner, effect| Measured {
+    let one = |owner, effect| MeasuredEffect {
         owner,
         effect,
         variance: 1e-4,
     };
     // Twenty machines of four owners are four.
-    let many: Vec<Measured> = (0..20).map(|number| one(number % 4, 0.1)).collect();
+    let many: Vec<MeasuredEffect> = (0..20).map(|number| one(number % 4, 0.1)).collect();
     assert!(estimate(&many).is_none());
-    assert!(fit(&[]).is_none() && fit(&many[..1]).is_none());
-    assert!(fit(&[one(0, 0.1), one(2, 0.1), one(2, 0.2)]).is_none());
-    assert!(fit(&[one(0, f64::NAN), one(1, 0.1)]).is_none());
-    let none = Measured {
+    assert!(fit_model(&[]).is_none() && fit_model(&many[..1]).is_none());
+    assert!(fit_model(&[one(0, 0.1), one(2, 0.1), one(2, 0.2)]).is_none());
+    assert!(fit_model(&[one(0, f64::NAN), one(1, 0.1)]).is_none());
+    let none = MeasuredEffect {
         variance: 0.0,
         ..one(1, 0.1)
     };
-    assert!(fit(&[one(0, 0.1), none]).is_none());
+    assert!(fit_model(&[one(0, 0.1), none]).is_none());
     // An owner too large to be one.
-    assert!(fit(&[one(0, 0.1), one(usize::MAX - 1, 0.1)]).is_none());
+    assert!(fit_model(&[one(0, 0.1), one(usize::MAX - 1, 0.1)]).is_none());
 }
 
 #[test]
 fn equal_machines_do_not_differ() {
-    let equal: Vec<Measured> = (0..6)
-        .map(|owner| Measured {
+    let equal: Vec<MeasuredEffect> = (0..6)
+        .map(|owner| MeasuredEffect {
             owner,
             effect: 0.05,
             variance: 1e-4,

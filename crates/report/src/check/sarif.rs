@@ -3,7 +3,7 @@
 
 use super::View;
 use assay_model::finding::{Accepted, Certainty, Finding, Severity};
-use assay_model::{Place, Span};
+use assay_model::{FactPlace, Span};
 use serde_json::{Value, json};
 
 const SCHEMA: &str =
@@ -87,9 +87,9 @@ fn level(severity: Severity) -> &'static str {
 }
 
 /// Only files have locations; commands and interfaces are told in words.
-fn location(view: &View<'_>, place: &Place) -> Option<Value> {
+fn location(view: &View<'_>, place: &FactPlace) -> Option<Value> {
     match place {
-        Place::File { path, line, span } => {
+        FactPlace::File { path, line, span } => {
             let mut physical = json!({ "artifactLocation": { "uri": uri(path) } });
             if let Some(line) = line {
                 let text = (view.line)(path, *line);
@@ -97,10 +97,10 @@ fn location(view: &View<'_>, place: &Place) -> Option<Value> {
             }
             Some(json!({ "physicalLocation": physical }))
         }
-        Place::Command { .. } | Place::Interface { .. } => {
+        FactPlace::Command { .. } | FactPlace::Interface { .. } => {
             Some(json!({ "logicalLocations": [{ "fullyQualifiedName": place.to_string() }] }))
         }
-        Place::Words(_) => None,
+        FactPlace::Words(_) => None,
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
 };
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use assay_model::finding::{Accepted, Checked, Finding, Fix, Severity};
-use assay_model::{Place, Span};
+use assay_model::{FactPlace, Span};
 use assay_render::Style;
 use assay_render::text::{escape_line, wrap_lines};
 use std::fmt::Write as _;
@@ -180,9 +180,9 @@ fn place(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
 }
 
 /// A command may be long; its first words tell which it is.
-fn short(place: &Place) -> String {
+fn short(place: &FactPlace) -> String {
     match place {
-        Place::Command { argv, how } if argv.len() > 3 => {
+        FactPlace::Command { argv, how } if argv.len() > 3 => {
             let how = how
                 .as_ref()
                 .map_or_else(String::new, |how| format!(" ({how})"));

@@ -15,7 +15,7 @@ fn finding(rule: &str, severity: Severity, certainty: Certainty) -> Finding {
         certainty,
         title: format!("title of {rule} {EVIL}"),
         text: format!("text {EVIL}"),
-        places: vec![Place::File {
+        places: vec![FactPlace::File {
             path: "/etc/a b".to_owned(),
             line: Some(2),
             span: Some(Span {
@@ -27,7 +27,7 @@ fn finding(rule: &str, severity: Severity, certainty: Certainty) -> Finding {
             key: "k".to_owned(),
             value: EVIL.into(),
             kind: FactKind::Configured,
-            place: Place::from("/sys/x"),
+            place: FactPlace::from("/sys/x"),
         }],
         fix: Fix::Steps(Remedy {
             steps: vec![EVIL.to_owned()],

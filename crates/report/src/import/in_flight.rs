@@ -4,7 +4,7 @@
 use assay_fio::json::DiskUtil;
 use assay_fio::options::JobOptions;
 use assay_model::sample::Worker;
-use assay_model::units::significant;
+use assay_model::units::format_significant;
 
 /// Percentage from which a CPU or a device counts as full.
 const FULL: f64 = 95.0;
@@ -53,7 +53,7 @@ pub(super) fn describe_in_flight(jobs: &[Worker], disks: &[DiskUtil]) -> String 
     };
     let mut out = format!(
         "{} in flight on average; {busiest:.0} % of a CPU{which}",
-        significant(in_flight)
+        format_significant(in_flight)
     );
     out.push_str(&if busiest >= FULL {
         ": fio's processor was the limit".to_owned()

@@ -5,8 +5,8 @@ use super::planner_page::{BarLine, BarPart, PlanSection};
 use assay_model::size::Convention::{Binary, Decimal};
 use assay_planner::cache::{CacheAnswer, CacheQuestion};
 use assay_planner::capacity::Bill;
-use assay_planner::distribute::{Distribution, Rules};
-use assay_planner::durability::Estimate;
+use assay_planner::distribute::{Distribution, AllocationRules};
+use assay_planner::durability::LossEstimate;
 use assay_render::units::{format_probability, format_share};
 
 fn build_part(colour: &'static str, amount: f64, says: String) -> BarPart {
@@ -87,9 +87,9 @@ pub fn build_capacity_section(bill: &Bill) -> PlanSection {
 #[must_use]
 pub fn build_distribution_section(outcome: &Distribution) -> PlanSection {
     let name = match outcome.rules {
-        Rules::FreeSpace => "before 0.7, or without the allocation throttle",
-        Rules::Throttle => "0.7 to 2.3",
-        Rules::Performance => "2.4",
+        AllocationRules::FreeSpace => "before 0.7, or without the allocation throttle",
+        AllocationRules::Throttle => "0.7 to 2.3",
+        AllocationRules::Performance => "2.4",
     };
     let rows = outcome.vdevs.iter().map(|vdev| {
         let lane = |colour, of: f64, what: &str| {
@@ -195,7 +195,7 @@ pub fn build_durability_section(
     one: f64,
     all: f64,
     groups: u64,
-    seen: Option<&Estimate>,
+    seen: Option<&LossEstimate>,
 ) -> PlanSection {
     let mut values = vec![one, all];
     values.extend(

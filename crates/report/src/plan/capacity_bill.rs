@@ -2,14 +2,14 @@
 
 use super::{build_capacity_section, build_growth_section, format_section};
 use assay_model::size::Convention::Binary;
-use assay_planner::capacity::{Answer, Forecast, Trend};
+use assay_planner::capacity::{CapacityAnswer, Forecast, Trend};
 use assay_render::text::{format_named_value, wrap_indented};
 use jiff::Timestamp;
 use std::fmt::Write as _;
 
 /// Builds the chart sections of the answer: the bill, and the growth.
 #[must_use]
-pub fn build_answer_sections(answer: &Answer) -> Vec<super::PlanSection> {
+pub fn build_answer_sections(answer: &CapacityAnswer) -> Vec<super::PlanSection> {
     let bill = answer.bill.as_ref().map(build_capacity_section).into_iter();
     let growth = answer
         .trend
@@ -36,7 +36,7 @@ fn format_date(time: i64) -> String {
 
 /// Formats the whole answer for a terminal, sentences in at most `columns`.
 #[must_use]
-pub fn format_answer(answer: &Answer, columns: usize) -> String {
+pub fn format_answer(answer: &CapacityAnswer, columns: usize) -> String {
     let size = answer.size;
     let wrap = |text: &str, indent| wrap_indented(text, indent, columns);
     let mut text = String::new();
@@ -175,7 +175,7 @@ fn describe_backtest(trend: &Trend) -> String {
 
 /// Describes the space that snapshots hold, a sentence for each policy.
 #[must_use]
-pub fn describe_snapshots(answer: &Answer) -> Vec<String> {
+pub fn describe_snapshots(answer: &CapacityAnswer) -> Vec<String> {
     let Some(rate) = answer.churn_per_day else {
         return Vec::new();
     };

@@ -1,7 +1,7 @@
 //! Answers of `assay plan clones` as text. The chart of the same lineage is in `lineage_section`.
 
 use assay_model::size::Convention::Binary;
-use assay_planner::clones::{Destroy, Graph, Recursion, Report};
+use assay_planner::clones::{Destroy, Graph, Recursion, LineageReport};
 use std::fmt::Write as _;
 
 /// Formats the lineage as an indented list: snapshots with clones below their dataset, clones below
@@ -58,7 +58,7 @@ pub fn format_clone_tree(graph: &Graph, dataset: Option<&str>, limit: usize) -> 
 /// Formats what clones share with their origins, and which snapshots they hold; at most `limit` of
 /// each.
 #[must_use]
-pub fn format_clone_overview(report: &Report, limit: usize) -> String {
+pub fn format_clone_overview(report: &LineageReport, limit: usize) -> String {
     let mut text = format!(
         "\n{} datasets, {} snapshots, {} clones\n",
         report.datasets,

@@ -4,7 +4,7 @@ pub mod layout_text;
 
 use super::{STYLE, content_name, join_equal_disks, list_contents};
 use assay_model::size::Convention::{Binary, Decimal};
-use assay_planner::layout::{Growth, Plan, Segment};
+use assay_planner::layout::{Growth, LayoutPlan, Segment};
 use assay_render::html::{ChartTable, render_page};
 use assay_render::svg::canvas::{Svg, TextAnchor};
 use assay_render::text::escape_line;
@@ -26,7 +26,7 @@ struct LayoutCard {
 
 /// Renders the page: the question, a table, and the disks of each layout.
 #[must_use]
-pub fn render_layouts_page(question: &str, assumptions: &[String], plans: &[Plan]) -> String {
+pub fn render_layouts_page(question: &str, assumptions: &[String], plans: &[LayoutPlan]) -> String {
     let all =
         |lines: &[String]| -> Vec<String> { lines.iter().map(|one| escape_line(one)).collect() };
     let head = [
@@ -86,7 +86,7 @@ pub fn describe_growth_step(growth: &Growth) -> String {
     text
 }
 
-fn format_row(plan: &Plan) -> Vec<String> {
+fn format_row(plan: &LayoutPlan) -> Vec<String> {
     let star = match (plan.pareto, plan.advised_against()) {
         (_, true) => " ⚠ advised against",
         (true, false) => " ★",
@@ -109,7 +109,7 @@ fn format_row(plan: &Plan) -> Vec<String> {
     ]
 }
 
-fn describe_plan(plan: &Plan) -> Vec<String> {
+fn describe_plan(plan: &LayoutPlan) -> Vec<String> {
     let mut lines = vec![format!(
         "{} usable of {} raw; survives any {}, at best {}; unlucky: {}.",
         Binary.show(plan.usable),

@@ -2,7 +2,7 @@
 
 use super::planner_page::{BarLine, BarPart, PlanSection};
 use assay_model::size::Convention::Binary;
-use assay_planner::clones::{Graph, Report};
+use assay_planner::clones::{Graph, LineageReport};
 use std::collections::HashMap;
 
 /// Builds the section of datasets with clones, their snapshots, and the clones, at most `most` of
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 #[must_use]
 pub fn build_lineage_section(
     graph: &Graph,
-    found: &Report,
+    found: &LineageReport,
     dataset: Option<&str>,
     most: usize,
 ) -> PlanSection {

@@ -5,7 +5,7 @@ use assay_model::result::Estimate;
 use assay_model::study::{
     Bound, Claim, Configuration, Figure, JudgedClaim, NotTried, Published, Ranking, Study, Support,
 };
-use assay_model::units::{mb_per_s, significant};
+use assay_model::units::{mb_per_s, format_significant};
 use assay_render::units::{NONE, format_latency, format_percent, format_plus_minus};
 
 /// Formats a value with its unit.
@@ -17,7 +17,7 @@ pub(super) fn format_value(unit: &str, value: f64) -> String {
         "B" if (0.0..1e18).contains(&value) => Bytes(value.round() as u64).to_string(),
         "%" => format!("{} %", format_percent(value)),
         "" => format_number(value),
-        unit => format!("{} {unit}", significant(value)),
+        unit => format!("{} {unit}", format_significant(value)),
     }
 }
 
@@ -25,7 +25,7 @@ pub(super) fn format_value(unit: &str, value: f64) -> String {
 pub(super) fn format_number(value: f64) -> String {
     match value.abs() {
         a if value.fract() == 0.0 && a < 1000.0 => format!("{value:.0}"),
-        a if a >= 100.0 => significant(value),
+        a if a >= 100.0 => format_significant(value),
         a if a >= 10.0 => format!("{value:.1}"),
         a if a >= 1.0 => format!("{value:.2}"),
         a if a >= 0.1 => format!("{value:.3}"),

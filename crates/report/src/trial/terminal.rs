@@ -333,7 +333,7 @@ pub(super) fn describe_flush_tests(trial: &Trial) -> Vec<(Side, String, bool)> {
 fn format_number(n: u64) -> String {
     match n {
         n if n < 1000 => n.to_string(),
-        n => assay_model::units::significant(n as f64),
+        n => assay_model::units::format_significant(n as f64),
     }
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn format_brief_ratio(ratio: f64) -> String {
 fn format_times(ratio: f64) -> String {
     match ratio {
         r if r < 9.95 => format!("{r:.1}"),
-        r => assay_model::units::significant(r.round())
+        r => assay_model::units::format_significant(r.round())
             .trim_end_matches(".0")
             .to_owned(),
     }

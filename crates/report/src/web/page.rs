@@ -4,7 +4,7 @@ use super::{HEAD, Web, cells, name, percentile, rate, sentences};
 mod over_time;
 
 use crate::plan::{BarLine, BarPart, PlanSection, render_page_of_verb};
-use assay_model::units::significant;
+use assay_model::units::format_significant;
 use assay_model::web::Pace;
 use assay_model::web::result::{Percentiles, RankedBy, StepResult};
 use assay_render::svg::percentile_curves;
@@ -121,15 +121,15 @@ fn efficiency(url: &str, steps: &[&StepResult]) -> PlanSection {
             let figure = step.per_cpu_second.map_or(0.0, |estimate| estimate.value);
             BarLine {
                 cells: vec![
-                    significant(figure),
-                    step.per_percent.map_or_else(String::new, significant),
+                    format_significant(figure),
+                    step.per_percent.map_or_else(String::new, format_significant),
                     step.server_cpus
                         .map_or_else(String::new, |cpus| format!("{cpus:.2}")),
                 ],
                 ..bar(
                     step,
                     step.per_cpu_second,
-                    format!("{} answers", significant(figure)),
+                    format!("{} answers", format_significant(figure)),
                 )
             }
         });
@@ -231,7 +231,7 @@ fn generators(url: &str, steps: &[&StepResult]) -> PlanSection {
             label: name(step),
             cells: vec![
                 escape_line(&one.generator),
-                significant(one.rate),
+                format_significant(one.rate),
                 format!("{:.1} %", one.share * 100.0),
                 format!("{:.2}", one.cpus),
                 one.failed.to_string(),
@@ -301,14 +301,14 @@ fn ranking_section(web: &Web, ranking: &assay_model::web::result::Ranking) -> Pl
         lanes: vec![vec![BarPart {
             colour: "data",
             amount: place.value.value,
-            says: format!("{} {unit}", significant(place.value.value)),
+            says: format!("{} {unit}", format_significant(place.value.value)),
         }]],
         interval: place
             .value
             .interval
             .map(|interval| (interval.low, interval.high)),
         cells: vec![
-            significant(place.value.value),
+            format_significant(place.value.value),
             match place.apart {
                 Some(true) => "yes".to_owned(),
                 Some(false) => "no".to_owned(),

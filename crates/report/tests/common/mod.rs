@@ -11,7 +11,7 @@ pub mod trials;
 
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::{Severity, Validity};
-use assay_model::plan::{Plan, PlanSpec, Settings, builtin};
+use assay_model::plan::{Plan, PlanSpec, Settings, builtin_plan};
 use assay_model::result::*;
 use assay_model::run::{Origin, RunState};
 use assay_model::sample::{Operation, Outcome, Rate, RatePoint, Sample};
@@ -257,7 +257,7 @@ pub fn plan(name: &str) -> Plan {
         engine: Engine::IoUring,
         seed: 4711,
     };
-    builtin(name).unwrap().resolve(&settings).unwrap()
+    builtin_plan(name).unwrap().resolve(&settings).unwrap()
 }
 
 /// A plan written as TOML.

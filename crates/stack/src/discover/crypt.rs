@@ -1,6 +1,6 @@
 //! dm-crypt: cipher, key size, sector size, work queues; whether the processor helps.
 
-use super::{Finder, short, yes};
+use super::{Finder, shorten_size, yes_or_no};
 use assay_facts::block::Device;
 use assay_facts::crypt;
 use std::path::Path;
@@ -18,7 +18,7 @@ impl Finder<'_> {
             let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
             for (key, value) in crypt::table(&parameters) {
                 let value = match key {
-                    "sector_size" | "data_offset" => short(&value),
+                    "sector_size" | "data_offset" => shorten_size(&value),
                     _ => value,
                 };
                 self.set(at, key, value);
@@ -36,7 +36,7 @@ impl Finder<'_> {
             }
         }
         if let Some(aes) = self.cpu_aes() {
-            self.set(at, "cpu_aes", yes(aes));
+            self.set(at, "cpu_aes", yes_or_no(aes));
         }
         self.slaves(at, device);
     }

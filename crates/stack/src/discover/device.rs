@@ -1,6 +1,6 @@
 //! Block devices of every kind: which it is, its settings, what it is built of.
 
-use super::{Finder, short, yes};
+use super::{Finder, shorten_size, yes_or_no};
 use assay_facts::block::Device;
 use assay_model::Bytes;
 use assay_model::stack::{Layer, LayerKind};
@@ -37,7 +37,7 @@ impl Finder<'_> {
         // A layer that takes no TRIM gives none to what lies below. Disks say it by another file.
         let queue = device.dir.join("queue/discard_max_bytes");
         if kind != LayerKind::Disk && self.number(&queue) == Some(0) {
-            let no = yes(false);
+            let no = yes_or_no(false);
             layer.settings.insert("discard".to_owned(), no.to_owned());
         }
         let key = format!("device:{}", device.number);
@@ -169,13 +169,13 @@ impl Finder<'_> {
 
     fn loop_device(&mut self, at: usize, device: &Device) {
         if let Some(direct) = self.number(&device.dir.join("loop/dio")) {
-            self.set(at, "direct_io", yes(direct == 1));
+            self.set(at, "direct_io", yes_or_no(direct == 1));
         }
         if let Some(size) = self.line(&device.dir.join("queue/logical_block_size")) {
-            self.set(at, "logical_block_size", short(&size));
+            self.set(at, "logical_block_size", shorten_size(&size));
         }
         match device.backing_file(self.host) {
-            Ok(Some(file)) => self.stand_on_node(at, &undeleted(file)),
+            Ok(Some(file)) => self.stand_on_node(at, &strip_deleted_mark(file)),
             Ok(None) => self.unknown(at, "what lies below: it is not set up"),
             Err(error) => self.unknown(at, format!("what lies below: {error}")),
         }
@@ -188,7 +188,7 @@ impl Finder<'_> {
 }
 
 /// The kernel marks a file that was deleted while it is in use.
-fn undeleted(file: PathBuf) -> PathBuf {
+fn strip_deleted_mark(file: PathBuf) -> PathBuf {
     match file
         .to_str()
         .and_then(|text| text.strip_suffix(" (deleted)"))

@@ -1,7 +1,7 @@
 //! Disks and what they hang on. In a guest that is a virtual disk, of which only its front is to be
 //! seen.
 
-use super::{Finder, short, yes};
+use super::{Finder, shorten_size, yes_or_no};
 use assay_facts::block::Device;
 use assay_model::stack::{Layer, LayerKind};
 use std::path::Path;
@@ -27,7 +27,7 @@ impl Finder<'_> {
         }
         for file in ["logical_block_size", "physical_block_size"] {
             if let Some(value) = self.line(&queue.join(file)) {
-                self.set(at, file, short(&value));
+                self.set(at, file, shorten_size(&value));
             }
         }
         for file in ["write_cache", "nr_requests", "zoned"] {
@@ -37,10 +37,10 @@ impl Finder<'_> {
             }
         }
         if let Some(rotational) = self.number(&queue.join("rotational")) {
-            self.set(at, "rotational", yes(rotational == 1));
+            self.set(at, "rotational", yes_or_no(rotational == 1));
         }
         if let Some(size) = self.number(&queue.join("discard_granularity")) {
-            self.set(at, "discard", yes(size > 0));
+            self.set(at, "discard", yes_or_no(size > 0));
         }
         let chosen = self.line(&queue.join("scheduler")).and_then(|line| {
             let (_, rest) = line.split_once('[')?;
@@ -75,7 +75,7 @@ impl Finder<'_> {
         let vendor = dmi("sys_vendor");
         let mut layer = Layer::new(LayerKind::VirtualDisk, format!("virtual {}", device.name));
         let mut set = |key: &str, value: String| layer.settings.insert(key.to_owned(), value);
-        set("bus", bus(transport, device).to_owned());
+        set("bus", bus_name(transport, device).to_owned());
         if let Some(vendor) = vendor {
             set("hypervisor", vendor);
         }
@@ -122,7 +122,7 @@ impl Finder<'_> {
     }
 }
 
-fn bus(transport: &str, device: &Device) -> &'static str {
+fn bus_name(transport: &str, device: &Device) -> &'static str {
     match transport {
         "virtio-blk" => "virtio-blk",
         "virtio-scsi" => "virtio-scsi",

@@ -1,6 +1,6 @@
 //! File systems: what is mounted where a path lies, and on what it stands.
 
-use super::{Finder, yes};
+use super::{Finder, yes_or_no};
 use assay_facts::block::Device;
 use assay_facts::mountinfo::{self, Mount};
 use assay_facts::redact;
@@ -133,7 +133,7 @@ impl Finder<'_> {
         let argv = ["stat", "--file-system", "--format=%S", "--"].map(OsStr::new);
         let argv: Vec<&OsStr> = argv.into_iter().chain([point.as_os_str()]).collect();
         if let Ok(output) = self.ask(&argv) {
-            self.set(at, "block_size", super::short(output.text().trim()));
+            self.set(at, "block_size", super::shorten_size(output.text().trim()));
         }
     }
 
@@ -191,7 +191,7 @@ impl Finder<'_> {
             .all_options()
             .split(',')
             .any(|option| option == "nodatacow");
-        self.set(at, "cow", yes(cow));
+        self.set(at, "cow", yes_or_no(cow));
         for member in members {
             match Device::of_name(self.host, &member) {
                 Ok(device) => {

@@ -31,7 +31,7 @@ struct Found {
 /// A process that is QEMU.
 pub(super) struct Process {
     pub(super) pid: u32,
-    pub(super) machine: qemu::Machine,
+    pub(super) machine: qemu::QemuMachine,
 }
 
 impl Finder<'_> {
@@ -319,7 +319,7 @@ impl Finder<'_> {
                 .settings
                 .get("direct")
                 .is_some_and(|value| value == "on");
-            self.set(at, "o_direct", super::yes(direct));
+            self.set(at, "o_direct", super::yes_or_no(direct));
             if direct != asked {
                 let told = if asked { "with" } else { "without" };
                 self.unknown(

@@ -1,6 +1,6 @@
 //! Images of disks: their format, and the images they are based on.
 
-use super::{Finder, LIMITS, short};
+use super::{Finder, LIMITS, shorten_size};
 use assay_facts::block::Device;
 use assay_facts::image::{HEADER, Header, header};
 use assay_facts::qemu;
@@ -43,7 +43,7 @@ impl Finder<'_> {
         if format == read.format {
             for (key, value) in &read.settings {
                 let value = match *key {
-                    "size" | "cluster_size" => short(value),
+                    "size" | "cluster_size" => shorten_size(value),
                     _ => value.clone(),
                 };
                 layer.settings.insert((*key).to_owned(), value);

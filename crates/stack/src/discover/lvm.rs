@@ -1,6 +1,6 @@
 //! LVM: logical volumes, what they are made of, and the volume group below.
 
-use super::{Finder, short};
+use super::{Finder, shorten_size};
 use assay_facts::block::Device;
 use assay_facts::lvm::{self, Row};
 use assay_model::stack::{Layer, LayerKind};
@@ -74,7 +74,7 @@ impl Finder<'_> {
         };
         for field in FIELDS {
             let value = match field {
-                "stripe_size" | "chunk_size" => short(&get(first, field)),
+                "stripe_size" | "chunk_size" => shorten_size(&get(first, field)),
                 _ => get(first, field),
             };
             let idle = value.is_empty()
@@ -119,7 +119,7 @@ impl Finder<'_> {
                         ("pv_count", "pvs"),
                     ] {
                         if let Some(value) = row.get(field) {
-                            finder.set(at, key, short(value));
+                            finder.set(at, key, shorten_size(value));
                         }
                     }
                 }

@@ -9,7 +9,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// Processes cannot be listed.
-pub fn users(host: &dyn Host, image: &Path) -> Result<Vec<u32>, HostError> {
+pub fn find_users(host: &dyn Host, image: &Path) -> Result<Vec<u32>, HostError> {
     let finder = Finder::new(host);
     let real = host.realpath(image)?;
     let mut pids = Vec::new();

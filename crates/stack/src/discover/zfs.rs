@@ -1,6 +1,6 @@
 //! ZFS: datasets and volumes, the pool, its top-level devices and what they lie on.
 
-use super::{Finder, short};
+use super::{Finder, shorten_size};
 use assay_facts::block::Device;
 use assay_facts::zpool::{self, Ashifts, Vdev};
 use assay_host::{Limits, kstat};
@@ -100,7 +100,7 @@ impl Finder<'_> {
         let argv = ["zfs", "get", "-Hp", "-o", "property,value", "all", name];
         match self.ask_text(&argv) {
             Ok(text) => {
-                let values = table(&text);
+                let values = parse_two_columns(&text);
                 self.take(at, &PROPERTIES, &values);
                 // A volume without a reservation for all of it is sparse (zfsprops(7)).
                 let layer = &mut self.stack.layers[at];
@@ -119,7 +119,7 @@ impl Finder<'_> {
         for (key, silent) in wanted {
             if let Some(value) = values.get(key).filter(|value| *value != silent) {
                 let value = match SIZES.contains(key) {
-                    true => short(value),
+                    true => shorten_size(value),
                     false => (*value).to_owned(),
                 };
                 self.set(at, key, value);
@@ -139,7 +139,7 @@ impl Finder<'_> {
 
     fn pool(&mut self, at: usize, pool: &str) {
         match self.ask_text(&["zpool", "get", "-Hp", "-o", "property,value", "all", pool]) {
-            Ok(text) => self.take(at, &POOL, &table(&text)),
+            Ok(text) => self.take(at, &POOL, &parse_two_columns(&text)),
             Err(reason) => self.unknown(at, format!("its properties: {reason}")),
         }
         if let Some(version) = self.line(Path::new("/sys/module/zfs/version")) {
@@ -170,7 +170,7 @@ impl Finder<'_> {
             return;
         };
         for (stat, key) in [("c_max", "arc_max"), ("size", "arc_size")] {
-            if let Some(bytes) = kstat::value(&text, stat) {
+            if let Some(bytes) = kstat::find_counter(&text, stat) {
                 let mib = bytes >> 20;
                 self.set(at, key, format!("{mib}M"));
             }
@@ -254,7 +254,7 @@ impl Finder<'_> {
 }
 
 /// Two columns with a tab between them.
-fn table(text: &str) -> BTreeMap<&str, &str> {
+fn parse_two_columns(text: &str) -> BTreeMap<&str, &str> {
     text.lines()
         .filter_map(|line| line.split_once('\t'))
         .collect()

@@ -6,7 +6,7 @@ use assay_model::Bytes;
 use assay_model::stack::LayerKind;
 
 pub(super) const RULES: [Rule; 8] = [
-    throttled,
+    throttled_hint,
     every_write_flushed,
     flushes_ignored,
     emulated_ide,
@@ -16,12 +16,12 @@ pub(super) const RULES: [Rule; 8] = [
     small_clusters,
 ];
 
-fn cache<'a>(look: &'a Look<'_>) -> Option<&'a str> {
+fn cache_mode<'a>(look: &'a Look<'_>) -> Option<&'a str> {
     let disk = look.is(LayerKind::VirtualDisk);
     look.layer.get("cache").filter(|_| disk)
 }
 
-fn throttled(look: &Look<'_>) -> Option<Said> {
+fn throttled_hint(look: &Look<'_>) -> Option<Said> {
     let limits = look.layer.get(THROTTLED)?;
     let amount = if limits == "yes" {
         "a limit that is not told here"
@@ -40,7 +40,7 @@ fn throttled(look: &Look<'_>) -> Option<Said> {
 
 /// claims KVM-06.
 fn every_write_flushed(look: &Look<'_>) -> Option<Said> {
-    let mode = cache(look).filter(|mode| matches!(*mode, "writethrough" | "directsync"))?;
+    let mode = cache_mode(look).filter(|mode| matches!(*mode, "writethrough" | "directsync"))?;
     Some(Said {
         text: "each write is flushed to the disk before the guest hears that it is done, whether \
                or not the guest asked for it"
@@ -56,7 +56,7 @@ fn every_write_flushed(look: &Look<'_>) -> Option<Said> {
 
 /// claims KVM-07.
 fn flushes_ignored(look: &Look<'_>) -> Option<Said> {
-    let mode = cache(look).filter(|mode| mode.starts_with("unsafe"))?;
+    let mode = cache_mode(look).filter(|mode| mode.starts_with("unsafe"))?;
     Some(Said {
         text:
             "flushes of the guest are ignored: what it was told is durable is lost when the host \
@@ -116,7 +116,7 @@ fn copy_on_write_twice(look: &Look<'_>) -> Option<Said> {
 
 /// claims KVM-04: the same setting means something else since OpenZFS 2.3.
 fn direct_on_zfs(look: &Look<'_>) -> Option<Said> {
-    let mode = cache(look).filter(|mode| matches!(*mode, "none" | "directsync"))?;
+    let mode = cache_mode(look).filter(|mode| matches!(*mode, "none" | "directsync"))?;
     look.below(LayerKind::Dataset).next()?;
     let pool = look.below(LayerKind::Pool).next()?;
     let version = pool.get("zfs")?;

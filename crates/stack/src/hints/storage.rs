@@ -11,7 +11,7 @@ pub(super) const RULES: [Rule; 9] = [
     nearly_full,
     cipher_by_hand,
     encrypted_on_compressed,
-    misaligned,
+    misaligned_hint,
     no_journal,
     trim_dropped,
 ];
@@ -53,7 +53,7 @@ fn small_volume_blocks(look: &Look<'_>) -> Option<Said> {
     let ashift: u32 = vdev.get("ashift")?.parse().ok()?;
     let width: u64 = vdev.get("devices")?.parse().ok()?;
     let parity: u64 = vdev.get("kind")?.strip_prefix("raidz")?.parse().ok()?;
-    let (share, ideal) = share(block, ashift, width, parity)?;
+    let (share, ideal) = data_share(block, ashift, width, parity)?;
     (share < ideal * 0.9).then(|| Said {
         text: format!(
             "of each byte on the disks {:.0} % hold data; blocks large enough to fill the stripe \
@@ -73,7 +73,7 @@ fn small_volume_blocks(look: &Look<'_>) -> Option<Said> {
 
 /// The share of raw space that holds data of a block that does not compress, and the share of
 /// devices that are not parity.
-fn share(block: u64, ashift: u32, width: u64, parity: u64) -> Option<(f64, f64)> {
+fn data_share(block: u64, ashift: u32, width: u64, parity: u64) -> Option<(f64, f64)> {
     let unit = 1u64.checked_shl(ashift)?;
     let data = width.checked_sub(parity).filter(|data| *data > 0)?;
     let sectors = block.div_ceil(unit).max(1);
@@ -140,7 +140,7 @@ fn encrypted_on_compressed(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-fn misaligned(look: &Look<'_>) -> Option<Said> {
+fn misaligned_hint(look: &Look<'_>) -> Option<Said> {
     let off = look
         .layer
         .bytes("alignment_offset")
@@ -198,14 +198,14 @@ fn trim_dropped(look: &Look<'_>) -> Option<Said> {
 
 #[cfg(test)]
 mod tests {
-    use super::share;
+    use super::data_share;
 
     /// Worked out by hand: sectors of data, parity for each row of the stripe, rounded up to a
     /// multiple of parity + 1.
     #[test]
     fn shares_of_raw_space() {
         let percent = |block, width, parity| {
-            let (share, _) = share(block, 12, width, parity).unwrap();
+            let (share, _) = data_share(block, 12, width, parity).unwrap();
             (share * 1000.0).round() / 10.0
         };
         assert_eq!(percent(4096, 3, 1), 50.0);
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(percent(16384, 3, 1), 66.7);
         assert_eq!(percent(8192, 6, 2), 33.3);
         assert_eq!(percent(131_072, 8, 2), 71.1);
-        assert_eq!(share(4096, 12, 1, 1), None);
-        assert_eq!(share(4096, 70, 3, 1), None);
+        assert_eq!(data_share(4096, 12, 1, 1), None);
+        assert_eq!(data_share(4096, 70, 3, 1), None);
     }
 }

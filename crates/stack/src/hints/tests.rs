@@ -1,6 +1,6 @@
 //! Each remark, where it belongs and where it does not.
 
-use super::hints;
+use super::collect_hints;
 use assay_model::stack::{Layer, LayerKind, Stack};
 
 /// A chain of layers, each on the next; settings as `key=value`.
@@ -24,7 +24,7 @@ fn chain(layers: &[(LayerKind, &str, &[&str])]) -> Stack {
 }
 
 fn said(layers: &[(LayerKind, &str, &[&str])]) -> Vec<(usize, String)> {
-    let found = hints(&chain(layers));
+    let found = collect_hints(&chain(layers));
     assert!(found.iter().all(|hint| !hint.source.is_empty()));
     for page in found.iter().map(|hint| &hint.page) {
         assert!(

@@ -4,12 +4,12 @@ mod make;
 
 use super::MeasureError;
 use super::guest;
-use super::settle::Settle;
+use super::flush_writeback::Settle;
 use super::volume::Held;
 use assay_changes::side_by_side::Built;
 use assay_lab::{Accel, Guest};
 use assay_loads::counters::Sources;
-use assay_measure::engine::{Environment, Place, Tools, Turn};
+use assay_measure::engine::{Environment, LoadTarget, Tools, Turn};
 use assay_model::TargetInfo;
 use assay_model::run::Run;
 use assay_model::sample::Sample;
@@ -23,7 +23,7 @@ pub(super) struct Bench<'a> {
     work: PathBuf,
     /// Where files and images are made.
     home: PathBuf,
-    places: Vec<Place>,
+    places: Vec<LoadTarget>,
     /// Of each rung.
     sources: Vec<Sources>,
     /// What became known of a rung only when it was made.
@@ -59,19 +59,19 @@ impl<'a> Bench<'a> {
             output.map_err(MeasureError::guest(turn.target))
         })?;
         let leaves_dirty = turn.workload.fio().is_some_and(Settle::leaves_dirty);
-        if leaves_dirty && let Place::Guest { .. } = place {
+        if leaves_dirty && let LoadTarget::Guest { .. } = place {
             guest::sync(self.guest()?, turn.target)?;
         }
         // Around the guest and the server it is the host's counters that say what happened; whose
         // CPU time it was they do not.
-        if !matches!(place, Place::File { .. }) {
+        if !matches!(place, LoadTarget::File { .. }) {
             sample.counters.tool_cpu = None;
         }
         Ok(sample)
     }
 }
 
-fn unfit(workload: &str, reason: &dyn std::fmt::Display) -> MeasureError {
+fn unfit_workload(workload: &str, reason: &dyn std::fmt::Display) -> MeasureError {
     MeasureError::Job {
         workload: workload.to_owned(),
         reason: reason.to_string(),

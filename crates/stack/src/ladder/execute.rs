@@ -2,10 +2,10 @@
 
 use super::bench::Bench;
 use super::pace::Paces;
-use super::{Environment, Event, MeasureError, Prepared, Tell};
+use super::{Environment, MeasureEvent, MeasureError, PreparedLadder, Tell};
 use assay_lab::Accel;
 use assay_loads::scratch::{Astray, Scratch};
-use assay_measure::engine::{Carried, Kept, Turn};
+use assay_measure::engine::{Carried, SampleSink, Turn};
 use assay_model::plan::Slot;
 use assay_model::run::{Run, RunState};
 use assay_model::{Nanos, Sample};
@@ -30,7 +30,7 @@ pub struct Finished {
 /// Only when nothing could be begun: the store or the journal refuses. How far it got otherwise is
 /// in the result, and what was measured until then is stored.
 pub fn execute(
-    prepared: Prepared<'_>,
+    prepared: PreparedLadder<'_>,
     env: &Environment<'_>,
     store: &mut Store,
     tell: &mut Tell<'_>,
@@ -53,7 +53,7 @@ pub fn execute(
     store.update_run(run)?;
     let left = session.close(env.host)?;
     let stays =
-        |one: &assay_changes::Recovered| matches!(one.outcome, assay_changes::Outcome::Failed(_));
+        |one: &assay_changes::Recovered| matches!(one.outcome, assay_changes::RecoveryOutcome::Failed(_));
     Ok(Finished {
         run: prepared.run,
         stopped,
@@ -63,17 +63,17 @@ pub fn execute(
 }
 
 fn carry_out(
-    prepared: &mut Prepared<'_>,
+    prepared: &mut PreparedLadder<'_>,
     env: &Environment<'_>,
-    session: &assay_changes::Session,
+    session: &assay_changes::ChangeSession,
     store: &mut Store,
     made: &mut Vec<Scratch>,
     tell: &mut Tell<'_>,
 ) -> Result<(), MeasureError> {
     let scratch = env.state.begin(&prepared.run.uid)?;
-    tell(Event::Left(prepared.estimate));
+    tell(MeasureEvent::Left(prepared.estimate));
     let bench = Bench::new(prepared, env, session, &scratch, made, tell)?;
-    let Prepared { run, paces, .. } = prepared;
+    let PreparedLadder { run, paces, .. } = prepared;
     for (rung, found) in &bench.learnt {
         let target = &mut run.targets[*rung];
         *target = assay_model::TargetInfo {
@@ -87,8 +87,8 @@ fn carry_out(
             ladder.accel = Some(accel.name().to_owned());
         }
         if accel == Accel::Tcg {
-            run.remarks.push(emulated(why.as_deref()));
-            tell(Event::Remark(&emulated(why.as_deref())));
+            run.remarks.push(emulation_remark(why.as_deref()));
+            tell(MeasureEvent::Remark(&emulation_remark(why.as_deref())));
         }
         store.update_run(run)?;
     }
@@ -113,7 +113,7 @@ struct Keeper<'a, 'b> {
     store: &'a mut Store,
 }
 
-impl Kept<MeasureError> for Keeper<'_, '_> {
+impl SampleSink<MeasureError> for Keeper<'_, '_> {
     fn take(&mut self, turn: Turn<'_>) -> Result<Sample, MeasureError> {
         self.bench.load(self.run, turn)
     }
@@ -133,7 +133,7 @@ impl Kept<MeasureError> for Keeper<'_, '_> {
     }
 }
 
-fn emulated(why: Option<&str>) -> String {
+fn emulation_remark(why: Option<&str>) -> String {
     let why = why.unwrap_or("KVM was not asked for");
     format!(
         "the guest is emulated ({why}): every rung in it carries the emulator's CPU time, and the step \

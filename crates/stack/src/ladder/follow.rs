@@ -1,6 +1,6 @@
 //! The settings of a virtual disk that is there, for a scratch disk that is to be like it.
 
-use crate::{RUNS, StackError, Target, discover, users};
+use crate::{RUNS, StackError, StackTarget, discover, find_users};
 use assay_host::{FileKind, Host};
 use assay_lab::disk::{Aio, Bus, CacheMode};
 use assay_model::stack::{Layer, LayerKind, Stack};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// A setting, in the words of [`assay_lab::Disk::parse`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct FollowedSetting {
     /// `cache`, `bus`, `cluster`, ….
     pub key: &'static str,
     /// Its value.
@@ -25,7 +25,7 @@ pub struct Followed {
     /// Directory of its image; none when it lies on a device.
     pub dir: Option<PathBuf>,
     /// What is taken, in the order in which it is understood.
-    pub taken: Vec<Taken>,
+    pub taken: Vec<FollowedSetting>,
     /// What it has and a scratch disk will not have, in words.
     pub not: Vec<String>,
 }
@@ -76,22 +76,22 @@ const NOT: [&str; 9] = [
 /// No such guest or disk, or a file that is no image.
 pub fn follow(
     host: &dyn Host,
-    target: &Target,
+    target: &StackTarget,
     disk: Option<&str>,
 ) -> Result<Followed, FollowError> {
     match target {
-        Target::Guest(name) => of_guest(&discover(host, target)?, host, name, disk, None),
-        Target::Path(path) => of_image(host, path, disk),
+        StackTarget::Guest(name) => of_guest(&discover(host, target)?, host, name, disk, None),
+        StackTarget::Path(path) => of_image(host, path, disk),
     }
 }
 
 fn of_image(host: &dyn Host, path: &Path, disk: Option<&str>) -> Result<Followed, FollowError> {
-    let target = Target::Path(path.to_owned());
+    let target = StackTarget::Path(path.to_owned());
     let stack = discover(host, &target)?;
-    let found = users(host, path).map_err(StackError::Unreadable)?;
+    let found = find_users(host, path).map_err(StackError::Unreadable)?;
     if let [pid] = found[..] {
         let name = pid.to_string();
-        let guest = discover(host, &Target::Guest(name.clone()))?;
+        let guest = discover(host, &StackTarget::Guest(name.clone()))?;
         return of_guest(&guest, host, &name, disk, Some(path));
     }
     let top = &stack.layers[0];
@@ -196,7 +196,7 @@ impl Followed {
             None => "the image".to_owned(),
         };
         let mut take = |key: &'static str, value: &str| {
-            self.taken.push(Taken {
+            self.taken.push(FollowedSetting {
                 key,
                 value: value.to_owned(),
                 from: from.clone(),
@@ -232,7 +232,7 @@ impl Followed {
     /// How QEMU opens it and shows it to the guest.
     fn opened(&mut self, disk: &Layer, from: &str) {
         let mut take = |key: &'static str, value: &str, fits: bool| match fits {
-            true => self.taken.push(Taken {
+            true => self.taken.push(FollowedSetting {
                 key,
                 value: value.to_owned(),
                 from: from.to_owned(),

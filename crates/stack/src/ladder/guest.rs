@@ -1,11 +1,11 @@
 //! The rungs in a guest: one disk for each, layers on it, fio in the guest.
 
 use super::MeasureError;
-use super::part::FileSystem;
+use super::layer_names::FileSystem;
 use super::rungs::On;
 use assay_host::Limits;
 use assay_lab::Guest;
-use assay_loads::fio::Ended;
+use assay_loads::fio::FioEnd;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,7 +20,7 @@ const KEY: &[u8] = b"assay scratch key\n";
 const KEY_FILE: &str = "/run/assay-key";
 
 /// Puts the layers on a device and returns what a load is pointed at.
-pub(super) fn pile(
+pub(super) fn build_layers(
     guest: &Guest,
     rung: &str,
     device: &Path,
@@ -103,7 +103,7 @@ pub(super) fn lay_out(guest: &Guest, rung: &str, job: &str) -> Result<(), Measur
     let output = guest.load(job, LAYOUT);
     let output = output.map_err(MeasureError::guest(rung))?;
     match output.ended {
-        Ended::Exited(0) => Ok(()),
+        FioEnd::Exited(0) => Ok(()),
         _ => Err(MeasureError::Layer {
             rung: rung.to_owned(),
             command: "fio".to_owned(),

@@ -34,8 +34,8 @@ pub(super) fn order(plan: &mut Plan, ladder: &Ladder) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ladder::ground::Ground;
-    use crate::ladder::part::Part;
+    use crate::ladder::sibling_layers::Ground;
+    use crate::ladder::layer_names::LadderPart;
     use crate::ladder::rungs::{Choice, settle};
     use assay_lab::Disk;
     use assay_model::plan::{PlanSpec, Settings};
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn what_is_compared_lies_close_together_and_meets_the_same_offsets() {
         let disk = Disk::scratch("d", 64 << 20);
-        let parts: BTreeSet<Part> = Part::ALL.into();
+        let parts: BTreeSet<LadderPart> = LadderPart::ALL.into();
         let (ladder, _) = settle(&Choice {
             target: "/srv",
             parts: &parts,

@@ -1,6 +1,6 @@
 //! How long a ladder takes.
 
-use assay_measure::runner::estimate::{self, Pace};
+use assay_measure::runner::estimate::{self, PaceEstimate};
 use assay_model::Nanos;
 use assay_model::ladder::RungPlace;
 use assay_model::run::Run;
@@ -8,13 +8,13 @@ use assay_model::run::Run;
 /// How much longer a sample takes than its load, here and in a guest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paces {
-    pub host: Pace,
-    pub guest: Pace,
+    pub host: PaceEstimate,
+    pub guest: PaceEstimate,
 }
 
 impl Paces {
     pub(crate) fn new() -> Self {
-        let pace = |overhead| Pace {
+        let pace = |overhead| PaceEstimate {
             layout: None,
             overhead: Nanos(overhead),
         };
@@ -24,7 +24,7 @@ impl Paces {
         }
     }
 
-    pub(crate) fn of(&mut self, place: RungPlace) -> &mut Pace {
+    pub(crate) fn of(&mut self, place: RungPlace) -> &mut PaceEstimate {
         match place {
             RungPlace::Guest => &mut self.guest,
             RungPlace::Host | RungPlace::Nbd => &mut self.host,
@@ -41,9 +41,9 @@ impl Paces {
             rung.is_some_and(|rung| rung.place == RungPlace::Guest)
         };
         let slots = run.plan.order.get(done..).unwrap_or_default();
-        let part = |wanted: bool, pace: &Pace| {
+        let part = |wanted: bool, pace: &PaceEstimate| {
             let ours = slots.iter().filter(|slot| guest(slot.target) == wanted);
-            estimate::slots(&run.plan, ours, pace).0
+            estimate::estimate_slots(&run.plan, ours, pace).0
         };
         Nanos(part(true, &self.guest).saturating_add(part(false, &self.host)))
     }

@@ -1,13 +1,13 @@
 //! Everything that is settled before anything is made.
 
-use super::ground::{Ground, Scratch, Volume, ground};
-use super::makes::{Made, Within, makes};
+use super::sibling_layers::{Ground, Scratch, Volume, find_sibling_layers};
+use super::scratch_plan::{Made, Within, plan_scratch};
 use super::order::order;
 use super::pace::Paces;
-use super::part::Part;
+use super::layer_names::LadderPart;
 use super::rungs::{Choice, Recipe, settle};
-use super::{Environment, Lab, MeasureError, room};
-use crate::{Target, discover};
+use super::{Environment, Lab, MeasureError, free_space};
+use crate::{StackTarget, discover};
 use assay_host::Host;
 use assay_lab::{Accel, Disk};
 use assay_loads::fio::Fio;
@@ -27,7 +27,7 @@ pub struct Wanted {
     /// A directory on the storage to measure, absolute.
     pub target: PathBuf,
     /// Layers.
-    pub parts: BTreeSet<Part>,
+    pub parts: BTreeSet<LadderPart>,
     /// Where volumes may be made.
     pub scratch: Scratch,
     /// To be stored with the run: whose disk is followed, and what of it is not.
@@ -47,7 +47,7 @@ pub struct Wanted {
 }
 
 /// A ladder that can be measured.
-pub struct Prepared<'a> {
+pub struct PreparedLadder<'a> {
     /// The run as it will be stored.
     pub run: Run,
     /// What will be made.
@@ -81,7 +81,7 @@ pub fn prepare<'a>(
     wanted: &Wanted,
     lab: Result<Lab<'a>, String>,
     env: &Environment<'_>,
-) -> Result<Prepared<'a>, MeasureError> {
+) -> Result<PreparedLadder<'a>, MeasureError> {
     let host: &dyn Host = env.host;
     let fio = Fio::find(host, env.fio)?;
     fio.has_engine(host, Engine::Libaio)?;
@@ -123,9 +123,9 @@ pub fn prepare<'a>(
         });
     }
     order(&mut plan, &ladder);
-    let makes = makes(&ladder, &recipes, plan.file_size);
+    let makes = plan_scratch(&ladder, &recipes, plan.file_size);
     has_room(host, wanted, &on, &makes)?;
-    let pool_devices = names(host, &ground);
+    let pool_devices = pool_device_names(host, &ground);
     let of_pool = |parent: &str, info: TargetInfo| TargetInfo {
         fs_type: Some("zfs".to_owned()),
         mount_source: Some(parent.to_owned()),
@@ -184,7 +184,7 @@ pub fn prepare<'a>(
         &paces.host,
     );
     let boot = if booted { BOOT.0 } else { 0 };
-    Ok(Prepared {
+    Ok(PreparedLadder {
         estimate: paces.left(&run, 0).and(laid_out).and(Nanos(boot)),
         run,
         makes,
@@ -213,9 +213,9 @@ fn lies_on(host: &dyn Host, wanted: &Wanted) -> Result<Ground, MeasureError> {
     let Some((option, name)) = asked.next() else {
         return Ok(Ground::default());
     };
-    let stack = discover(host, &Target::Path(wanted.target.clone()))
+    let stack = discover(host, &StackTarget::Path(wanted.target.clone()))
         .map_err(|error| MeasureError::ground(option, name, error.to_string()))?;
-    ground(&stack, scratch)
+    find_sibling_layers(&stack, scratch)
 }
 
 /// Whether there is room for everything, wherever it is made.
@@ -236,10 +236,10 @@ fn has_room(
         let needed = Bytes(needed);
         match within {
             Within::Directory => {}
-            Within::Dataset(parent) => room::of_dataset(host, parent, needed)
+            Within::Dataset(parent) => free_space::of_dataset(host, parent, needed)
                 .map_err(|reason| MeasureError::ground("--scratch-dataset", parent, reason))?,
             Within::Group(group) => {
-                room::of_group(host, group, wanted.scratch.thin_pool.as_deref(), needed)
+                free_space::of_group(host, group, wanted.scratch.thin_pool.as_deref(), needed)
                     .map_err(|reason| MeasureError::ground("--scratch-vg", group, reason))?;
             }
         }
@@ -248,7 +248,7 @@ fn has_room(
 }
 
 /// Kernel names of the pool's devices.
-fn names(host: &dyn Host, ground: &Ground) -> Vec<String> {
+fn pool_device_names(host: &dyn Host, ground: &Ground) -> Vec<String> {
     let name = |place: &PathBuf| {
         let real = host.realpath(place).ok()?;
         Some(real.file_name()?.to_str()?.to_owned())

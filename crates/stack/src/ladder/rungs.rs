@@ -4,14 +4,14 @@ mod guest;
 mod image;
 mod volumes;
 
-use super::ground::{Ground, Volume};
-use super::part::{FileSystem, Part};
+use super::sibling_layers::{Ground, Volume};
+use super::layer_names::{FileSystem, LadderPart};
 use assay_lab::Disk;
-use assay_lab::disk::Format;
+use assay_lab::disk::DiskFormat;
 use assay_model::LayerKind;
 use assay_model::change::ImageArm;
 use assay_model::ladder::{Ladder, Rung, RungPlace};
-use image::{image, opened, options};
+use image::{to_image_arm, open_options, format_options};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A layer that assay puts on a block device.
@@ -43,7 +43,7 @@ pub(crate) enum Recipe {
 #[derive(Clone, Debug)]
 pub(crate) struct Choice<'a> {
     pub target: &'a str,
-    pub parts: &'a BTreeSet<Part>,
+    pub parts: &'a BTreeSet<LadderPart>,
     /// The virtual disk; its size is that of the test file.
     pub disk: &'a Disk,
     /// Volumes below the file.
@@ -85,15 +85,15 @@ impl Building<'_> {
                 top = beside;
             }
         }
-        if self.wants(Part::Image) {
+        if self.wants(LadderPart::Image) {
             match &self.choice.no_image {
                 None => top = self.images(file),
-                Some(why) => self.leave_out(&[Part::Image], why),
+                Some(why) => self.leave_out(&[LadderPart::Image], why),
             }
         }
-        let in_guest: Vec<Part> = Part::ALL
+        let in_guest: Vec<LadderPart> = LadderPart::ALL
             .into_iter()
-            .filter(|part| !matches!(part, Part::File | Part::Image) && self.wants(*part))
+            .filter(|part| !matches!(part, LadderPart::File | LadderPart::Image) && self.wants(*part))
             .collect();
         if !in_guest.is_empty() {
             match &self.choice.no_guest {
@@ -108,11 +108,11 @@ impl Building<'_> {
         }
     }
 
-    fn wants(&self, part: Part) -> bool {
+    fn wants(&self, part: LadderPart) -> bool {
         self.choice.parts.contains(&part)
     }
 
-    fn leave_out(&mut self, parts: &[Part], why: &str) {
+    fn leave_out(&mut self, parts: &[LadderPart], why: &str) {
         let names: Vec<&str> = parts.iter().map(|part| part.name()).collect();
         self.ladder
             .left_out
@@ -170,19 +170,19 @@ impl Building<'_> {
 
     /// Whether the image has a format of its own.
     fn formatted(&self) -> bool {
-        self.choice.disk.format != Format::Raw
+        self.choice.disk.format != DiskFormat::Raw
     }
 
     fn images(&mut self, file: usize) -> usize {
         let disk = self.choice.disk;
         let raw = Disk {
-            format: Format::Raw,
+            format: DiskFormat::Raw,
             ..disk.clone()
         };
         let name = "raw image over NBD";
-        let recipe = Recipe::Image(image(&raw));
+        let recipe = Recipe::Image(to_image_arm(&raw));
         let mut top = self.add(Some(file), "nbd-raw", name, LayerKind::Network, recipe);
-        self.set(top, &opened(disk));
+        self.set(top, &open_options(disk));
         self.holds(
             top,
             "QEMU's block layer, its NBD server, the socket and fio's NBD client",
@@ -190,7 +190,7 @@ impl Building<'_> {
         self.cached(top);
         if self.formatted() {
             let name = format!("nbd-{}", disk.format.name());
-            top = self.image(top, disk, &name, Recipe::Image(image(disk)));
+            top = self.image(top, disk, &name, Recipe::Image(to_image_arm(disk)));
         }
         top
     }
@@ -199,7 +199,7 @@ impl Building<'_> {
     fn image(&mut self, below: usize, disk: &Disk, name: &str, recipe: Recipe) -> usize {
         let format = disk.format;
         let rung = self.add(Some(below), name, format.name(), LayerKind::Image, recipe);
-        self.set(rung, &options(format));
+        self.set(rung, &format_options(format));
         rung
     }
 

@@ -1,9 +1,9 @@
 //! Volumes of the user's pool or group: made, and taken away when dropped.
 
-use super::ground::Volume;
+use super::sibling_layers::Volume;
 use super::{Environment, MeasureError};
-use assay_changes::Session;
-use assay_changes::side_by_side::{ArmError, Built, Endpoint, LogicalVolume, Place};
+use assay_changes::ChangeSession;
+use assay_changes::side_by_side::{ArmError, Built, Endpoint, LogicalVolume, ArmSite};
 use assay_model::change::Arm;
 use std::path::{Path, PathBuf};
 
@@ -33,9 +33,9 @@ impl Held<'_> {
 /// Makes it and writes all of it.
 pub(super) fn build<'a>(
     env: &Environment<'a>,
-    session: &'a Session,
+    session: &'a ChangeSession,
     volume: &Volume,
-    place: &Place,
+    place: &ArmSite,
 ) -> Result<Held<'a>, MeasureError> {
     let fail = |source| match source {
         ArmError::Cancelled => MeasureError::Interrupted,

@@ -171,7 +171,7 @@ impl Address {
                 (None, Host::Unix(dir)) => Some(Place::Unix(dir.join(format!(".s.PGSQL.{port}")))),
                 // A name beside a socket, which has no address.
                 (None, Host::Tcp(name)) => {
-                    let found = assay_host::resolve::addresses(name, port, TO_CONNECT);
+                    let found = assay_host::resolve::resolve_addresses(name, port, TO_CONNECT);
                     found.ok()?.first().copied().map(Place::Tcp)
                 }
             }
@@ -365,7 +365,7 @@ fn resolve(config: &mut Config) -> Result<(), String> {
             return Ok(());
         };
         let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
-        let all = assay_host::resolve::addresses(name, port, TO_CONNECT)
+        let all = assay_host::resolve::resolve_addresses(name, port, TO_CONNECT)
             .map_err(|error| format!("{name}: {error}"))?;
         let first = all
             .first()

@@ -1,7 +1,7 @@
 //! A dataset, its snapshot and a clone of it, as they diverge: a pool in a guest.
 
-use super::zpool::{POOL, Pools, rounded};
-use crate::{Bench, Outline, Place, StudyError, observed, settings};
+use super::zpool::{POOL, Pools, rounded_bytes};
+use crate::{StudyBench, Outline, BenchContext, StudyError, to_observation, settings};
 use assay_model::Bytes;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use assay_planner::clones::{Graph, PROPERTIES, parse_zfs_get, report};
@@ -90,7 +90,7 @@ struct Size {
 
 /// Tells the story.
 pub(super) struct Clones<'a> {
-    place: &'a Place<'a>,
+    place: &'a BenchContext<'a>,
     size: Size,
     pools: Option<Pools>,
 }
@@ -110,7 +110,7 @@ impl Picture {
 }
 
 impl<'a> Clones<'a> {
-    pub fn new(place: &'a Place<'a>) -> Self {
+    pub fn new(place: &'a BenchContext<'a>) -> Self {
         Self {
             place,
             size: Size::default(),
@@ -197,7 +197,7 @@ impl<'a> Clones<'a> {
         let wanted = format!("{PROPERTIES},logicalused");
         let argv = ["zfs", "get", "-Hp", "-r", "-t", kinds, &wanted, story];
         let text = self.pools()?.run(&argv)?;
-        let fail = |error: assay_planner::PlanError| StudyError::measure("zfs get", error);
+        let fail = |error: assay_planner::PlannerError| StudyError::measure("zfs get", error);
         let mut values = BTreeMap::new();
         for line in text.lines() {
             if let [name, property, value, ..] = line.split('\t').collect::<Vec<_>>()[..]
@@ -248,11 +248,11 @@ impl<'a> Clones<'a> {
             Of::CloneThere => return Ok(Some(f64::from(there(CLONE)))),
             Of::SnapshotRefused | Of::OriginRefused => None,
         };
-        Ok(bytes.map(|bytes| bytes as f64 / rounded(self.size.data.0) as f64))
+        Ok(bytes.map(|bytes| bytes as f64 / rounded_bytes(self.size.data.0) as f64))
     }
 }
 
-impl Bench for Clones<'_> {
+impl StudyBench for Clones<'_> {
     fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError> {
         let size: Size = settings::of_form(form)?;
         for figure in study.measured() {
@@ -264,7 +264,7 @@ impl Bench for Clones<'_> {
         Ok(Outline {
             makes: vec![format!(
                 "one guest with a pool of one sparse disk; up to three times {} are written",
-                Bytes(rounded(size.data.0))
+                Bytes(rounded_bytes(size.data.0))
             )],
             leaves_out: Vec::new(),
             guest: true,
@@ -275,7 +275,7 @@ impl Bench for Clones<'_> {
 
     fn begin(&mut self, _: &Study, form: &Form) -> Result<Vec<NotTried>, StudyError> {
         self.size = settings::of_form(form)?;
-        let size = (rounded(self.size.data.0) * 4).max(512 << 20);
+        let size = (rounded_bytes(self.size.data.0) * 4).max(512 << 20);
         let pools = Pools::boot(self.place, "clones", &[("disk".to_owned(), size)])?;
         pools.create(self.size.record.0, &[pools.node("disk")])?;
         self.pools = Some(pools);
@@ -295,7 +295,7 @@ impl Bench for Clones<'_> {
         for figure in figures {
             let of = settings::of_figure::<Wanted>(figure)?.of;
             let value = self.figure(of, &picture)?;
-            all.extend(value.map(|value| observed(configuration, figure, round, value)));
+            all.extend(value.map(|value| to_observation(configuration, figure, round, value)));
         }
         Ok(all)
     }

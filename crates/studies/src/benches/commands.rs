@@ -5,10 +5,10 @@
 //! an operation in nanoseconds, `of = "rate"`, operations per second, or `of = "printed"`, the first number
 //! that a command prints. The form says for how long it is done again and again (`time = "1s"`).
 
-use crate::{Bench, Outline, Place, StudyError, observed, settings};
+use crate::{StudyBench, Outline, BenchContext, StudyError, to_observation, settings};
 use assay_host::Limits;
 use assay_loads::counters::Sources;
-use assay_measure::engine::{Slot, Tools};
+use assay_measure::engine::{MeterSlot, Tools};
 use assay_model::sample::{Operations, Outcome};
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use assay_model::{Bytes, Load, Nanos};
@@ -77,12 +77,12 @@ struct Length {
 
 /// Runs commands and other loads.
 pub(super) struct Commands<'a> {
-    place: &'a Place<'a>,
+    place: &'a BenchContext<'a>,
     time: Nanos,
 }
 
 impl<'a> Commands<'a> {
-    pub fn new(place: &'a Place<'a>) -> Self {
+    pub fn new(place: &'a BenchContext<'a>) -> Self {
         Self {
             place,
             time: Nanos(0),
@@ -95,7 +95,7 @@ impl<'a> Commands<'a> {
         let env = &self.place.env;
         let tools = Tools::find(env, self.place.seed, [load]).map_err(|error| fail(&error))?;
         let meter = env.meter(&self.place.dir, &tools);
-        let slot = Slot {
+        let slot = MeterSlot {
             load,
             name: load.name(),
             ramp: Nanos(0),
@@ -103,7 +103,7 @@ impl<'a> Commands<'a> {
             limit: Nanos::from(LIMIT),
             size: Bytes(0),
             seed: self.place.seed,
-            place: &assay_measure::engine::Place::Itself,
+            place: &assay_measure::engine::LoadTarget::Itself,
             sources: &Sources::find(env.host, &[]),
             target: "",
             round: 0,
@@ -135,7 +135,7 @@ impl<'a> Commands<'a> {
     }
 }
 
-impl Bench for Commands<'_> {
+impl StudyBench for Commands<'_> {
     fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError> {
         let mut makes = Vec::new();
         for one in study.tried(form) {
@@ -182,7 +182,7 @@ impl Bench for Commands<'_> {
                     ));
                 }
             };
-            all.push(observed(configuration, figure, round, value));
+            all.push(to_observation(configuration, figure, round, value));
         }
         Ok(all)
     }

@@ -1,11 +1,11 @@
 //! How ZFS spreads writes over vdevs that differ in size, fill or speed: a pool of single disks in a
 //! guest, one of them slowed down by QEMU where that is asked for.
 
-use super::zpool::{POOL, Pools, rounded};
-use crate::{Bench, Outline, Place, StudyError, observed, settings};
+use super::zpool::{POOL, Pools, rounded_bytes};
+use crate::{StudyBench, Outline, BenchContext, StudyError, to_observation, settings};
 use assay_model::Bytes;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
-use assay_planner::distribute::{Rules, Vdev, Writer, distribute};
+use assay_planner::distribute::{AllocationRules, Vdev, Writer, distribute_writes};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,11 +23,11 @@ struct Pool {
     #[serde(default)]
     added: bool,
     /// `zio_dva_throttle_enabled`.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     throttle: bool,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -63,7 +63,7 @@ struct Size {
 
 /// Spreads writes.
 pub(super) struct Distribution<'a> {
-    place: &'a Place<'a>,
+    place: &'a BenchContext<'a>,
     size: Size,
     pools: Option<Pools>,
     /// Bytes a second of one fast disk alone.
@@ -73,7 +73,7 @@ pub(super) struct Distribution<'a> {
 }
 
 /// The names of the disks of a pool: equal sizes are numbered.
-fn disks(pool: &Pool) -> Vec<(String, u64)> {
+fn disk_names(pool: &Pool) -> Vec<(String, u64)> {
     let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
     let name = |size: &Bytes| {
         let number = seen.entry(size.0).or_default();
@@ -84,7 +84,7 @@ fn disks(pool: &Pool) -> Vec<(String, u64)> {
 }
 
 impl<'a> Distribution<'a> {
-    pub fn new(place: &'a Place<'a>) -> Self {
+    pub fn new(place: &'a BenchContext<'a>) -> Self {
         Self {
             place,
             size: Size::default(),
@@ -109,20 +109,20 @@ impl<'a> Distribution<'a> {
             first.speed = first.speed.min(self.size.slow.0 as f64);
         }
         let writer = Writer {
-            bytes: rounded(self.size.write.0),
+            bytes: rounded_bytes(self.size.write.0),
             block: self.size.record.0,
             txg: self.txg,
             // What one disk alone took is what the writer can give.
             rate: Some(self.speed),
         };
-        let planned = distribute(&vdevs, Rules::of(version, pool.throttle), writer)
+        let planned = distribute_writes(&vdevs, AllocationRules::of(version, pool.throttle), writer)
             .map_err(|error| StudyError::measure("the prediction", error))?;
         Ok(planned.vdevs.last().map(|last| last.share * 100.0))
     }
 
     fn write(&self, pool: &Pool) -> Result<[Option<f64>; 3], StudyError> {
         let pools = self.pools()?;
-        let disks = disks(pool);
+        let disks = disk_names(pool);
         let nodes: Vec<&str> = disks.iter().map(|(name, _)| pools.node(name)).collect();
         let first = nodes.len() - usize::from(pool.added);
         pools.set("zio_dva_throttle_enabled", pool.throttle.into())?;
@@ -148,12 +148,12 @@ impl<'a> Distribution<'a> {
             .collect();
         let all: f64 = got.iter().sum();
         let last = got.last().copied().filter(|_| all > 0.0);
-        let rate = rounded(self.size.write.0) as f64 / seconds;
+        let rate = rounded_bytes(self.size.write.0) as f64 / seconds;
         Ok([last.map(|last| last / all * 100.0), planned, Some(rate)])
     }
 }
 
-impl Bench for Distribution<'_> {
+impl StudyBench for Distribution<'_> {
     fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError> {
         let size: Size = settings::of_form(form)?;
         let setting = |message: &str| StudyError::Setting {
@@ -184,7 +184,7 @@ impl Bench for Distribution<'_> {
             makes: vec![format!(
                 "one guest with sparse disks for pools of up to {}; {} are written into each pool",
                 Bytes(most),
-                Bytes(rounded(size.write.0))
+                Bytes(rounded_bytes(size.write.0))
             )],
             leaves_out: Vec::new(),
             guest: true,
@@ -197,7 +197,7 @@ impl Bench for Distribution<'_> {
         self.size = settings::of_form(form)?;
         let mut all: BTreeMap<String, u64> = BTreeMap::new();
         for one in study.tried(form) {
-            all.extend(disks(&settings::of_configuration(one)?));
+            all.extend(disk_names(&settings::of_configuration(one)?));
         }
         let all: Vec<(String, u64)> = all.into_iter().collect();
         let pools = Pools::boot(self.place, "writes", &all)?;
@@ -212,7 +212,7 @@ impl Bench for Distribution<'_> {
         let largest = largest.map_or("", |(name, _)| name.as_str());
         pools.create(self.size.record.0, &[pools.node(largest)])?;
         let seconds = pools.write(&format!("/{POOL}/file"), self.size.write.0)?;
-        self.speed = rounded(self.size.write.0) as f64 / seconds;
+        self.speed = rounded_bytes(self.size.write.0) as f64 / seconds;
         pools.destroy()?;
         self.pools = Some(pools);
         Ok(Vec::new())
@@ -234,7 +234,7 @@ impl Bench for Distribution<'_> {
                 Of::Planned => planned,
                 Of::Rate => rate,
             };
-            all.extend(value.map(|value| observed(configuration, figure, round, value)));
+            all.extend(value.map(|value| to_observation(configuration, figure, round, value)));
         }
         Ok(all)
     }

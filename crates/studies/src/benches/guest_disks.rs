@@ -8,7 +8,7 @@
 //! form says `runtime` of a sample and `size` of a disk.
 
 use crate::fio::{Jobs, Work};
-use crate::{Bench, Outline, Place, StudyError, guest, settings};
+use crate::{StudyBench, Outline, BenchContext, StudyError, guest, settings};
 use assay_changes::OwnDirectory;
 use assay_changes::side_by_side::Mounted;
 use assay_host::held::{Access, Held};
@@ -60,7 +60,7 @@ enum Thing {
 
 /// Measures virtual disks.
 pub(super) struct GuestDisks<'a> {
-    place: &'a Place<'a>,
+    place: &'a BenchContext<'a>,
     length: Length,
     // Dropped in this order: the guest holds files on the mounts.
     guest: Option<Guest>,
@@ -73,28 +73,28 @@ pub(super) struct GuestDisks<'a> {
     work: Option<Work>,
 }
 
-fn wrong(one: &Configuration, message: impl Into<String>) -> StudyError {
+fn wrong_configuration(one: &Configuration, message: impl Into<String>) -> StudyError {
     StudyError::Setting {
         of: format!("configuration `{}`", one.name),
         message: message.into(),
     }
 }
 
-fn wanted(one: &Configuration) -> Result<Wanted, StudyError> {
+fn parse_requirements(one: &Configuration) -> Result<Wanted, StudyError> {
     let wanted: Wanted = settings::of_configuration(one)?;
     let known = [&MADE[..], &["here", "zfs", "zvol"]].concat();
     if !known.contains(&wanted.on.as_str()) {
         let message = format!("on = {:?}: there are {}", wanted.on, known.join(", "));
-        return Err(wrong(one, message));
+        return Err(wrong_configuration(one, message));
     }
     match wanted.bare && !wanted.disk.is_empty() {
-        true => Err(wrong(one, "what is bare is no disk of a guest")),
+        true => Err(wrong_configuration(one, "what is bare is no disk of a guest")),
         false => Ok(wanted),
     }
 }
 
 /// The disk of a configuration; its file is in `dir`.
-fn disk(
+fn make_disk(
     one: &Configuration,
     wanted: &Wanted,
     name: &str,
@@ -105,7 +105,7 @@ fn disk(
     if !wanted.disk.is_empty() {
         text = format!("{text},{}", wanted.disk);
     }
-    let disk = Disk::parse(&text, name).map_err(|error| wrong(one, error.to_string()))?;
+    let disk = Disk::parse(&text, name).map_err(|error| wrong_configuration(one, error.to_string()))?;
     Ok(Disk {
         name: name.to_owned(),
         dir: Some(dir.to_owned()),
@@ -114,7 +114,7 @@ fn disk(
 }
 
 impl<'a> GuestDisks<'a> {
-    pub fn new(place: &'a Place<'a>) -> Self {
+    pub fn new(place: &'a BenchContext<'a>) -> Self {
         Self {
             place,
             length: Length::default(),
@@ -146,7 +146,7 @@ impl<'a> GuestDisks<'a> {
             return Ok(mounted.dir());
         }
         (self.place.say)(&format!("making {on}"));
-        let place = assay_changes::side_by_side::Place {
+        let place = assay_changes::side_by_side::ArmSite {
             dir: base.to_owned(),
             name: on.to_owned(),
             size: Bytes(self.length.size.0.saturating_mul(many as u64)),
@@ -179,18 +179,18 @@ impl<'a> GuestDisks<'a> {
     fn fill(&self, guest: &Guest, device: &Path) -> Result<(), StudyError> {
         let job = assay_fio::job::layout_job(device, self.length.size, self.place.seed);
         let job = job.map_err(|error| StudyError::measure("layout", error))?;
-        guest::fio(guest, &job, Duration::from_secs(600)).map(drop)
+        guest::run_fio(guest, &job, Duration::from_secs(600)).map(drop)
     }
 }
 
-impl Bench for GuestDisks<'_> {
+impl StudyBench for GuestDisks<'_> {
     fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError> {
         let length: Length = settings::of_form(form)?;
         let (mut made, mut disks) = (BTreeSet::new(), 0);
         let mut leaves_out = Vec::new();
         for one in study.tried(form) {
-            let wanted = wanted(one)?;
-            disk(one, &wanted, "d", length, Path::new("/"))?;
+            let wanted = parse_requirements(one)?;
+            make_disk(one, &wanted, "d", length, Path::new("/"))?;
             if self.lacks(&wanted.on) {
                 leaves_out.push(one.name.clone());
                 continue;
@@ -201,7 +201,7 @@ impl Bench for GuestDisks<'_> {
                 made.insert(wanted.on);
             }
         }
-        let steps = crate::execute::groups(study);
+        let steps = crate::execute::group_figures(study);
         let mut longest = Duration::ZERO;
         for figures in &steps {
             let mut asked = figures.clone();
@@ -249,7 +249,7 @@ impl Bench for GuestDisks<'_> {
         let tried = study.tried(form);
         let (mut not_tried, mut disks) = (Vec::new(), Vec::new());
         for (number, one) in tried.iter().enumerate() {
-            let wanted = wanted(one)?;
+            let wanted = parse_requirements(one)?;
             if self.lacks(&wanted.on) {
                 not_tried.push(NotTried {
                     configuration: one.name.clone(),
@@ -265,7 +265,7 @@ impl Bench for GuestDisks<'_> {
                 self.things.insert(one.name.clone(), Thing::File(path));
                 continue;
             }
-            let disk = disk(one, &wanted, &format!("disk{number}"), self.length, &dir)?;
+            let disk = make_disk(one, &wanted, &format!("disk{number}"), self.length, &dir)?;
             disks.push((one.name.clone(), disk));
         }
         if disks.is_empty() {
@@ -298,7 +298,7 @@ impl Bench for GuestDisks<'_> {
             }
             (Some(Thing::Disk(device)), Some(guest), _) => {
                 let job = jobs.render(device, self.length.size, seed)?;
-                guest::fio(guest, &job, jobs.time() + Duration::from_secs(180))?
+                guest::run_fio(guest, &job, jobs.time() + Duration::from_secs(180))?
             }
             _ => return Err(StudyError::measure(&configuration.name, "it was not made")),
         };
@@ -306,18 +306,18 @@ impl Bench for GuestDisks<'_> {
     }
 
     fn machine(&self) -> Vec<(String, String)> {
-        let mut lines = self.guest.as_ref().map_or(Vec::new(), guest::machine);
+        let mut lines = self.guest.as_ref().map_or(Vec::new(), guest::describe_guest);
         lines.push(("disks".to_owned(), format!("{} each", self.length.size)));
         lines
     }
 
     fn emulated(&self) -> bool {
-        self.guest.as_ref().is_some_and(guest::emulated)
+        self.guest.as_ref().is_some_and(guest::is_emulated)
     }
 }
 
 /// A file of the host, written from end to end.
-fn lay_out(path: &Path, size: Bytes, place: &Place<'_>) -> Result<(), StudyError> {
+fn lay_out(path: &Path, size: Bytes, place: &BenchContext<'_>) -> Result<(), StudyError> {
     fs::File::options()
         .write(true)
         .create_new(true)

@@ -10,8 +10,8 @@
 //! of the file here, `pool_size` of those in the pools, and `slow_iops`.
 
 use crate::fio::{Jobs, Work};
-use crate::guest::{command, fio};
-use crate::{Bench, Outline, Place, StudyError, guest, observed, settings};
+use crate::guest::{run_command, run_fio};
+use crate::{StudyBench, Outline, BenchContext, StudyError, guest, to_observation, settings};
 use assay_changes::OwnDirectory;
 use assay_host::held::{Access, Held};
 use assay_lab::disk::{CacheMode, Throttle};
@@ -100,7 +100,7 @@ struct Length {
     slow_iops: u32,
 }
 
-fn wanted(one: &Configuration) -> Result<Wanted, StudyError> {
+fn parse_requirements(one: &Configuration) -> Result<Wanted, StudyError> {
     let wanted: Wanted = settings::of_configuration(one)?;
     match wanted.here == wanted.pool.is_some() {
         true => Err(StudyError::Setting {
@@ -121,7 +121,7 @@ fn split(figure: &Figure) -> (Figure, bool) {
 
 /// Measures points and pools.
 pub(super) struct Points<'a> {
-    place: &'a Place<'a>,
+    place: &'a BenchContext<'a>,
     length: Length,
     guest: Option<Guest>,
     file: PathBuf,
@@ -131,7 +131,7 @@ pub(super) struct Points<'a> {
 }
 
 impl<'a> Points<'a> {
-    pub fn new(place: &'a Place<'a>) -> Self {
+    pub fn new(place: &'a BenchContext<'a>) -> Self {
         Self {
             place,
             length: Length::default(),
@@ -145,7 +145,7 @@ impl<'a> Points<'a> {
     fn pools(study: &Study, form: &Form) -> Result<Vec<Pool>, StudyError> {
         let mut pools = Vec::new();
         for one in study.tried(form) {
-            pools.extend(wanted(one)?.pool);
+            pools.extend(parse_requirements(one)?.pool);
         }
         pools.sort_unstable();
         pools.dedup();
@@ -189,7 +189,7 @@ impl<'a> Points<'a> {
             disks.extend(pool.fast().map(|name| disk(&name, None)));
         }
         let guest = self.place.boot("pools", MEMORY, 2, disks)?;
-        let run = |argv: &[&str]| command(&guest, argv, LIMIT);
+        let run = |argv: &[&str]| run_command(&guest, argv, LIMIT);
         run(&["modprobe", "zfs"])?;
         for (name, value) in [
             ("zfs_arc_max", ARC),
@@ -230,7 +230,7 @@ impl<'a> Points<'a> {
             let _ = run(&["zfs", "set", "direct=disabled", pool.name()]);
             let file = pool.file();
             let job = assay_fio::job::layout_job(&file, self.length.pool_size, self.place.seed);
-            fio(
+            run_fio(
                 &guest,
                 &job.map_err(|error| StudyError::measure("layout", error))?,
                 LIMIT,
@@ -262,10 +262,10 @@ impl<'a> Points<'a> {
         let seed = self.place.seed ^ (u64::from(round) << 32);
         let job = jobs.render(&pool.file(), self.length.pool_size, seed)?;
         // What an earlier sample has left to write must not be counted to this one.
-        command(guest, &["zpool", "sync", pool.name()], LIMIT)?;
-        let before = written(guest, pool.fast())?;
-        let document = fio(guest, &job, jobs.time() + LIMIT)?;
-        let after = written(guest, pool.fast())?;
+        run_command(guest, &["zpool", "sync", pool.name()], LIMIT)?;
+        let before = read_written_bytes(guest, pool.fast())?;
+        let document = run_fio(guest, &job, jobs.time() + LIMIT)?;
+        let after = read_written_bytes(guest, pool.fast())?;
         let bytes: u64 = document
             .jobs
             .iter()
@@ -276,7 +276,7 @@ impl<'a> Points<'a> {
             // Counted by QEMU: what is doubtful about a rate does not touch it.
             all.retain(|one| one.figure != figure.name);
             let share = after.saturating_sub(before) as f64 / (bytes as f64).max(1.0);
-            all.push(observed(configuration, figure, round, share));
+            all.push(to_observation(configuration, figure, round, share));
         }
         Ok(all)
     }
@@ -287,11 +287,11 @@ fn set(guest: &Guest, name: &str, value: u64) -> Result<(), StudyError> {
     let from = "/run/value";
     guest.push_bytes(value.to_string().as_bytes(), Path::new(from), 0o600)?;
     let to = format!("/sys/module/zfs/parameters/{name}");
-    command(guest, &["cp", "--no-preserve=all", from, &to], LIMIT).map(drop)
+    run_command(guest, &["cp", "--no-preserve=all", from, &to], LIMIT).map(drop)
 }
 
 /// Bytes that a disk was asked to write so far; 0 for none.
-fn written(guest: &Guest, disk: Option<String>) -> Result<u64, StudyError> {
+fn read_written_bytes(guest: &Guest, disk: Option<String>) -> Result<u64, StudyError> {
     let Some(disk) = disk else {
         return Ok(0);
     };
@@ -300,7 +300,7 @@ fn written(guest: &Guest, disk: Option<String>) -> Result<u64, StudyError> {
     bytes.ok_or_else(|| StudyError::measure(disk, "QEMU has no counters for it"))
 }
 
-impl Bench for Points<'_> {
+impl StudyBench for Points<'_> {
     fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError> {
         let length: Length = settings::of_form(form)?;
         let pools = Self::pools(study, form)?;
@@ -330,7 +330,7 @@ impl Bench for Points<'_> {
         self.length = settings::of_form(form)?;
         let mut here = false;
         for one in study.tried(form) {
-            here |= wanted(one)?.here;
+            here |= parse_requirements(one)?.here;
         }
         if here {
             self.file()?;
@@ -348,7 +348,7 @@ impl Bench for Points<'_> {
         figures: &[&Figure],
         round: u32,
     ) -> Result<Vec<Observation>, StudyError> {
-        if let Some(pool) = wanted(configuration)?.pool {
+        if let Some(pool) = parse_requirements(configuration)?.pool {
             return self.in_pool(pool, configuration, figures, round);
         }
         let jobs = Jobs::of(figures, self.length.runtime, round)?;
@@ -364,8 +364,8 @@ impl Bench for Points<'_> {
         let Some(guest) = &self.guest else {
             return lines;
         };
-        lines.extend(guest::machine(guest));
-        if let Ok(text) = command(guest, &["zfs", "version"], LIMIT) {
+        lines.extend(guest::describe_guest(guest));
+        if let Ok(text) = run_command(guest, &["zfs", "version"], LIMIT) {
             lines.push((
                 "OpenZFS".to_owned(),
                 text.lines().collect::<Vec<_>>().join(", "),
@@ -384,6 +384,6 @@ impl Bench for Points<'_> {
     }
 
     fn emulated(&self) -> bool {
-        self.guest.as_ref().is_some_and(guest::emulated)
+        self.guest.as_ref().is_some_and(guest::is_emulated)
     }
 }

@@ -3,12 +3,12 @@
 mod array;
 
 use super::zpool::{POOL, Pools};
-use crate::{Bench, Outline, Place, StudyError, observed, settings};
+use crate::{StudyBench, Outline, BenchContext, StudyError, to_observation, settings};
 use array::Array;
 use assay_host::Limits;
 use assay_model::Bytes;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
-use assay_planner::btrfs::{Profile, simulate};
+use assay_planner::btrfs::{Profile, simulate_filesystem};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -68,7 +68,7 @@ struct Scale {
 
 /// Makes arrays.
 pub(super) struct Unequal<'a> {
-    place: &'a Place<'a>,
+    place: &'a BenchContext<'a>,
     scale: Scale,
     pools: Option<Pools>,
 }
@@ -78,12 +78,12 @@ const NEARLY_FULL: f64 = 0.9;
 /// Share of what fits that is written before a disk dies.
 const WRITTEN: f64 = 0.25;
 
-fn bytes(tb: f64, unit: Bytes) -> u64 {
+fn to_bytes(tb: f64, unit: Bytes) -> u64 {
     ((tb * unit.0 as f64) as u64).next_multiple_of(1 << 20)
 }
 
 impl<'a> Unequal<'a> {
-    pub fn new(place: &'a Place<'a>) -> Self {
+    pub fn new(place: &'a BenchContext<'a>) -> Self {
         Self {
             place,
             scale: Scale::default(),
@@ -96,7 +96,7 @@ impl<'a> Unequal<'a> {
     }
 
     fn filled(&self, sizes: &[u64], data: Profile) -> Result<Values, StudyError> {
-        let planned = planned(sizes, data)?;
+        let planned = planned_bytes(sizes, data)?;
         let raw: u64 = sizes.iter().sum();
         let array = self.array(sizes, data)?;
         array.reserve(planned / 2)?;
@@ -116,7 +116,7 @@ impl<'a> Unequal<'a> {
     }
 
     fn mended(&self, sizes: &[u64], data: Profile, dies: usize) -> Result<Values, StudyError> {
-        let size = (planned(sizes, data)? as f64 * WRITTEN) as u64;
+        let size = (planned_bytes(sizes, data)? as f64 * WRITTEN) as u64;
         let mut array = self.array(sizes, data)?;
         array.write(size / (1 << 20) * (1 << 20))?;
         let sum = array.sum()?;
@@ -135,10 +135,10 @@ impl<'a> Unequal<'a> {
 
     fn grown(&self, sizes: &[u64], data: Profile, more: u64) -> Result<Values, StudyError> {
         let mut array = self.array(sizes, data)?;
-        array.reserve((planned(sizes, data)? as f64 * NEARLY_FULL) as u64)?;
+        array.reserve((planned_bytes(sizes, data)? as f64 * NEARLY_FULL) as u64)?;
         array.add(more)?;
         let stored = array.reserve(u64::MAX)? as f64;
-        let whole = planned(&array.sizes(), data)? as f64;
+        let whole = planned_bytes(&array.sizes(), data)? as f64;
         Ok(vec![(Of::Added, stored * 100.0 / whole)])
     }
 
@@ -146,7 +146,7 @@ impl<'a> Unequal<'a> {
     fn pool(&self, disks: &[f64], words: &[String]) -> Result<Values, StudyError> {
         let none = || StudyError::measure("a pool", "there is no guest");
         let pools = self.pools.as_ref().ok_or_else(none)?;
-        let names = names(disks, self.scale.tb);
+        let names = disk_names(disks, self.scale.tb);
         let word = |word: &'_ String| match word.parse::<usize>() {
             Ok(at) => names
                 .get(at)
@@ -168,17 +168,17 @@ impl<'a> Unequal<'a> {
 
 type Values = Vec<(Of, f64)>;
 
-fn planned(sizes: &[u64], data: Profile) -> Result<u64, StudyError> {
-    let planned = simulate(sizes, data, data.metadata(sizes.len()));
+fn planned_bytes(sizes: &[u64], data: Profile) -> Result<u64, StudyError> {
+    let planned = simulate_filesystem(sizes, data, data.metadata(sizes.len()));
     let planned = planned.map_err(|error| StudyError::measure("the prediction", error))?;
     Ok(planned.stored)
 }
 
 /// Disks of a guest: equal sizes are numbered.
-fn names(disks: &[f64], unit: Bytes) -> Vec<(String, u64)> {
+fn disk_names(disks: &[f64], unit: Bytes) -> Vec<(String, u64)> {
     let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
     let name = |tb: &f64| {
-        let size = bytes(*tb, unit);
+        let size = to_bytes(*tb, unit);
         let number = seen.entry(size).or_default();
         *number += 1;
         (format!("d{}-{number}", Bytes(size).short()), size)
@@ -186,7 +186,7 @@ fn names(disks: &[f64], unit: Bytes) -> Vec<(String, u64)> {
     disks.iter().map(name).collect()
 }
 
-impl Bench for Unequal<'_> {
+impl StudyBench for Unequal<'_> {
     fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError> {
         let scale: Scale = settings::of_form(form)?;
         if scale.tb_written.0 < 128 << 20 || scale.tb < scale.tb_written {
@@ -221,7 +221,7 @@ impl Bench for Unequal<'_> {
                 None => zfs += 1,
             }
         }
-        let size = |unit: Bytes| Bytes(bytes(btrfs, unit));
+        let size = |unit: Bytes| Bytes(to_bytes(btrfs, unit));
         let mut makes = Vec::new();
         if btrfs > 0.0 {
             makes.push(format!(
@@ -252,7 +252,7 @@ impl Bench for Unequal<'_> {
         for one in study.tried(form) {
             let disks: Disks = settings::of_configuration(one)?;
             if disks.zfs.is_some() {
-                all.extend(names(&disks.disks, self.scale.tb));
+                all.extend(disk_names(&disks.disks, self.scale.tb));
             } else if !root {
                 not_tried.push(NotTried {
                     configuration: one.name.clone(),
@@ -276,14 +276,14 @@ impl Bench for Unequal<'_> {
     ) -> Result<Vec<Observation>, StudyError> {
         self.place.go_on()?;
         let disks: Disks = settings::of_configuration(configuration)?;
-        let sizes = |unit| -> Vec<u64> { disks.disks.iter().map(|tb| bytes(*tb, unit)).collect() };
+        let sizes = |unit| -> Vec<u64> { disks.disks.iter().map(|tb| to_bytes(*tb, unit)).collect() };
         let values = match (&disks.zfs, disks.btrfs) {
             (Some(words), _) => self.pool(&disks.disks, words)?,
             (None, Some(data)) => match (disks.dies, disks.grows) {
                 (Some(dies), _) => self.mended(&sizes(self.scale.tb_written), data, dies)?,
                 (_, Some(more)) => {
                     let unit = self.scale.tb;
-                    self.grown(&sizes(unit), data, bytes(more, unit))?
+                    self.grown(&sizes(unit), data, to_bytes(more, unit))?
                 }
                 (None, None) => self.filled(&sizes(self.scale.tb), data)?,
             },
@@ -293,7 +293,7 @@ impl Bench for Unequal<'_> {
         for figure in figures {
             let of = settings::of_figure::<Wanted>(figure)?.of;
             let value = values.iter().find(|(known, _)| *known == of);
-            all.extend(value.map(|(_, value)| observed(configuration, figure, round, *value)));
+            all.extend(value.map(|(_, value)| to_observation(configuration, figure, round, *value)));
         }
         Ok(all)
     }

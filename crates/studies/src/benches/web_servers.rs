@@ -13,13 +13,13 @@
 //! All servers run from the first round to the last; one at a time is asked.
 
 mod configuration;
-mod ground;
+mod served_directory;
 mod server;
 
-use crate::{Bench, Outline, Place, StudyError, settings};
+use crate::{StudyBench, Outline, BenchContext, StudyError, settings};
 use assay_host::Limits;
 use assay_loads::counters::Sources;
-use assay_measure::engine::{Meter, Slot, Tools};
+use assay_measure::engine::{Meter, MeterSlot, Tools};
 use assay_model::doubt::Validity;
 use assay_model::load::Http;
 use assay_model::sample::Outcome;
@@ -27,7 +27,7 @@ use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Stu
 use assay_model::web::Step;
 use assay_model::{Bytes, Load, Nanos};
 use configuration::{Program, Wanted};
-use ground::Ground;
+use served_directory::Ground;
 use serde::Deserialize;
 use server::Server;
 use std::collections::{BTreeMap, BTreeSet};
@@ -137,7 +137,7 @@ impl Asked {
 
 /// Starts web servers and asks them, one at a time.
 pub(super) struct WebServers<'a> {
-    place: &'a Place<'a>,
+    place: &'a BenchContext<'a>,
     length: Option<Length>,
     versions: Vec<(String, String)>,
     tools: Tools,
@@ -148,7 +148,7 @@ pub(super) struct WebServers<'a> {
 }
 
 impl<'a> WebServers<'a> {
-    pub fn new(place: &'a Place<'a>) -> Self {
+    pub fn new(place: &'a BenchContext<'a>) -> Self {
         Self {
             place,
             length: None,
@@ -258,7 +258,7 @@ impl<'a> WebServers<'a> {
         let paths = ground.paths();
         let load = self.load(&url, paths, connections);
         let meter: Meter<'_> = self.place.env.meter(&self.place.dir, &self.tools);
-        let slot = Slot {
+        let slot = MeterSlot {
             load: &load,
             name,
             ramp: length.washout,
@@ -267,7 +267,7 @@ impl<'a> WebServers<'a> {
             size: Bytes(0),
             // Which files are asked for, in which order.
             seed: self.place.seed ^ (u64::from(round) << 32) ^ u64::from(connections),
-            place: &assay_measure::engine::Place::Itself,
+            place: &assay_measure::engine::LoadTarget::Itself,
             sources: &Sources::find(self.place.env.host, &[]),
             target: "",
             round,
@@ -291,7 +291,7 @@ impl<'a> WebServers<'a> {
     }
 }
 
-impl Bench for WebServers<'_> {
+impl StudyBench for WebServers<'_> {
     fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError> {
         let length = Length::of(form)?;
         let all = Self::wanted(study, form)?;
@@ -312,7 +312,7 @@ impl Bench for WebServers<'_> {
             .iter()
             .filter(|(one, _)| !lacking.contains_key(&one.name));
         let titles: Vec<&str> = there.map(|(one, _)| one.title()).collect();
-        let user = match ground::is_root() {
+        let user = match served_directory::is_root() {
             true => ", as the user nobody",
             false => "",
         };
@@ -375,7 +375,7 @@ impl Bench for WebServers<'_> {
             true => StudyError::Cancelled,
             false => StudyError::measure("the servers", error),
         })?;
-        self.load = ground::load_average(self.place.env.host);
+        self.load = served_directory::load_average(self.place.env.host);
         self.versions = versions.into_iter().collect();
         self.ground = Some(ground);
         self.length = Some(length);
@@ -430,7 +430,7 @@ impl Bench for WebServers<'_> {
         if let Ok(output) = host.run(&argv, Limits::default()) {
             lines.push(("kernel".to_owned(), output.text().trim().to_owned()));
         }
-        let cpus = ground::cpus(host);
+        let cpus = served_directory::count_cpus(host);
         lines.push((
             "CPUs".to_owned(),
             format!(

@@ -14,7 +14,7 @@ mod counters;
 mod cpu;
 mod freeze;
 mod full;
-mod ground;
+mod guest_or_dataset;
 mod guests;
 mod load;
 mod pool;
@@ -22,15 +22,15 @@ mod program;
 mod serve;
 mod settings;
 mod step;
-mod up;
-mod wanted;
+mod started_bench;
+mod requirements;
 
-use self::ground::{Ground, Here};
+use self::guest_or_dataset::{Ground, Here};
 use self::settings::{Base, Layers};
 use self::step::Step;
-use self::up::Up;
+use self::started_bench::Up;
 use crate::guest;
-use crate::{Bench, Outline, Place, StudyError};
+use crate::{StudyBench, Outline, BenchContext, StudyError};
 use assay_lab::Accel;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use std::collections::BTreeMap;
@@ -38,12 +38,12 @@ use std::time::Duration;
 
 /// The bench.
 pub(super) struct Zfs<'a> {
-    place: &'a Place<'a>,
+    place: &'a BenchContext<'a>,
     up: Option<Up<'a>>,
 }
 
 impl<'a> Zfs<'a> {
-    pub fn new(place: &'a Place<'a>) -> Self {
+    pub fn new(place: &'a BenchContext<'a>) -> Self {
         Self { place, up: None }
     }
 
@@ -60,13 +60,13 @@ impl<'a> Zfs<'a> {
         settings: &settings::Form,
         layers: &BTreeMap<String, (usize, Layers)>,
     ) -> Result<Ground<'a>, StudyError> {
-        let mut disks = pool::disks(&settings.pool);
+        let mut disks = pool::pool_disks(&settings.pool);
         for one in study.tried(form) {
             let Some((number, found)) = layers.get(&one.name) else {
                 continue;
             };
             if found.on == Base::Disk {
-                let mut disk = settings::disk(found, &format!("c{number}"), settings.disk)?;
+                let mut disk = settings::to_lab_disk(found, &format!("c{number}"), settings.disk)?;
                 disk.dir = Some(self.place.dir.clone());
                 disks.push(disk);
             }
@@ -79,16 +79,16 @@ impl<'a> Zfs<'a> {
     }
 }
 
-impl Bench for Zfs<'_> {
+impl StudyBench for Zfs<'_> {
     fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError> {
-        wanted::check(study)?;
+        requirements::check(study)?;
         let settings: settings::Form = crate::settings::of_form(form)?;
         let tried = study.tried(form);
         let pool = &settings.pool;
         let mut leaves_out = Vec::new();
         let (mut stay, mut guests, mut processors) = (0u32, 0u32, 0u32);
         for one in &tried {
-            let layers = settings::layers(one)?;
+            let layers = settings::parse_layers(one)?;
             let here = self.place.on.is_some();
             match here && layers.not_here().is_some() {
                 true => {
@@ -147,7 +147,7 @@ impl Bench for Zfs<'_> {
         let settings: settings::Form = crate::settings::of_form(form)?;
         let mut layers = BTreeMap::new();
         for (number, one) in study.tried(form).into_iter().enumerate() {
-            layers.insert(one.name.clone(), (number, settings::layers(one)?));
+            layers.insert(one.name.clone(), (number, settings::parse_layers(one)?));
         }
         let (ground, mut processors) = match &self.place.on {
             Some(parent) => (
@@ -160,14 +160,14 @@ impl Bench for Zfs<'_> {
             }
         };
         let machine = match ground.guest() {
-            Some(guest) => pool::machine(guest, &settings)?,
+            Some(guest) => pool::describe_machine(guest, &settings)?,
             None => pool::machine_here(&ground),
         };
         for one in study.tried(form) {
             let of = layers.get(&one.name).map(|(_, layers)| layers);
             let plain = of.is_some_and(|of| of.on == Base::Cpu && of.cpu.is_none());
             if let (true, Some(guest)) = (plain, ground.guest()) {
-                processors.insert(one.name.clone(), cpu::rounds(guest, study, form, one)?);
+                processors.insert(one.name.clone(), cpu::run_rounds(guest, study, form, one)?);
             }
         }
         let mut up = Up {
@@ -204,10 +204,10 @@ impl Bench for Zfs<'_> {
         };
         let asked = figures
             .iter()
-            .map(|figure| Ok((*figure, wanted::wanted(figure)?)))
+            .map(|figure| Ok((*figure, requirements::parse_requirements(figure)?)))
             .collect::<Result<Vec<_>, StudyError>>()?;
         if let Some(all) = up.processors.get(&configuration.name) {
-            return Ok(cpu::observed(configuration, &asked, round, all));
+            return Ok(cpu::round_figures(configuration, &asked, round, all));
         }
         let step = Step {
             up,
@@ -237,7 +237,7 @@ impl Bench for Zfs<'_> {
 
     fn emulated(&self) -> bool {
         self.up.as_ref().is_some_and(|up| match up.ground.guest() {
-            Some(guest) => guest::emulated(guest),
+            Some(guest) => guest::is_emulated(guest),
             None => up
                 .guests
                 .as_ref()

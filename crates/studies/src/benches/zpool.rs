@@ -1,7 +1,7 @@
 //! Pools in a guest that are made, filled and destroyed again and again.
 
-use crate::guest::{self, command};
-use crate::{Place, StudyError};
+use crate::guest::{self, run_command};
+use crate::{BenchContext, StudyError};
 use assay_lab::disk::Throttle;
 use assay_lab::{Disk, Guest};
 use assay_planner::distribute::{Vdev, parse_zpool_list};
@@ -29,7 +29,7 @@ impl Pools {
     /// Boots it. Every disk can be slowed down later, and gets one partition: a pool on whole disks
     /// would partition them each time, and wait for udev.
     pub fn boot(
-        place: &Place<'_>,
+        place: &BenchContext<'_>,
         name: &str,
         disks: &[(String, u64)],
     ) -> Result<Self, StudyError> {
@@ -62,7 +62,7 @@ impl Pools {
 
     /// Runs a command to its end.
     pub fn run(&self, argv: &[&str]) -> Result<String, StudyError> {
-        command(&self.guest, argv, LIMIT)
+        run_command(&self.guest, argv, LIMIT)
     }
 
     /// Whether a command ends well; what it says does not matter.
@@ -122,7 +122,7 @@ impl Pools {
         const WRITE: &str = "s=$(date +%s%N); i=0; while [ $i -lt $1 ]; do \
              dd if=$2 of=$3.$i bs=1M status=none || exit 1; i=$((i+1)); done; \
              zpool sync || exit 1; e=$(date +%s%N); echo $((e - s))";
-        let count = pieces(bytes).to_string();
+        let count = count_pieces(bytes).to_string();
         let text = self.run(&["sh", "-c", WRITE, "sh", &count, DATA, prefix])?;
         let nanos: Option<u64> = text.trim().parse().ok();
         nanos
@@ -163,7 +163,7 @@ impl Pools {
 
     /// What it ran on.
     pub fn machine(&self) -> Vec<(String, String)> {
-        let mut all = guest::machine(&self.guest);
+        let mut all = guest::describe_guest(&self.guest);
         all.retain(|(name, _)| name != "fio");
         if let Ok((version, _)) = self.version() {
             all.push(("OpenZFS".to_owned(), version));
@@ -173,15 +173,15 @@ impl Pools {
 
     /// Whether the guest is emulated.
     pub fn emulated(&self) -> bool {
-        guest::emulated(&self.guest)
+        guest::is_emulated(&self.guest)
     }
 }
 
 /// Bytes that [`Pools::write`] really writes.
-pub(super) fn rounded(bytes: u64) -> u64 {
-    pieces(bytes) * (DATA_MIB << 20)
+pub(super) fn rounded_bytes(bytes: u64) -> u64 {
+    count_pieces(bytes) * (DATA_MIB << 20)
 }
 
-fn pieces(bytes: u64) -> u64 {
+fn count_pieces(bytes: u64) -> u64 {
     bytes.div_ceil(DATA_MIB << 20)
 }

@@ -35,10 +35,10 @@ fn wrong(table: &'static str, number: usize, message: impl Into<String>) -> Resu
 }
 
 pub(super) fn check(study: &Study) -> Result<(), Wrong> {
-    if !plain(&study.name) {
+    if !is_plain_name(&study.name) {
         return wrong("", 0, format!("name = {:?}: {PLAIN}", study.name));
     }
-    if let Err(error) = crate::bench(&study.bench) {
+    if let Err(error) = crate::find_bench(&study.bench) {
         return wrong("", 0, error.to_string());
     }
     names(study)?;
@@ -47,10 +47,10 @@ pub(super) fn check(study: &Study) -> Result<(), Wrong> {
     for (number, one) in study.published.iter().enumerate() {
         let at = |message| wrong("published", number, message);
         if study.configuration(&one.configuration).is_none() {
-            return at(no("configuration", &one.configuration));
+            return at(unknown_name("configuration", &one.configuration));
         }
         match study.figure(&one.figure) {
-            None => return at(no("figure", &one.figure)),
+            None => return at(unknown_name("figure", &one.figure)),
             Some(figure) if figure.derived.is_some() => {
                 return at(format!("{} is derived: it is computed", one.figure));
             }
@@ -75,19 +75,19 @@ pub(super) fn check(study: &Study) -> Result<(), Wrong> {
 
 const PLAIN: &str = "use 1 to 40 letters, digits, `-`, `_` and `.`";
 
-fn plain(name: &str) -> bool {
+fn is_plain_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     (1..=40).contains(&name.len()) && name.chars().all(plain)
 }
 
-fn no(what: &str, name: &str) -> String {
+fn unknown_name(what: &str, name: &str) -> String {
     format!("there is no {what} `{}`", name.escape_debug())
 }
 
 fn names(study: &Study) -> Result<(), Wrong> {
     let mut known = BTreeSet::new();
     for (number, one) in study.configurations.iter().enumerate() {
-        if !plain(&one.name) {
+        if !is_plain_name(&one.name) {
             return wrong(
                 "configuration",
                 number,
@@ -101,7 +101,7 @@ fn names(study: &Study) -> Result<(), Wrong> {
     for (number, one) in study.configurations.iter().enumerate() {
         for name in one.figures.iter().flatten() {
             match study.figure(name) {
-                None => return wrong("configuration", number, no("figure", name)),
+                None => return wrong("configuration", number, unknown_name("figure", name)),
                 Some(figure) if figure.derived.is_some() => {
                     let message = format!("`{name}` is derived: it is computed");
                     return wrong("configuration", number, message);
@@ -113,20 +113,20 @@ fn names(study: &Study) -> Result<(), Wrong> {
     let mut known = BTreeSet::new();
     for (number, one) in study.figures.iter().enumerate() {
         let at = |message| wrong("figure", number, message);
-        if !plain(&one.name) {
+        if !is_plain_name(&one.name) {
             return at(format!("name = {:?}: {PLAIN}", one.name));
         }
         if let Some(derived) = &one.derived {
             // From what stands before it: so there is an order to compute them in.
             for of in derived.of() {
                 if !known.contains(of) {
-                    return at(format!("{} before `{}`", no("figure", of), one.name));
+                    return at(format!("{} before `{}`", unknown_name("figure", of), one.name));
                 }
             }
             if let Derived::Weighted { baseline, .. } = derived
                 && study.configuration(baseline).is_none()
             {
-                return at(no("configuration", baseline));
+                return at(unknown_name("configuration", baseline));
             }
             if derived.of().is_empty() {
                 return at("it is derived from nothing".to_owned());
@@ -148,7 +148,7 @@ fn form(study: &Study, table: &'static str, form: &Form) -> Result<(), Wrong> {
     }
     for name in form.configurations.iter().flatten() {
         match study.configuration(name) {
-            None => return wrong(table, 0, no("configuration", name)),
+            None => return wrong(table, 0, unknown_name("configuration", name)),
             Some(one) if one.published_only => {
                 return wrong(table, 0, format!("`{name}` is published only"));
             }
@@ -157,7 +157,7 @@ fn form(study: &Study, table: &'static str, form: &Form) -> Result<(), Wrong> {
     }
     let mut names = form.figures.iter().flatten();
     if let Some(name) = names.find(|name| study.figure(name).is_none()) {
-        return wrong(table, 0, no("figure", name));
+        return wrong(table, 0, unknown_name("figure", name));
     }
     match study.tried(form).is_empty() {
         true => wrong(table, 0, "there is no configuration to try"),
@@ -183,13 +183,13 @@ fn claim(study: &Study, claim: &Claim) -> Option<String> {
         Claim::Order { figure, best_first } => (figure, best_first.iter().collect(), None),
     };
     if study.figure(figure).is_none() {
-        return Some(no("figure", figure));
+        return Some(unknown_name("figure", figure));
     }
     let missing = configurations
         .iter()
         .find(|name| study.configuration(name).is_none());
     if let Some(name) = missing {
-        return Some(no("configuration", name));
+        return Some(unknown_name("configuration", name));
     }
     if configurations.iter().collect::<BTreeSet<_>>().len() < configurations.len() {
         return Some("it holds a configuration against itself".to_owned());

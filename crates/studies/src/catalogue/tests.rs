@@ -103,6 +103,6 @@ fn a_mistake_is_told_with_file_and_line() {
 
 #[test]
 fn a_name_that_is_nearly_right_is_named() {
-    insta::assert_snapshot!(builtin("kvm-cache-mode").unwrap_err(), @"there is no study `kvm-cache-mode`; did you mean `kvm-cache-modes`?");
-    assert!(builtin("nonsense-altogether").is_err());
+    insta::assert_snapshot!(builtin_study("kvm-cache-mode").unwrap_err(), @"there is no study `kvm-cache-mode`; did you mean `kvm-cache-modes`?");
+    assert!(builtin_study("nonsense-altogether").is_err());
 }

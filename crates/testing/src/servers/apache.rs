@@ -1,6 +1,6 @@
 //! Apache with a multi-processing module in a file of its own, started again whenever it ends.
 
-use crate::servers::{free_port, needed, open_dir, text};
+use crate::servers::{free_port, find_program, open_dir, path_text};
 use assay_host::process::Running;
 use std::fs;
 use std::io;
@@ -29,7 +29,7 @@ impl Apache {
             return None;
         }
         for mpm in ["event", "worker", "prefork"] {
-            if !Path::new(&module(mpm)).exists() {
+            if !Path::new(&module_name(mpm)).exists() {
                 crate::skipped("apache2", format_args!("without {mpm}"));
                 return None;
             }
@@ -41,7 +41,7 @@ impl Apache {
     }
 
     fn begin() -> io::Result<Self> {
-        let program = needed("apache2")?;
+        let program = find_program("apache2")?;
         let dir = open_dir()?;
         let (www, port) = (dir.path().join("www"), free_port()?);
         fs::create_dir(&www)?;
@@ -84,11 +84,11 @@ DocumentRoot {root}/www
             "-c",
             "pid=$(cat pid) && kill -TERM \"$pid\" && while kill -0 \"$pid\" 2>/dev/null; do sleep 0.02; done",
         ]);
-        let stop = inside(dir.path(), &stop);
+        let stop = command_in(dir.path(), &stop);
         let mut ready = Command::new("bash");
         let connect = format!("exec 2>/dev/null 3<>/dev/tcp/127.0.0.1/{port}");
         ready.args(["-c", &connect]);
-        let keeper = crate::servers::kept::keep(dir.path(), &run, &stop, &ready)?;
+        let keeper = crate::servers::supervisor::keep(dir.path(), &run, &stop, &ready)?;
         Ok(Self {
             _keeper: keeper,
             port,
@@ -99,7 +99,7 @@ DocumentRoot {root}/www
     /// What `LoadModule` says of an MPM.
     #[must_use]
     pub fn loads(mpm: &str) -> String {
-        format!("mpm_{mpm}_module {}", module(mpm))
+        format!("mpm_{mpm}_module {}", module_name(mpm))
     }
 
     /// Its URL for a path that begins with `/`.
@@ -117,7 +117,7 @@ DocumentRoot {root}/www
     /// Says whether its configuration is acceptable, as it is.
     #[must_use]
     pub fn configtest(&self) -> Vec<String> {
-        let config = text(&self.dir.path().join("apache2.conf"));
+        let config = path_text(&self.dir.path().join("apache2.conf"));
         ["apache2", "-t", "-f", &config]
             .map(ToOwned::to_owned)
             .to_vec()
@@ -126,7 +126,7 @@ DocumentRoot {root}/www
     /// Starts it anew, and returns when it answers.
     #[must_use]
     pub fn restart(&self) -> Vec<String> {
-        vec![text(&self.dir.path().join("restart"))]
+        vec![path_text(&self.dir.path().join("restart"))]
     }
 
     /// The file with its process id.
@@ -137,13 +137,13 @@ DocumentRoot {root}/www
 }
 
 /// The same command in a directory.
-fn inside(dir: &Path, command: &Command) -> Command {
+fn command_in(dir: &Path, command: &Command) -> Command {
     let mut all = Command::new("env");
     all.arg("-C").arg(dir).arg(command.get_program());
     all.args(command.get_args());
     all
 }
 
-fn module(mpm: &str) -> String {
+fn module_name(mpm: &str) -> String {
     format!("{MODULES}/mod_mpm_{mpm}.so")
 }

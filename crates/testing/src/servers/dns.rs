@@ -1,6 +1,6 @@
 //! A network namespace of its own whose only resolver takes its time.
 
-use crate::servers::{check, is_running, needed, open_dir, start, text};
+use crate::servers::{check, is_running, find_program, open_dir, start, path_text};
 use assay_host::process::Running;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -38,10 +38,10 @@ impl SlowDns {
     /// # Errors
     /// No root, no iproute2 or util-linux, or namespaces are forbidden here.
     pub fn start(delay: Option<Duration>) -> io::Result<Self> {
-        needed("ip")?;
-        needed("nsenter")?;
+        find_program("ip")?;
+        find_program("nsenter")?;
         let dir = open_dir()?;
-        let mut command = Command::new(needed("unshare")?);
+        let mut command = Command::new(find_program("unshare")?);
         command.args(["--net", "--mount", "sleep", "infinity"]);
         let holder = start(command)?;
         wait_for_namespace(&holder)?;
@@ -102,7 +102,7 @@ impl SlowDns {
     /// # Errors
     /// The file cannot be written.
     pub fn set_shell(&self, shell: &str) -> io::Result<()> {
-        fs::write(self._dir.path().join("passwd"), people(&self.home(), shell))
+        fs::write(self._dir.path().join("passwd"), passwd_file(&self.home(), shell))
     }
 
     /// Gives a name the address [`ADDRESS`] and, before it, one of IPv6 to which packets vanish.
@@ -130,7 +130,7 @@ impl SlowDns {
     /// # Errors
     /// Either does not exist.
     pub fn replace(&self, target: &str, with: &Path) -> io::Result<()> {
-        self.run(&["mount", "--bind", &text(with), target])
+        self.run(&["mount", "--bind", &path_text(with), target])
     }
 
     fn run(&self, argv: &[&str]) -> io::Result<()> {
@@ -146,7 +146,7 @@ impl SlowDns {
     fn files(&self, dir: &Path) -> io::Result<()> {
         let home = dir.join("home");
         fs::create_dir(&home)?;
-        let people = people(&home, "/bin/sh");
+        let people = passwd_file(&home, "/bin/sh");
         let order = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n";
         let resolver = "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n";
         for (name, content) in [
@@ -160,7 +160,7 @@ impl SlowDns {
             let file = dir.join(name);
             fs::write(&file, content)?;
             let target = format!("/etc/{name}");
-            self.run(&["mount", "--bind", &text(&file), &target])?;
+            self.run(&["mount", "--bind", &path_text(&file), &target])?;
         }
         // Hides the sockets of caches, and gives sshd its empty directory.
         self.run(&["mount", "-t", "tmpfs", "tmpfs", "/run"])?;
@@ -169,7 +169,7 @@ impl SlowDns {
 }
 
 /// The file `passwd` of the namespace.
-fn people(home: &Path, shell: &str) -> String {
+fn passwd_file(home: &Path, shell: &str) -> String {
     format!(
         "root:x:0:0:root:{}:{shell}\nsshd:x:101:65534::/run/sshd:/usr/sbin/nologin\n",
         home.display()

@@ -1,6 +1,6 @@
 //! A mail server of our own with two passdbs.
 
-use crate::servers::{needed, open_dir, start, start_listening, text};
+use crate::servers::{find_program, open_dir, start, start_listening, path_text};
 use assay_host::process::Running;
 use std::fs;
 use std::io;
@@ -42,7 +42,7 @@ impl Dovecot {
     }
 
     fn asking(first: &str) -> io::Result<Self> {
-        let program = needed("dovecot")?;
+        let program = find_program("dovecot")?;
         let dir = open_dir()?;
         let mail = dir.path().join("mail");
         fs::create_dir(&mail)?;
@@ -51,7 +51,7 @@ impl Dovecot {
         let config = dir.path().join("dovecot.conf");
         let log = dir.path().join("log");
         let (master, port) = start_listening(&log, |port| {
-            fs::write(&config, configuration(dir.path(), port, first))?;
+            fs::write(&config, write_configuration_text(dir.path(), port, first))?;
             let mut command = Command::new(&program);
             command.arg("-F").arg("-c").arg(&config);
             start(command)
@@ -92,7 +92,7 @@ impl Dovecot {
     /// Makes it read the file again.
     #[must_use]
     pub fn reload(&self) -> Vec<String> {
-        let config = text(&self.config());
+        let config = path_text(&self.config());
         ["doveadm", "-c", &config, "reload"]
             .map(ToOwned::to_owned)
             .to_vec()
@@ -148,7 +148,7 @@ const PAM_FIRST: &str = "passdb {
 }
 ";
 
-fn configuration(dir: &Path, port: u16, first: &str) -> String {
+fn write_configuration_text(dir: &Path, port: u16, first: &str) -> String {
     let dir = dir.display();
     format!(
         "base_dir = {dir}/run

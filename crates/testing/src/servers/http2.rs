@@ -1,6 +1,6 @@
 //! Web servers that speak HTTP/2, with TLS and, as a client that knows it before, without.
 
-use crate::servers::{check, find, free_port, needed, open_dir, start, start_listening, text};
+use crate::servers::{check, find, free_port, find_program, open_dir, start, start_listening, path_text};
 use assay_host::process::Running;
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Which server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Http2ServerKind {
     /// nginx.
     Nginx,
     /// h2o.
@@ -20,7 +20,7 @@ pub enum Kind {
     Apache,
 }
 
-impl Kind {
+impl Http2ServerKind {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Nginx, Self::H2o, Self::Apache];
 
@@ -120,26 +120,26 @@ struct At<'a> {
 
 /// A server with a file `small` of 1,000 bytes and a file `large` of 3,000,000.
 #[derive(Debug)]
-pub struct Server {
+pub struct Http2Server {
     _running: Running,
     plain: u16,
     tls: u16,
     dir: tempfile::TempDir,
 }
 
-impl Server {
+impl Http2Server {
     /// Starts one, with more lines in its configuration; none, with the reason said, where it, openssl or
     /// its module is missing.
     ///
     /// # Panics
     /// It is there and does not start.
     #[must_use]
-    pub fn start(kind: Kind, more: &str) -> Option<Self> {
+    pub fn start(kind: Http2ServerKind, more: &str) -> Option<Self> {
         if crate::servers::skip(&[kind.program(), "openssl"], false) {
             return None;
         }
         let module = Path::new("/usr/lib/apache2/modules/mod_http2.so");
-        if kind == Kind::Apache && !module.exists() {
+        if kind == Http2ServerKind::Apache && !module.exists() {
             crate::skipped("apache2", "it has no mod_http2");
             return None;
         }
@@ -149,8 +149,8 @@ impl Server {
         }
     }
 
-    fn begin(kind: Kind, more: &str) -> io::Result<Self> {
-        let program = needed(kind.program())?;
+    fn begin(kind: Http2ServerKind, more: &str) -> io::Result<Self> {
+        let program = find_program(kind.program())?;
         let dir = open_dir()?;
         let www = dir.path().join("www");
         fs::create_dir(&www)?;
@@ -169,12 +169,12 @@ impl Server {
             fs::write(&config, kind.configuration(&at))?;
             let mut command = Command::new(&program);
             match kind {
-                Kind::Nginx => command
+                Http2ServerKind::Nginx => command
                     .arg("-e")
                     .arg(&log)
                     .args(["-g", "daemon off;", "-c"]),
-                Kind::H2o => command.args(["-m", "worker", "-c"]),
-                Kind::Apache => command.args(["-D", "FOREGROUND", "-f"]),
+                Http2ServerKind::H2o => command.args(["-m", "worker", "-c"]),
+                Http2ServerKind::Apache => command.args(["-D", "FOREGROUND", "-f"]),
             };
             command.arg(&config);
             start(command)
@@ -208,14 +208,14 @@ impl Server {
     /// The file with the certificate, which is its own authority.
     #[must_use]
     pub fn certificate(&self) -> String {
-        text(&self.dir.path().join("cert"))
+        path_text(&self.dir.path().join("cert"))
     }
 }
 
 /// Puts `key` and `cert` for 127.0.0.1 there.
 fn certificate(dir: &Path) -> io::Result<()> {
-    let openssl = find("openssl").map_or_else(|| "openssl".to_owned(), |path| text(&path));
-    let (key, cert) = (text(&dir.join("key")), text(&dir.join("cert")));
+    let openssl = find("openssl").map_or_else(|| "openssl".to_owned(), |path| path_text(&path));
+    let (key, cert) = (path_text(&dir.join("key")), path_text(&dir.join("cert")));
     let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \
                  -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 \
                  -addext basicConstraints=CA:FALSE -keyout";

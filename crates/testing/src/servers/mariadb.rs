@@ -1,6 +1,6 @@
 //! A MariaDB of our own, which listens on a socket alone.
 
-use crate::servers::{check, find, open_dir, text};
+use crate::servers::{check, find, open_dir, path_text};
 use assay_host::process::{Dies, Running};
 use std::fs;
 use std::io;
@@ -86,7 +86,7 @@ impl MariaDb {
     /// A client's program with what it needs to get in.
     #[must_use]
     pub fn client(&self, program: &str) -> Vec<String> {
-        let defaults = text(&self.dir.path().join("my.cnf"));
+        let defaults = path_text(&self.dir.path().join("my.cnf"));
         vec![program.to_owned(), format!("--defaults-file={defaults}")]
     }
 

@@ -1,6 +1,6 @@
 //! A web server of our own.
 
-use crate::servers::{needed, open_dir, start, start_listening, text};
+use crate::servers::{find_program, open_dir, start, start_listening, path_text};
 use assay_host::process::Running;
 use std::fs;
 use std::io;
@@ -22,13 +22,13 @@ impl Nginx {
     /// # Errors
     /// nginx is not installed or does not start.
     pub fn start(server: &str) -> io::Result<Self> {
-        let program = needed("nginx")?;
+        let program = find_program("nginx")?;
         let dir = open_dir()?;
         fs::create_dir(dir.path().join("www"))?;
         let config = dir.path().join("nginx.conf");
         let log = dir.path().join("error.log");
         let (master, port) = start_listening(&log, |port| {
-            fs::write(&config, configuration(dir.path(), port, server))?;
+            fs::write(&config, configuration_text(dir.path(), port, server))?;
             let mut command = Command::new(&program);
             command.arg("-c").arg(&config).arg("-e").arg(&log);
             command.args(["-g", "daemon off;"]);
@@ -49,7 +49,7 @@ impl Nginx {
     /// nginx is there and does not start.
     #[must_use]
     pub fn with_files(server: &str) -> Option<Self> {
-        if let Some(lacking) = crate::servers::lacks(&["nginx"], false) {
+        if let Some(lacking) = crate::servers::find_missing(&["nginx"], false) {
             crate::skipped("nginx", format_args!("lacks {lacking}"));
             return None;
         }
@@ -93,9 +93,9 @@ impl Nginx {
     /// Says whether `{file}` is acceptable.
     #[must_use]
     pub fn validate(&self) -> Vec<String> {
-        let log = text(&self.dir.path().join("error.log"));
+        let log = path_text(&self.dir.path().join("error.log"));
         ["-t", "-q", "-e", &log, "-c", "{file}"].iter().fold(
-            vec![text(&self.program)],
+            vec![path_text(&self.program)],
             |mut argv, part| {
                 argv.push((*part).to_owned());
                 argv
@@ -106,10 +106,10 @@ impl Nginx {
     /// Makes it read the file again.
     #[must_use]
     pub fn reload(&self) -> Vec<String> {
-        let log = text(&self.dir.path().join("error.log"));
-        let config = text(&self.config());
+        let log = path_text(&self.dir.path().join("error.log"));
+        let config = path_text(&self.config());
         [
-            &text(&self.program),
+            &path_text(&self.program),
             "-e",
             &log,
             "-c",
@@ -122,7 +122,7 @@ impl Nginx {
     }
 }
 
-fn configuration(dir: &Path, port: u16, server: &str) -> String {
+fn configuration_text(dir: &Path, port: u16, server: &str) -> String {
     let dir = dir.display();
     // Only root may name the user, and only then it matters.
     let user = match rustix::process::geteuid().is_root() {

@@ -1,6 +1,6 @@
 //! A Postfix of our own that sends all mail to a sink.
 
-use crate::servers::{needed, open_dir, start, start_listening, text};
+use crate::servers::{find_program, open_dir, start, start_listening, path_text};
 use assay_host::process::Running;
 use std::fs;
 use std::io;
@@ -31,12 +31,12 @@ impl Postfix {
     /// # Errors
     /// As [`Postfix::start`].
     pub fn configured(settings: &str) -> io::Result<Self> {
-        let (program, sink) = (needed("postfix")?, needed("smtp-sink")?);
+        let (program, sink) = (find_program("postfix")?, find_program("smtp-sink")?);
         let dir = open_dir()?;
         for name in ["etc", "spool", "data"] {
             fs::create_dir(dir.path().join(name))?;
         }
-        chown(dir.path().join("data"), Some(user()?), None)?;
+        chown(dir.path().join("data"), Some(queue_owner()?), None)?;
         let log = dir.path().join("log");
         let (sink, to) = start_listening(&log, |port| {
             let mut command = Command::new(&sink);
@@ -46,7 +46,7 @@ impl Postfix {
         let etc = dir.path().join("etc");
         let (master, port) = start_listening(&log, |port| {
             fs::write(etc.join("main.cf"), main(dir.path(), to) + settings)?;
-            fs::write(etc.join("master.cf"), services(port))?;
+            fs::write(etc.join("master.cf"), master_services(port))?;
             let mut command = Command::new(&program);
             command.arg("-c").arg(&etc).arg("start-fg");
             start(command)
@@ -81,14 +81,14 @@ impl Postfix {
     #[must_use]
     pub fn program(&self, words: &str) -> String {
         let (name, rest) = words.split_once(' ').unwrap_or((words, ""));
-        format!("{name} -c {} {rest}", text(&self.dir.path().join("etc")))
+        format!("{name} -c {} {rest}", path_text(&self.dir.path().join("etc")))
     }
 
     /// As a text for `sh`: sends so much mail, and waits until all of it has left.
     #[must_use]
     pub fn send(&self, mails: u32) -> String {
         let queue = ["incoming", "active", "maildrop"]
-            .map(|name| text(&self.dir.path().join("spool").join(name)))
+            .map(|name| path_text(&self.dir.path().join("spool").join(name)))
             .join(" ");
         format!(
             "smtp-source -s 2 -m {mails} -f a@example.org -t b@example.org inet:127.0.0.1:{} && \
@@ -99,7 +99,7 @@ impl Postfix {
 }
 
 /// The user to whom its queue belongs.
-fn user() -> io::Result<u32> {
+fn queue_owner() -> io::Result<u32> {
     let passwd = fs::read_to_string("/etc/passwd")?;
     let line = passwd
         .lines()
@@ -131,7 +131,7 @@ service_throttle_time = 1s
 }
 
 /// What taking mail and sending it needs; nothing in a chroot.
-fn services(port: u16) -> String {
+fn master_services(port: u16) -> String {
     format!(
         "127.0.0.1:{port} inet n - n - - smtpd
 pickup unix n - n 60 1 pickup

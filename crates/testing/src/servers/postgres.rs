@@ -26,7 +26,7 @@ impl Postgres {
     /// It is there and does not start.
     #[must_use]
     pub fn start() -> Option<Self> {
-        let Some(programs) = programs() else {
+        let Some(programs) = find_programs() else {
             crate::skipped("postgresql", "not installed");
             return None;
         };
@@ -46,7 +46,7 @@ impl Postgres {
         let data = dir.path().join("data");
         fs::create_dir(&data)?;
         if rustix::process::geteuid().is_root() {
-            let (user, group) = user()?;
+            let (user, group) = postgres_user()?;
             chown(&data, Some(user), Some(group))?;
             chown(dir.path(), Some(user), Some(group))?;
         }
@@ -83,7 +83,7 @@ impl Postgres {
     /// It is there and does not start.
     #[must_use]
     pub fn kept() -> Option<Self> {
-        let programs = programs().or_else(|| {
+        let programs = find_programs().or_else(|| {
             crate::skipped("postgresql", "not installed");
             None
         })?;
@@ -103,7 +103,7 @@ impl Postgres {
                 .arg(dir.join("data"));
             let mut ready = server.command("pg_isready");
             ready.args(["-q", "-h"]).arg(&dir);
-            server.server = Some(crate::servers::kept::keep(&dir, &run, &stop, &ready)?);
+            server.server = Some(crate::servers::supervisor::keep(&dir, &run, &stop, &ready)?);
             Ok(server)
         });
         match made {
@@ -121,9 +121,9 @@ impl Postgres {
     /// Says whether `{file}` is acceptable.
     #[must_use]
     pub fn validate(&self) -> Vec<String> {
-        let mut argv = vec![crate::servers::text(&self.programs.join("postgres"))];
+        let mut argv = vec![crate::servers::path_text(&self.programs.join("postgres"))];
         argv.extend(["-C", "shared_buffers", "-D"].map(str::to_owned));
-        argv.push(crate::servers::text(&self.dir.path().join("data")));
+        argv.push(crate::servers::path_text(&self.dir.path().join("data")));
         argv.push("--config-file={file}".to_owned());
         argv
     }
@@ -134,20 +134,20 @@ impl Postgres {
         let mut command = self.command("pg_ctl");
         command.args(["-s", "reload", "-D"]);
         command.arg(self.dir.path().join("data"));
-        crate::servers::kept::words(&command)
+        crate::servers::supervisor::command_words(&command)
     }
 
     /// Starts it anew, and returns when it answers; where it was [kept](Postgres::kept).
     #[must_use]
     pub fn restart(&self) -> Vec<String> {
-        vec![crate::servers::text(&self.dir.path().join("restart"))]
+        vec![crate::servers::path_text(&self.dir.path().join("restart"))]
     }
 
     /// What its clients need to find it.
     #[must_use]
     pub fn environment(&self) -> [(&'static str, String); 2] {
         [
-            ("PGHOST", crate::servers::text(self.dir.path())),
+            ("PGHOST", crate::servers::path_text(self.dir.path())),
             ("PGUSER", "assay".to_owned()),
         ]
     }
@@ -280,7 +280,7 @@ impl Drop for Postgres {
 }
 
 /// The newest that Debian has installed.
-fn programs() -> Option<PathBuf> {
+fn find_programs() -> Option<PathBuf> {
     let mut all: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
         .ok()?
         .flatten()
@@ -295,7 +295,7 @@ fn programs() -> Option<PathBuf> {
 }
 
 /// Numbers of the user and of its group.
-fn user() -> io::Result<(u32, u32)> {
+fn postgres_user() -> io::Result<(u32, u32)> {
     let text = fs::read_to_string(Path::new("/etc/passwd"))?;
     let found = text.lines().find_map(|line| {
         let fields: Vec<&str> = line.split(':').collect();

@@ -26,7 +26,7 @@ pub struct Pair {
 
 /// All pairs of what is installed. A test notes what is not as skipped.
 #[must_use]
-pub fn pairs() -> Vec<Pair> {
+pub fn shell_awk_pairs() -> Vec<Pair> {
     let installed = |names: &[&str]| -> Vec<(String, PathBuf)> {
         let path = |name: &&str| {
             let found = find(name);
@@ -113,7 +113,7 @@ pub fn copy_program(program: &Path, root: &Path) -> io::Result<PathBuf> {
     if !to.exists() {
         fs::copy(program, to)?;
     }
-    for library in libraries(program)? {
+    for library in list_libraries(program)? {
         let to = root.join(library.strip_prefix("/").unwrap_or(&library));
         if !to.exists() {
             fs::create_dir_all(to.parent().unwrap_or(root))?;
@@ -124,7 +124,7 @@ pub fn copy_program(program: &Path, root: &Path) -> io::Result<PathBuf> {
 }
 
 /// Paths of the libraries of a program, as its loader finds them; none for a static one.
-fn libraries(program: &Path) -> io::Result<Vec<PathBuf>> {
+fn list_libraries(program: &Path) -> io::Result<Vec<PathBuf>> {
     let output = Command::new("ldd").arg(program).output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let words = text.split_whitespace();

@@ -1,7 +1,7 @@
 //! An OpenSSH server of our own, in a namespace with a slow resolver.
 
 use crate::servers::dns::{ADDRESS, SlowDns};
-use crate::servers::{check, is_running, needed, open_dir, start, text};
+use crate::servers::{check, is_running, find_program, open_dir, start, path_text};
 use assay_host::process::Running;
 use std::ffi::OsString;
 use std::fs;
@@ -38,12 +38,12 @@ impl Sshd {
     /// # Errors
     /// As [`Sshd::start`].
     pub fn configured(dns: SlowDns, settings: &str, pam: Option<&str>) -> io::Result<Self> {
-        let program = needed("sshd")?;
-        needed("ssh")?;
-        needed("ssh-keygen")?;
+        let program = find_program("sshd")?;
+        find_program("ssh")?;
+        find_program("ssh-keygen")?;
         let dir = open_dir()?;
         for name in ["host_key", "id"] {
-            let key = text(&dir.path().join(name));
+            let key = path_text(&dir.path().join(name));
             check(&["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", &key])?;
         }
         let path = dir.path().display();
@@ -69,7 +69,7 @@ GSSAPIAuthentication no
             fs::write(&file, pam.replace("{dir}", &path.to_string()))?;
             dns.replace("/etc/pam.d/sshd", &file)?;
         }
-        let argv = [&text(&program)[..], "-D", "-f", &text(&config), "-E"];
+        let argv = [&path_text(&program)[..], "-D", "-f", &path_text(&config), "-E"];
         let mut argv = dns.inside(&argv);
         argv.push(dir.path().join("log").into());
         let mut command = Command::new(&argv[0]);
@@ -105,9 +105,9 @@ GSSAPIAuthentication no
     pub fn login(&self) -> Vec<OsString> {
         let known = format!(
             "UserKnownHostsFile={}",
-            text(&self.dir.path().join("known"))
+            path_text(&self.dir.path().join("known"))
         );
-        let key = text(&self.dir.path().join("id"));
+        let key = path_text(&self.dir.path().join("id"));
         let host = format!("root@{ADDRESS}");
         let port = PORT.to_string();
         let options = [
@@ -139,7 +139,7 @@ GSSAPIAuthentication no
     pub fn validate(&self) -> Vec<String> {
         let argv = self
             .dns
-            .inside(&[&text(&self.program)[..], "-t", "-f", "{file}"]);
+            .inside(&[&path_text(&self.program)[..], "-t", "-f", "{file}"]);
         argv.iter()
             .map(|part| part.to_string_lossy().into_owned())
             .collect()

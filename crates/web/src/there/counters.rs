@@ -218,7 +218,7 @@ mod tests {
         let questions = format!(
             "listening 1 {port:04X}\nprocesses 2 {own}\nprocesses 3 1 {own}\ngroup 4 /nowhere\n"
         );
-        for pair in assay_testing::servers::shells::pairs() {
+        for pair in assay_testing::servers::shells::shell_awk_pairs() {
             let mut shell = pair.command(links.path()).unwrap();
             shell
                 .stdin(std::process::Stdio::piped())

@@ -31,7 +31,7 @@ fn installed(names: &[&str]) -> Option<PathBuf> {
 
 /// nginx that hands everything to a backend, and the server as it is found by its port.
 fn proxy(location: &str) -> Option<(Nginx, Target, Server)> {
-    if let Some(lacking) = assay_testing::servers::lacks(&["nginx"], false) {
+    if let Some(lacking) = assay_testing::servers::find_missing(&["nginx"], false) {
         assay_testing::skipped(&lacking, "it is a part of the stage");
         return None;
     }
@@ -83,7 +83,7 @@ fn a_proxy_whose_backend_sleeps() {
 #[test]
 fn a_server_that_compresses_is_the_limit_itself() {
     let _alone = alone();
-    if let Some(lacking) = assay_testing::servers::lacks(&["nginx"], false) {
+    if let Some(lacking) = assay_testing::servers::find_missing(&["nginx"], false) {
         return assay_testing::skipped(&lacking, "it is a part of the stage");
     }
     let compressing = "gzip on; gzip_comp_level 9; gzip_min_length 1; gzip_types *;";
@@ -105,7 +105,7 @@ fn a_full_pool_of_php_behind_a_local_socket() {
     let Some(program) = installed(&["php-fpm", "php-fpm8.4", "php-fpm8.3", "php-fpm8.2"]) else {
         return;
     };
-    if let Some(lacking) = assay_testing::servers::lacks(&["nginx"], true) {
+    if let Some(lacking) = assay_testing::servers::find_missing(&["nginx"], true) {
         return assay_testing::skipped(&lacking, "php-fpm starts as root here");
     }
     let directory = open_directory();
@@ -314,7 +314,7 @@ fn a_link_whose_speed_nobody_knows() {
     if !namespaces() {
         return;
     }
-    if let Some(lacking) = assay_testing::servers::lacks(&["nginx", "tc"], true) {
+    if let Some(lacking) = assay_testing::servers::find_missing(&["nginx", "tc"], true) {
         return assay_testing::skipped(&lacking, "it is a part of the stage");
     }
     let (near, far) = linked("200mbit");

@@ -6,7 +6,7 @@ use crate::channel::{Band, Channel};
 use crate::reading::{Bss, Lines, Wlan};
 use crate::security::{Pmf, Security};
 use crate::ssid::Ssid;
-use assay_model::{Facts, Place, Subject};
+use assay_model::{Facts, FactPlace, Subject};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,9 +18,9 @@ struct At<'a, T> {
 }
 
 impl<T> At<'_, T> {
-    fn place(&self, line: usize, begin: usize) -> Place {
+    fn place(&self, line: usize, begin: usize) -> FactPlace {
         let line = if line > 0 { line } else { begin };
-        Place::File {
+        FactPlace::File {
             path: self.path.to_owned(),
             line: (line > 0).then_some(line),
             span: None,
@@ -65,11 +65,11 @@ pub(super) fn networks<'a>(files: &'a [Named<'_>]) -> BTreeMap<&'a Ssid, Network
 #[derive(Default)]
 struct Count {
     count: usize,
-    place: Option<Place>,
+    place: Option<FactPlace>,
 }
 
 impl Count {
-    fn add(&mut self, place: impl FnOnce() -> Place) {
+    fn add(&mut self, place: impl FnOnce() -> FactPlace) {
         self.count += 1;
         self.place.get_or_insert_with(place);
     }
@@ -80,11 +80,11 @@ struct Telling<'f> {
     facts: &'f mut Facts,
     subject: &'f Subject,
     /// Where the network is told first.
-    place: Place,
+    place: FactPlace,
 }
 
 impl Telling<'_> {
-    fn value(&mut self, property: &str, value: impl Into<Value>, place: Option<&Place>) {
+    fn value(&mut self, property: &str, value: impl Into<Value>, place: Option<&FactPlace>) {
         let place = place.unwrap_or(&self.place).clone();
         put(self.facts, self.subject, property, value.into(), &place);
     }
@@ -143,7 +143,7 @@ impl Network<'_> {
             place,
         };
         tell.value("name", subject.name(), None);
-        tell.value("own", own, Some(&Place::Words(whose.to_owned())));
+        tell.value("own", own, Some(&FactPlace::Words(whose.to_owned())));
         tell.value("radios", self.heard.len(), None);
         let devices: BTreeSet<Device> = self
             .heard
@@ -198,7 +198,7 @@ impl Network<'_> {
     }
 
     /// The securities on the air and in the configuration, each with its place.
-    fn securities(&self) -> Vec<(&Security, Place, bool)> {
+    fn securities(&self) -> Vec<(&Security, FactPlace, bool)> {
         let heard = self.heard.iter().filter_map(|at| {
             let lines = at.what.lines;
             let security = at.what.security.as_ref()?;
@@ -256,7 +256,7 @@ impl Network<'_> {
         tell.count("wpa1", &first);
         tell.count("tkip", &tkip);
         // 6 GHz allows WPA3 alone: there another kind is needed.
-        let kinds: Vec<(String, Place)> = self
+        let kinds: Vec<(String, FactPlace)> = self
             .heard
             .iter()
             .filter(|at| {
@@ -378,7 +378,7 @@ impl Network<'_> {
 
     /// What helps a client to move from one access point to the next.
     fn tell_moving(&self, tell: &mut Telling<'_>) {
-        let mut on_off = |property: &str, known: Vec<(bool, Place)>| {
+        let mut on_off = |property: &str, known: Vec<(bool, FactPlace)>| {
             if known.is_empty() {
                 return;
             }
@@ -485,8 +485,8 @@ impl Network<'_> {
         let (mut off, mut radar, mut wide) = (Count::default(), Count::default(), Count::default());
         let (mut between, mut overlapped) = (BTreeSet::new(), BTreeSet::new());
         let masked = self.heard.iter().any(|at| at.what.masked);
-        let mut crowded: Option<(usize, Channel, Place)> = None;
-        let mut shared: Option<(usize, Channel, Place)> = None;
+        let mut crowded: Option<(usize, Channel, FactPlace)> = None;
+        let mut shared: Option<(usize, Channel, FactPlace)> = None;
         let mut widths = false;
         for at in &self.heard {
             let Some(channel) = at.what.channel else {
@@ -509,7 +509,7 @@ impl Network<'_> {
                     wide.add(|| at.place(lines.width, lines.begin));
                 }
             }
-            let most = |found: &mut Option<(usize, Channel, Place)>, count: usize| {
+            let most = |found: &mut Option<(usize, Channel, FactPlace)>, count: usize| {
                 if found.as_ref().is_none_or(|(before, ..)| count > *before) {
                     *found = Some((count, channel, place()));
                 }

@@ -7,11 +7,11 @@ use crate::verbs::trial::told;
 use anyhow::Context as _;
 use assay_advice::Catalogue;
 use assay_changes::fixes::{
-    Confirmation, Done, OutsideUndo, Plan, StandBy, Unconfirmed, Wish, carry_out, document, plan,
-    shown,
+    Confirmation, FixOutcome, OutsideUndo, FixPlan, StandBy, Unconfirmed, Wish, carry_out, plan_document, plan,
+    render_plan,
 };
-use assay_changes::{Foreign, Journal, Kept, Outcome, Session};
-use assay_host::Live;
+use assay_changes::{Foreign, Journal, KeptSession, RecoveryOutcome, ChangeSession};
+use assay_host::LiveHost;
 use assay_loads::Cancel;
 use assay_model::{Nanos, SCHEMA_VERSION};
 use assay_render::text::escape_line;
@@ -84,9 +84,9 @@ fn mend(
 ) -> anyhow::Result<Status> {
     let page = catalogue.get(id)?;
     let pages = catalogue.all();
-    let plan = match plan(&Live, &pages, page) {
+    let plan = match plan(&LiveHost, &pages, page) {
         Err(error @ assay_changes::fixes::FixError::NotFound { .. }) => {
-            let nothing = assay_changes::fixes::nothing(id);
+            let nothing = assay_changes::fixes::empty_document(id);
             print(&match args.forms.json {
                 true => format!("{nothing:#}\n"),
                 false => format!("{error}\n"),
@@ -96,10 +96,10 @@ fn mend(
         other => other?,
     };
     if !args.forms.json {
-        print(&shown(&plan, context::style(global)))?;
+        print(&render_plan(&plan, context::style(global)))?;
     }
     let tell = |became: &str, change: Option<&str>, words: &str| match args.forms.json {
-        true => print(&format!("{:#}\n", document(&plan, became, change))),
+        true => print(&format!("{:#}\n", plan_document(&plan, became, change))),
         false => print(words),
     };
     let left = match plan.by_hand.is_empty() {
@@ -119,18 +119,18 @@ fn mend(
         return Ok(Status::Findings);
     }
     match carry(&plan, args, &pages)? {
-        Done::Kept(number) => {
+        FixOutcome::Kept(number) => {
             let words =
                 format!("\nDone, and read back. `assay check --undo {number}` takes it back.\n");
             tell("kept", Some(&number), &words)?;
             Ok(left)
         }
-        Done::NotConfirmed => {
+        FixOutcome::NotConfirmed => {
             let words = "\nNot confirmed in time: everything is as it was.\n";
             tell("taken-back", None, words)?;
             Ok(Status::Findings)
         }
-        Done::Interrupted => {
+        FixOutcome::Interrupted => {
             tell("taken-back", None, "\nEverything is as it was.\n")?;
             Ok(Status::Interrupted)
         }
@@ -138,10 +138,10 @@ fn mend(
 }
 
 fn carry(
-    plan: &Plan,
+    plan: &FixPlan,
     args: &super::Args,
     pages: &[&assay_model::advice::Advice],
-) -> anyhow::Result<Done> {
+) -> anyhow::Result<FixOutcome> {
     let cancel = context::on_signals()?;
     let journal = Journal::open(&context::journal_dir()?)?;
     let within = args.fix.confirm_within;
@@ -153,8 +153,8 @@ fn carry(
         .iter()
         .map(|file| file.real.to_string_lossy().into_owned())
         .collect();
-    let label = assay_changes::fixes::label(&plan.rule);
-    let outside = |session: &Session| {
+    let label = assay_changes::fixes::session_label(&plan.rule);
+    let outside = |session: &ChangeSession| {
         let what = Unconfirmed {
             session: session.uid(),
             label: &label,
@@ -162,13 +162,13 @@ fn carry(
             within,
             files: &files,
         };
-        OutsideUndo::arm(what, &Live)
+        OutsideUndo::arm(what, &LiveHost)
     };
-    let mut confirm = |session: &Session, outside: Option<&OutsideUndo>| {
+    let mut confirm = |session: &ChangeSession, outside: Option<&OutsideUndo>| {
         wait(session, outside, within, &cancel, args.forms.json)
     };
     let mut wish = Wish {
-        host: &Live,
+        host: &LiveHost,
         journal: &journal,
         pages,
         stand_by: &stand_by,
@@ -197,7 +197,7 @@ fn start(session: &str, within: Duration) -> std::io::Result<StandBy> {
 
 /// Waits for `assay check --confirm` somewhere else, or for `yes` here.
 fn wait(
-    session: &Session,
+    session: &ChangeSession,
     outside: Option<&OutsideUndo>,
     within: Duration,
     cancel: &Cancel,
@@ -348,8 +348,8 @@ fn take_back(which: &str, args: &super::Args) -> anyhow::Result<Status> {
     if !args.fix.yes && !agreed("Take this back?", args.forms.json)? {
         return Ok(Status::Findings);
     }
-    let recovered = journal.take_back_kept(&one.uid, &Live, Foreign::Leave)?;
-    let restored = |outcome: &Outcome| matches!(outcome, Outcome::Restored(_));
+    let recovered = journal.take_back_kept(&one.uid, &LiveHost, Foreign::Leave)?;
+    let restored = |outcome: &RecoveryOutcome| matches!(outcome, RecoveryOutcome::Restored(_));
     let whole = recovered.iter().all(|one| restored(&one.outcome));
     let lines: Vec<String> = recovered.iter().map(told).collect();
     let document = serde_json::json!(TakenBack {
@@ -376,12 +376,12 @@ fn take_back(which: &str, args: &super::Args) -> anyhow::Result<Status> {
 
 /// By number, or the beginning of one, or the rule, of which the newest is meant; the newest without. More
 /// than one where several numbers begin so.
-fn chosen<'a>(kept: &'a [Kept], which: &str) -> Vec<&'a Kept> {
-    let label = assay_changes::fixes::label(which);
-    let of = |wanted: &dyn Fn(&&Kept) -> bool| -> Vec<&'a Kept> {
+fn chosen<'a>(kept: &'a [KeptSession], which: &str) -> Vec<&'a KeptSession> {
+    let label = assay_changes::fixes::session_label(which);
+    let of = |wanted: &dyn Fn(&&KeptSession) -> bool| -> Vec<&'a KeptSession> {
         kept.iter().filter(|one| wanted(one)).collect()
     };
-    let newest = |all: Vec<&'a Kept>| all.into_iter().take(1).collect();
+    let newest = |all: Vec<&'a KeptSession>| all.into_iter().take(1).collect();
     match which {
         "last" => newest(kept.iter().collect()),
         "" => Vec::new(),
@@ -397,7 +397,7 @@ fn chosen<'a>(kept: &'a [Kept], which: &str) -> Vec<&'a Kept> {
     }
 }
 
-fn line(one: &Kept) -> String {
+fn line(one: &KeptSession) -> String {
     let when = i64::try_from(one.begun).ok();
     let when = when.and_then(|begun| jiff::Timestamp::from_second(begun).ok());
     let when = when.map_or_else(String::new, |when| format!("{when:.0}"));

@@ -26,7 +26,7 @@ pub(super) fn fill_in(checked: &mut Checked, global: &Global) {
 }
 
 fn from(checked: &mut Checked, store: &Store) -> Result<(), assay_store::StoreError> {
-    let here = assay_facts::machine(&assay_host::Live);
+    let here = assay_facts::machine(&assay_host::LiveHost);
     // Newest first.
     let trials = store.trials()?;
     for finding in &mut checked.findings {

@@ -5,7 +5,7 @@ use crate::sweep;
 use assay_changes::Journal;
 use assay_fleet::remote::guard::{Guard, watch};
 use assay_fleet::remote::serve::{Here, serve as serve_line};
-use assay_host::{Host as _, Live};
+use assay_host::{Host as _, LiveHost};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::Path;
 use std::process::Command;
@@ -37,7 +37,7 @@ pub fn serve(dir: &Path, silence: u64) -> anyhow::Result<()> {
         dir,
         silence: Duration::from_secs(silence),
         version: env!("CARGO_PKG_VERSION"),
-        machine: assay_facts::machine(&Live),
+        machine: assay_facts::machine(&LiveHost),
         stop,
         guard: Guard::start(command)?,
         take_back: &mut || {
@@ -68,7 +68,7 @@ pub fn guard(dir: &Path, silence: u64, others: &[String]) {
 /// The journal, where there is one: none is made.
 fn journal() -> Option<Journal> {
     let dir = context::journal_dir().ok()?;
-    match Live.exists(&dir) {
+    match LiveHost.exists(&dir) {
         Ok(true) => Journal::open(&dir).ok(),
         _ => None,
     }
@@ -91,7 +91,7 @@ fn take_back(others: &[String]) -> bool {
     let mut nothing_left = true;
     for number in all.iter().filter(|number| !others.contains(number)) {
         nothing_left &= match journal.is_left(number) {
-            Ok(true) => journal.recover_session(number, &Live).is_ok(),
+            Ok(true) => journal.recover_session(number, &LiveHost).is_ok(),
             _ => false,
         };
     }

@@ -109,7 +109,7 @@ fn all() -> Vec<Form> {
         (
             "check-fix",
             "assay check --fix ID --json",
-            form::<assay_changes::fixes::Document<'_>>(),
+            form::<assay_changes::fixes::FixDocument<'_>>(),
         ),
         (
             "check-confirm",
@@ -165,7 +165,7 @@ fn all() -> Vec<Form> {
         (
             "dups",
             "assay dups scan --json, assay dups report --json",
-            form::<assay_dups::format::Document>(),
+            form::<assay_dups::format::GroupDocument>(),
         ),
         (
             "web",

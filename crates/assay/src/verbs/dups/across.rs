@@ -5,8 +5,8 @@ use super::explore::{out, print_json};
 use super::place::Place;
 use crate::context;
 use crate::status::Status;
-use assay_dups::across::{Teller, ask, export};
-use assay_dups::name::readable;
+use assay_dups::across::{Teller, export_queries, export};
+use assay_dups::name::format_readable;
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
 use assay_render::table::render_table;
@@ -63,7 +63,7 @@ pub struct AcrossArgs {
 
 /// Which machine this is, and a name for what it tells now.
 pub(super) fn teller(named: Option<&String>) -> anyhow::Result<Teller> {
-    let here = assay_facts::machine(&assay_host::Live);
+    let here = assay_facts::machine(&assay_host::LiveHost);
     let (id, name) = here.map_or((None, None), |here| (Some(here.id), here.name));
     let machine = named.cloned().or(name).ok_or_else(|| {
         anyhow::anyhow!("the name of this machine is unknown: give one with --machine NAME")
@@ -71,7 +71,7 @@ pub(super) fn teller(named: Option<&String>) -> anyhow::Result<Teller> {
     anyhow::ensure!(
         (1..=64).contains(&machine.len()) && !machine.chars().any(char::is_control),
         "`{}`: expected a name of 1 to 64 bytes without control characters",
-        readable(machine.as_bytes())
+        format_readable(machine.as_bytes())
     );
     let export = context::random_uid()?;
     Ok(Teller {
@@ -105,7 +105,7 @@ pub fn export(args: &Export, place: &Place) -> anyhow::Result<Status> {
     }
     let mut out = out();
     for (machine, done) in &done {
-        let machine = readable(machine.as_bytes());
+        let machine = format_readable(machine.as_bytes());
         writeln!(
             out,
             "{machine}: {} of {}, in {}",
@@ -129,7 +129,7 @@ pub fn across(args: &AcrossArgs, place: &Place) -> anyhow::Result<Status> {
         || std::thread::available_parallelism().map_or(1, usize::from),
         usize::from,
     );
-    let answer = ask::ask(&args.dirs, args.top.into(), threads)?;
+    let answer = export_queries::ask(&args.dirs, args.top.into(), threads)?;
     for problem in &answer.problems {
         eprintln!("assay: {problem}");
     }
@@ -148,7 +148,7 @@ pub fn across(args: &AcrossArgs, place: &Place) -> anyhow::Result<Status> {
     Ok(status)
 }
 
-fn text(answer: &ask::Answer) -> anyhow::Result<()> {
+fn text(answer: &export_queries::CommonFiles) -> anyhow::Result<()> {
     let mut out = out();
     writeln!(
         out,
@@ -176,9 +176,9 @@ fn text(answer: &ask::Answer) -> anyhow::Result<()> {
             format_plural(answer.repeated_rows, "row", "rows")
         )?;
     }
-    let row = |one: &ask::Machine| {
+    let row = |one: &export_queries::ExportMachine| {
         vec![
-            readable(one.name.as_bytes()),
+            format_readable(one.name.as_bytes()),
             format_grouped(one.files),
             Binary.show(one.bytes),
             Binary.show(one.redundant_bytes),
@@ -195,7 +195,7 @@ fn text(answer: &ask::Answer) -> anyhow::Result<()> {
         let names: Vec<String> = one
             .names
             .iter()
-            .map(|name| readable(name.as_bytes()))
+            .map(|name| format_readable(name.as_bytes()))
             .collect();
         let more = match one.machines - names.len() as u64 {
             0 => String::new(),

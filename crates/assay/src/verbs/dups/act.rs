@@ -8,11 +8,11 @@ use super::{explore, progress};
 use crate::context::print;
 use crate::status::Status;
 use assay_dups::Index;
-use assay_dups::act::execute::{Options, execute, unfinished};
+use assay_dups::act::execute::{ActOptions, execute, find_unfinished_journals};
 use assay_dups::act::journal::Journal;
-use assay_dups::act::plan::{Plan, Prefer, Rules, plan};
+use assay_dups::act::plan::{ActPlan, Prefer, PlanRules, plan};
 use assay_dups::act::{Action, Refusal};
-use assay_dups::name::readable;
+use assay_dups::name::format_readable;
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
 use assay_render::units::format_plural;
@@ -94,7 +94,7 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
         Action::Reflink
     } else if let Some(target) = &args.move_to {
         Action::Move(
-            assay_dups::absolute(target)?
+            assay_dups::make_absolute(target)?
                 .as_os_str()
                 .as_bytes()
                 .to_vec(),
@@ -102,7 +102,7 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
     } else {
         Action::Delete
     };
-    let rules = Rules {
+    let rules = PlanRules {
         scope: absolute(&args.paths)?,
         keep_in: absolute(&args.keep_in)?,
         keep_matching: args.keep.clone(),
@@ -122,7 +122,7 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
             Some(index)
         }
         false => {
-            let crashed = unfinished(&path)?;
+            let crashed = find_unfinished_journals(&path)?;
             if !crashed.is_empty() {
                 eprintln!(
                     "assay: an earlier run ended in the middle; `assay dups undo --recover` sets it right"
@@ -145,9 +145,9 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
         });
     }
     let mut journal = Journal::begin(&path)?;
-    let options = Options {
+    let options = ActOptions {
         without_lease: args.without_lease,
-        ..Options::default()
+        ..ActOptions::default()
     };
     let mut outcome = progress::watch(None, |control| {
         execute(&plan, &mut journal, &options, control)
@@ -194,26 +194,26 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
 
 pub(super) fn refusals(refused: &[Refusal]) {
     for one in refused {
-        eprintln!("assay: left alone: {}: {}", readable(&one.path), one.why);
+        eprintln!("assay: left alone: {}: {}", format_readable(&one.path), one.why);
     }
 }
 
-fn print_plan(plan: &Plan, json: bool) -> anyhow::Result<()> {
+fn print_plan(plan: &ActPlan, json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(&Planned::of(plan));
     }
     let mut out = BufWriter::new(std::io::stdout().lock());
     for step in &plan.steps {
         let to = match &step.action {
-            Action::Move(target) => format!(" to {}", readable(target)),
+            Action::Move(target) => format!(" to {}", format_readable(target)),
             _ => String::new(),
         };
         writeln!(
             out,
             "{} {}{to}\n  keeping {}",
             step.action.word(),
-            readable(&step.remove.path),
-            readable(&step.keep.path)
+            format_readable(&step.remove.path),
+            format_readable(&step.keep.path)
         )?;
     }
     writeln!(

@@ -4,8 +4,8 @@
 use super::explore;
 use super::place::Place;
 use crate::status::Status;
-use assay_dups::name::readable;
-use assay_dups::tree::{Node, tree};
+use assay_dups::name::format_readable;
+use assay_dups::tree::{Node, build_tree};
 use assay_dups::{FileId, Files, Groups};
 use assay_model::size::Convention::Binary;
 use clap::Args;
@@ -99,7 +99,7 @@ impl<'a> Browser<'a> {
                 kind: Kind::Folder,
                 depth,
                 key: key.clone(),
-                text: format!("{} {}/", if open { '▾' } else { '▸' }, readable(name)),
+                text: format!("{} {}/", if open { '▾' } else { '▸' }, format_readable(name)),
                 bytes: child.bytes,
             });
             if open {
@@ -117,7 +117,7 @@ impl<'a> Browser<'a> {
                 text: format!(
                     "{} {}",
                     if open { '▾' } else { '▸' },
-                    readable(self.files.name(id))
+                    format_readable(self.files.name(id))
                 ),
                 bytes: self.files.allocated(id),
                 key: key.clone(),
@@ -201,7 +201,7 @@ impl<'a> Browser<'a> {
         self.height = usize::from(body.height).max(1);
         let place = match self.path.is_empty() {
             true => "/".into(),
-            false => readable(&self.path),
+            false => format_readable(&self.path),
         };
         let gain = Binary.show(self.top.bytes);
         frame.render_widget(
@@ -240,7 +240,7 @@ pub fn run(args: &Browse, place: &Place) -> anyhow::Result<Status> {
         crate::context::print("no duplicates\n")?;
         return Ok(Status::Ok);
     }
-    let root = tree(&files, &groups);
+    let root = build_tree(&files, &groups);
     let mut browser = Browser::new(&files, &groups, &root);
     let mut terminal = ratatui::try_init()?;
     let result = (|| -> std::io::Result<()> {
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
     use assay_dups::Identity;
     use assay_dups::group::by_hash;
-    use assay_dups::table::{FileSystem, Known, NewFile};
+    use assay_dups::table::{FileSystem, RememberedFile, NewFile};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -292,7 +292,7 @@ mod tests {
                     mtime: 0,
                     ctime: 0,
                 };
-                let known = Some(Known {
+                let known = Some(RememberedFile {
                     generation: 1,
                     hash: Some([*content; 32]),
                     share: None,
@@ -314,7 +314,7 @@ mod tests {
     fn keys_open_and_close() {
         let files = table();
         let groups = by_hash(&files);
-        let root = tree(&files, &groups);
+        let root = build_tree(&files, &groups);
         let mut browser = Browser::new(&files, &groups, &root);
         let mut terminal = Terminal::new(TestBackend::new(64, 9)).unwrap();
         // All is in /srv/b, so that is where it begins: its folder, then its file.

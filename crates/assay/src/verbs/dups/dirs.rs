@@ -4,8 +4,8 @@ use super::documents::{Folders, Name, Overlap, Same};
 use super::explore::{load_files, out, print_json};
 use super::place::Place;
 use crate::status::Status;
-use assay_dups::folders::{folders, label};
-use assay_dups::name::readable;
+use assay_dups::folders::{compare_folders, folder_label};
+use assay_dups::name::format_readable;
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
 use assay_render::units::format_plural;
@@ -33,7 +33,7 @@ const ONE: &str = "may be one folder seen twice, and promise nothing";
 pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
     let (_, files, below) = load_files(place, &args.paths)?;
     let most = if args.top == 0 { usize::MAX } else { args.top };
-    let mut folders = folders(&files);
+    let mut folders = compare_folders(&files);
     let inside = |path: &[u8]| {
         let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
         below.is_empty() || below.iter().any(|root| path.starts_with(root))
@@ -52,8 +52,8 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
             doubtful: one.doubtful,
         });
         let overlapping = folders.overlapping.iter().take(most).map(|one| Overlap {
-            a: Name::of(&label(&files, one.a)),
-            b: Name::of(&label(&files, one.b)),
+            a: Name::of(&folder_label(&files, one.a)),
+            b: Name::of(&folder_label(&files, one.b)),
             files: one.files,
             bytes: one.bytes,
             bytes_a: one.bytes_a,
@@ -90,7 +90,7 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
             format_plural(one.files, "file", "files")
         )?;
         for path in &one.paths {
-            writeln!(out, "  {}", readable(path))?;
+            writeln!(out, "  {}", format_readable(path))?;
         }
         if one.doubtful > 0 {
             writeln!(out, "  {} of them {ONE}", one.doubtful)?;
@@ -118,9 +118,9 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
             Binary.show(one.bytes),
             format_plural(one.files, "file", "files"),
             part(one.bytes_a),
-            readable(&label(&files, one.a)),
+            format_readable(&folder_label(&files, one.a)),
             part(one.bytes_b),
-            readable(&label(&files, one.b))
+            format_readable(&folder_label(&files, one.b))
         )?;
         if one.doubtful {
             writeln!(out, "  the two {ONE}")?;

@@ -4,8 +4,8 @@ use super::undo::Run;
 #[cfg(feature = "schemas")]
 use crate::verbs::dev::form::{Form, form};
 use assay_dups::act::undo::{Shortage, UndoPlan};
-use assay_dups::act::{Action, Refusal, Step, plan::Plan};
-use assay_dups::name::{for_json, hex, lossless};
+use assay_dups::act::{Action, Refusal, ActStep, plan::ActPlan};
+use assay_dups::name::{for_json, encode_hex, encode_lossless};
 use assay_dups::{FileId, Files, Reason, Skip};
 use assay_model::SCHEMA_VERSION;
 use schemars::JsonSchema;
@@ -25,7 +25,7 @@ impl Name {
     pub fn of(path: &[u8]) -> Self {
         Self {
             path: for_json(path).into_owned(),
-            bytes: lossless(path),
+            bytes: encode_lossless(path),
         }
     }
 }
@@ -52,7 +52,7 @@ impl File {
         Self {
             name: Name::of(&files.path(id)),
             size: files.file(id).id.size,
-            hash: hash.map(|hash| hex(&hash[..files.kind.length()])),
+            hash: hash.map(|hash| encode_hex(&hash[..files.kind.length()])),
             machine: (!machine.is_empty()).then(|| machine.to_owned()),
         }
     }
@@ -247,7 +247,7 @@ pub struct Collision {
 pub struct Across {
     pub schema: u32,
     #[serde(flatten)]
-    pub answer: assay_dups::across::ask::Answer,
+    pub answer: assay_dups::across::export_queries::CommonFiles,
 }
 
 /// `assay dups forget`.
@@ -310,8 +310,8 @@ impl Refused {
 }
 
 impl Planned {
-    pub fn of(plan: &Plan) -> Self {
-        let step = |step: &Step| PlannedStep {
+    pub fn of(plan: &ActPlan) -> Self {
+        let step = |step: &ActStep| PlannedStep {
             action: step.action.word(),
             to: match &step.action {
                 Action::Move(target) => Some(Name::of(target)),

@@ -6,8 +6,8 @@ use super::how::flags;
 use super::place::{Format, Place, absolute};
 use crate::status::{Status, Unreadable};
 use assay_dups::group::by_hash;
-use assay_dups::name::{hex, readable};
-use assay_dups::{FileId, Files, Group, Groups, Index, format, report as ask};
+use assay_dups::name::{encode_hex, format_readable};
+use assay_dups::{FileId, Files, DuplicateGroup, Groups, Index, format, report as ask};
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
 use assay_render::output_escaping::EscapingJsonWriter;
@@ -90,7 +90,7 @@ pub fn load_files(
             .any(|root| path.starts_with(&root.path) || root.path.starts_with(path))
     };
     if let Some(path) = below.iter().find(|path| !known(path)) {
-        let path = readable(path.as_os_str().as_bytes());
+        let path = format_readable(path.as_os_str().as_bytes());
         return Err(Unreadable(format!(
             "{path} was not scanned yet: run `assay dups scan {path}` first"
         ))
@@ -121,7 +121,7 @@ fn inside<'a>(files: &'a Files, below: &'a [PathBuf]) -> impl Fn(FileId) -> bool
 
 /// A file's path with its machine, for people.
 pub fn shown(files: &Files, id: FileId) -> String {
-    let path = readable(&files.path(id));
+    let path = format_readable(&files.path(id));
     match files.machine(id) {
         "" => path,
         machine => format!("{machine}:{path}"),
@@ -183,7 +183,7 @@ pub fn groups_text(
             Binary.show(group.size),
             files
                 .hash(group.files[0])
-                .map_or_else(String::new, |hash| format!("  {}", hex(&hash[..8])))
+                .map_or_else(String::new, |hash| format!("  {}", encode_hex(&hash[..8])))
         )?;
         for id in group.files {
             writeln!(out, "  {}", shown(files, *id))?;
@@ -205,7 +205,7 @@ pub fn groups_text(
 
 /// When the index was made, on stderr.
 fn dated(index: &Index) -> anyhow::Result<()> {
-    let now = assay_dups::now();
+    let now = assay_dups::unix_nanos();
     for root in index.roots()? {
         let machine = match root.machine.as_str() {
             "" => String::new(),
@@ -215,7 +215,7 @@ fn dated(index: &Index) -> anyhow::Result<()> {
         let how = flags(&root.manner).map_or_else(String::new, |flags| format!(", with {flags}"));
         eprintln!(
             "{machine}{}: scanned {} ago{part}{how}",
-            readable(root.path.as_os_str().as_bytes()),
+            format_readable(root.path.as_os_str().as_bytes()),
             age::show(now - root.scanned)
         );
     }
@@ -246,18 +246,18 @@ pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
         Some(wanted) => {
             groups.truncate(args.top.unwrap_or(usize::MAX));
             match wanted {
-                format::Format::Document => {
-                    format::plain(&mut EscapingJsonWriter(&mut out), wanted, &files, &groups)?;
+                format::GroupFormat::Document => {
+                    format::write_groups(&mut EscapingJsonWriter(&mut out), wanted, &files, &groups)?;
                 }
                 // Other programs read these: names stand as they are.
-                _ => format::plain(&mut out, wanted, &files, &groups)?,
+                _ => format::write_groups(&mut out, wanted, &files, &groups)?,
             }
         }
         None => {
             dated(&index)?;
             groups_text(&mut out, &files, &groups, args.top.unwrap_or(usize::MAX))?;
             out.flush()?;
-            not_compared(ask::uncompared(&files).len(), ", and may have copies");
+            not_compared(ask::find_uncompared(&files).len(), ", and may have copies");
         }
     }
     out.flush()?;
@@ -274,7 +274,7 @@ pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
 
 pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
     let index = place.read()?;
-    let path = assay_dups::absolute(&args.path)?;
+    let path = assay_dups::make_absolute(&args.path)?;
     let folder = path.parent().unwrap_or(&path);
     let files = index.load_around(folder)?;
     let groups = by_hash(&files);
@@ -283,21 +283,21 @@ pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
         let roots: Vec<String> = index
             .roots()?
             .iter()
-            .map(|root| readable(root.path.as_os_str().as_bytes()))
+            .map(|root| format_readable(root.path.as_os_str().as_bytes()))
             .collect();
         anyhow::bail!(
             "{} is not in the index (it covers {}; empty files and links are left out). Run `assay dups scan` on \
              its folder.",
-            readable(bytes),
+            format_readable(bytes),
             roots.join(", ")
         );
     };
     let group = groups
         .iter()
         .find(|group| group.names().any(|one| one == id));
-    let uncompared = ask::uncompared(&files).contains(&id);
+    let uncompared = ask::find_uncompared(&files).contains(&id);
     let names =
-        |group: Group<'_>| -> Vec<FileId> { group.names().filter(|one| *one != id).collect() };
+        |group: DuplicateGroup<'_>| -> Vec<FileId> { group.names().filter(|one| *one != id).collect() };
     if place.json {
         let copies = group.map(names).unwrap_or_default();
         print_json(&Copies {
@@ -339,7 +339,7 @@ pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
 }
 
 pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
-    let path = assay_dups::absolute(&args.path)?;
+    let path = assay_dups::make_absolute(&args.path)?;
     let files = place.read()?.load_around(&path)?;
     let groups = by_hash(&files);
     let wanted = path.as_os_str().as_bytes();
@@ -353,9 +353,9 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
     anyhow::ensure!(
         !ids.is_empty(),
         "the index contains no file of {}: run `assay dups scan` on it",
-        readable(wanted)
+        format_readable(wanted)
     );
-    let uncompared = ask::uncompared(&files);
+    let uncompared = ask::find_uncompared(&files);
     let compared = |id: FileId| uncompared.binary_search(&id).is_err();
     let copies = |id: FileId| match of[id as usize] {
         u32::MAX => 0,
@@ -384,7 +384,7 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
             out,
             "{:>9}  {count:>10}  {}",
             Binary.show(files.file(id).id.size),
-            readable(files.name(id))
+            format_readable(files.name(id))
         )?;
     }
     out.flush()?;

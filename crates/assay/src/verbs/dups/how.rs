@@ -2,8 +2,8 @@
 
 use super::age;
 use assay_dups::filter::parse_user;
-use assay_dups::hash::Kind;
-use assay_dups::{Filter, Manner, ScanOptions, WalkOptions};
+use assay_dups::hash::HashKind;
+use assay_dups::{Filter, RootScanOptions, ScanOptions, WalkOptions};
 use assay_model::Bytes;
 use clap::Args;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub struct HowArgs {
 }
 
 impl HowArgs {
-    pub fn options(&self, hash: Option<Kind>) -> ScanOptions {
+    pub fn options(&self, hash: Option<HashKind>) -> ScanOptions {
         ScanOptions {
             walk: self.walk(),
             as_before: false,
@@ -75,10 +75,10 @@ pub enum HashArg {
 }
 
 impl HashArg {
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> HashKind {
         match self {
-            Self::Blake3 => Kind::Blake3,
-            Self::Xxh3 => Kind::Xxh3,
+            Self::Blake3 => HashKind::Blake3,
+            Self::Xxh3 => HashKind::Xxh3,
         }
     }
 }
@@ -123,7 +123,7 @@ impl FilterArgs {
 }
 
 /// The arguments that ask for a manner; none when it is the usual one.
-pub fn flags(manner: &Manner) -> Option<String> {
+pub fn flags(manner: &RootScanOptions) -> Option<String> {
     let walk = &manner.walk;
     let filter = &walk.filter;
     let usual = Filter::default();
@@ -165,10 +165,10 @@ mod tests {
         how: HowArgs,
     }
 
-    fn manner(words: &[String]) -> Manner {
+    fn manner(words: &[String]) -> RootScanOptions {
         let line = Line::parse_from(std::iter::once("scan".to_owned()).chain(words.to_vec()));
         let options = line.how.options(None);
-        Manner {
+        RootScanOptions {
             walk: options.walk,
             hash_all: options.hash_all,
         }

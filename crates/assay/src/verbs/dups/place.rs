@@ -26,8 +26,8 @@ pub(super) enum Format {
 }
 
 impl Format {
-    pub(super) fn machine(self) -> Option<assay_dups::format::Format> {
-        use assay_dups::format::Format as F;
+    pub(super) fn machine(self) -> Option<assay_dups::format::GroupFormat> {
+        use assay_dups::format::GroupFormat as F;
         match self {
             Self::Text => None,
             Self::Json => Some(F::Json),
@@ -65,6 +65,6 @@ impl Place {
 pub(super) fn absolute(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     paths
         .iter()
-        .map(|path| Ok(assay_dups::absolute(path)?))
+        .map(|path| Ok(assay_dups::make_absolute(path)?))
         .collect()
 }

@@ -1,7 +1,7 @@
 //! A line on stderr from the second second on, and Ctrl-C that keeps what is known.
 
 use super::age;
-use assay_dups::{Control, Progress};
+use assay_dups::{Control, ScanProgress};
 use assay_model::size::Convention::Binary;
 use assay_render::units::format_plural;
 use std::io::{IsTerminal as _, Write as _};
@@ -23,12 +23,12 @@ pub fn watch<T>(threads: Option<usize>, work: impl FnOnce(&Control<'_>) -> T) ->
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let progress = Progress::default();
-    let begun = assay_dups::now();
+    let progress = ScanProgress::default();
+    let begun = assay_dups::unix_nanos();
     let shown = AtomicI64::new(FIRST_MS - EVERY_MS);
     let visible = std::io::stderr().is_terminal();
     let tick = || {
-        let now = (assay_dups::now() - begun) / 1_000_000;
+        let now = (assay_dups::unix_nanos() - begun) / 1_000_000;
         if visible && now - shown.load(Ordering::Relaxed) >= EVERY_MS {
             shown.store(now, Ordering::Relaxed);
             let _ = write!(std::io::stderr(), "\r\x1b[K{}", line(&progress, now));
@@ -46,7 +46,7 @@ pub fn watch<T>(threads: Option<usize>, work: impl FnOnce(&Control<'_>) -> T) ->
     Ok(done)
 }
 
-fn line(progress: &Progress, elapsed_ms: i64) -> String {
+fn line(progress: &ScanProgress, elapsed_ms: i64) -> String {
     let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
     let files = format_plural(get(&progress.files_seen), "file", "files");
     let planned = get(&progress.bytes_planned);

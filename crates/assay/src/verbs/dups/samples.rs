@@ -8,11 +8,11 @@ use super::progress;
 use crate::context::{check_named_once, unwritten};
 use crate::status::Status;
 use anyhow::Context as _;
-use assay_columns::Source;
-use assay_dups::across::collide::collide as find;
-use assay_dups::across::offer::offer as write_offer;
-use assay_dups::across::wanted::Wanted;
-use assay_dups::name::readable;
+use assay_columns::TableSource;
+use assay_dups::across::collide::find_common_samples as find;
+use assay_dups::across::offer::write_offer as write_offer;
+use assay_dups::across::requested_hashes::Wanted;
+use assay_dups::name::format_readable;
 use assay_host::OutputFile;
 use assay_model::SCHEMA_VERSION;
 use assay_render::units::format_plural;
@@ -105,7 +105,7 @@ pub fn offer(args: &Offer, place: &Place) -> anyhow::Result<Status> {
     } else {
         eprintln!(
             "{}: {} of {}",
-            readable(teller.machine.as_bytes()),
+            format_readable(teller.machine.as_bytes()),
             format_plural(done.rows, "sample", "samples"),
             format_plural(done.names, "file", "files")
         );
@@ -135,9 +135,9 @@ pub fn collide(args: &Collide, place: &Place) -> anyhow::Result<Status> {
         writeln!(
             out,
             "{}: {} to hash: {}",
-            readable(one.machine.as_bytes()),
+            format_readable(one.machine.as_bytes()),
             format_plural(one.rows, "sample", "samples"),
-            readable(one.path.as_os_str().as_bytes())
+            format_readable(one.path.as_os_str().as_bytes())
         )?;
     }
     out.flush()?;
@@ -149,7 +149,7 @@ pub(super) fn wanted(file: Option<&Path>) -> anyhow::Result<Option<Arc<Wanted>>>
     let Some(path) = file else {
         return Ok(None);
     };
-    let id = assay_facts::machine(&assay_host::Live).map(|here| here.id);
+    let id = assay_facts::machine(&assay_host::LiveHost).map(|here| here.id);
     if path != Path::new("-") {
         return Ok(Some(Arc::new(Wanted::read(path, id.as_deref())?)));
     }
@@ -158,7 +158,7 @@ pub(super) fn wanted(file: Option<&Path>) -> anyhow::Result<Option<Arc<Wanted>>>
     let mut input = std::io::stdin().lock().take(LONGEST);
     std::io::copy(&mut input, &mut file)
         .context("cannot store standard input in a temporary file")?;
-    let source = Source::file(file)?;
+    let source = TableSource::file(file)?;
     let wanted = Wanted::of(source, Path::new("standard input"), id.as_deref())?;
     Ok(Some(Arc::new(wanted)))
 }

@@ -5,7 +5,7 @@ use super::place::{Format, Place, absolute};
 use super::{progress, samples};
 use crate::status::Status;
 use assay_dups::index::Root;
-use assay_dups::presence::Presence;
+use assay_dups::earlier_roots::Presence;
 use assay_dups::{Index, Reason, ScanOptions, format, name, scan};
 use assay_model::size::Convention::Binary;
 use assay_render::output_escaping::EscapingJsonWriter;
@@ -143,7 +143,7 @@ pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
 }
 
 fn shown(path: &Path) -> String {
-    name::readable(path.as_os_str().as_bytes())
+    name::format_readable(path.as_os_str().as_bytes())
 }
 
 /// The roots that are what was scanned; a line for each of the others.
@@ -182,16 +182,16 @@ fn go(
     let stdout = std::io::stdout().lock();
     let mut out = BufWriter::with_capacity(256 * 1024, stdout);
     match format.machine() {
-        Some(format::Format::Document) => {
+        Some(format::GroupFormat::Document) => {
             let around = format::Around {
                 skipped: &found.skipped,
                 cost: found.cost,
                 interrupted: found.interrupted,
             };
             let mut out = EscapingJsonWriter(&mut out);
-            format::document(&mut out, &found.files, &found.groups, Some(&around))?;
+            format::write_document(&mut out, &found.files, &found.groups, Some(&around))?;
         }
-        Some(other) => format::plain(&mut out, other, &found.files, &found.groups)?,
+        Some(other) => format::write_groups(&mut out, other, &found.files, &found.groups)?,
         None => summary(&mut out, &found, index.is_some())?,
     }
     out.flush()?;
@@ -216,7 +216,7 @@ fn notes(found: &assay_dups::Scan, format: Format) -> anyhow::Result<()> {
         writeln!(
             err,
             "assay: left out: {}: {}",
-            name::readable(&skip.path),
+            name::format_readable(&skip.path),
             skip.detail
         )?;
     }

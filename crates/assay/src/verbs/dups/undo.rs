@@ -8,10 +8,10 @@ use super::place::Place;
 use crate::context::print;
 use crate::status::Status;
 use assay_dups::Index;
-use assay_dups::act::execute::unfinished;
-use assay_dups::act::journal::{Journal, Loaded, State};
-use assay_dups::act::undo::{UndoOptions, UndoPlan, Undone, plan_undo, recover, undo as take_back};
-use assay_dups::name::readable;
+use assay_dups::act::execute::find_unfinished_journals;
+use assay_dups::act::journal::{Journal, Loaded, StepState};
+use assay_dups::act::undo::{UndoOptions, UndoPlan, Undone, plan_undo, recover, undo_journal as take_back};
+use assay_dups::name::format_readable;
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
 use assay_render::units::{format_grouped, format_plural};
@@ -47,7 +47,7 @@ pub struct Undo {
 /// Sets right what crashed runs left, and says so. Whether all of it could be.
 pub(super) fn finish_crashed(index: &std::path::Path) -> anyhow::Result<bool> {
     let mut all = true;
-    for journal in unfinished(index)? {
+    for journal in find_unfinished_journals(index)? {
         let undone = recover(&journal)?;
         if undone.interrupted {
             let run = journal.file_stem().unwrap_or_default().to_string_lossy();
@@ -74,7 +74,7 @@ pub fn run(args: &Undo, place: &Place) -> anyhow::Result<Status> {
     let path = place.path()?;
     if args.recover {
         let _held = Index::open(&path)?;
-        if unfinished(&path)?.is_empty() {
+        if find_unfinished_journals(&path)?.is_empty() {
             eprintln!("assay: nothing is half done");
         }
         return Ok(match finish_crashed(&path)? {
@@ -166,13 +166,13 @@ fn print_cost(plan: &UndoPlan) -> anyhow::Result<()> {
         let _ = writeln!(
             text,
             "the file system of {} has {} free and needs {}",
-            readable(&one.folder),
+            format_readable(&one.folder),
             Binary.show(one.free),
             Binary.show(one.needed),
         );
     }
     for one in &plan.apart {
-        let path = readable(&one.path);
+        let path = format_readable(&one.path);
         let _ = writeln!(text, "{path} would become a file of its own: {}", one.why);
     }
     print(&text)
@@ -196,7 +196,7 @@ impl Run {
         let Loaded {
             entries, damaged, ..
         } = Journal::load(journal)?;
-        let count = |state: State| {
+        let count = |state: StepState| {
             let those = entries.values().filter(|entry| entry.state == state);
             those.count() as u64
         };
@@ -205,10 +205,10 @@ impl Run {
         Ok(Self {
             run: name.to_string_lossy().into_owned(),
             action: first.map_or("nothing", |entry| entry.step.action.word()),
-            done: count(State::Done),
-            untouched: count(State::Untouched),
-            undone: count(State::Undone),
-            half_done: count(State::Open),
+            done: count(StepState::Done),
+            untouched: count(StepState::Untouched),
+            undone: count(StepState::Undone),
+            half_done: count(StepState::Open),
             damaged: damaged.len() as u64,
         })
     }
@@ -219,7 +219,7 @@ impl std::fmt::Display for Run {
         // A run is named by the time at which it began.
         let age = self.run.parse().map_or_else(
             |_| String::new(),
-            |begun: i64| format!("{} ago, ", age::show(assay_dups::now() - begun)),
+            |begun: i64| format!("{} ago, ", age::show(assay_dups::unix_nanos() - begun)),
         );
         let half_done = match self.half_done {
             0 => String::new(),

@@ -8,8 +8,8 @@ use super::place::{Place, absolute};
 use super::progress;
 use crate::context::print;
 use crate::status::Status;
-use assay_dups::name::readable;
-use assay_dups::tree::{Node, tree};
+use assay_dups::name::format_readable;
+use assay_dups::tree::{Node, build_tree};
 use assay_dups::{Index, report as ask};
 use assay_model::SCHEMA_VERSION;
 use assay_render::units::format_plural;
@@ -83,7 +83,7 @@ pub fn validate(args: &Validate, place: &Place) -> anyhow::Result<Status> {
     } else {
         let mut out = out();
         for skip in &skipped.details {
-            writeln!(out, "{}: {}", readable(&skip.path), skip.detail)?;
+            writeln!(out, "{}: {}", format_readable(&skip.path), skip.detail)?;
         }
         for id in &differing {
             writeln!(
@@ -180,7 +180,7 @@ pub fn forget(args: &Forget, place: &Place) -> anyhow::Result<Status> {
     for (folders, path) in forgotten {
         print(&format!(
             "{}: forgot {}\n",
-            readable(path.as_os_str().as_bytes()),
+            format_readable(path.as_os_str().as_bytes()),
             format_plural(folders as u64, "folder", "folders")
         ))?;
     }
@@ -189,11 +189,11 @@ pub fn forget(args: &Forget, place: &Place) -> anyhow::Result<Status> {
 
 pub fn treemap(args: &Treemap, place: &Place) -> anyhow::Result<Status> {
     let (_, files, groups) = load(place, &args.paths)?;
-    let tree = tree(&files, &groups);
+    let tree = build_tree(&files, &groups);
     let (path, top) = tree.top();
     let path = match path.is_empty() {
         true => "/".to_owned(),
-        false => readable(&path),
+        false => format_readable(&path),
     };
     print(&assay_report::dups_page::render_treemap_page(
         &path,
@@ -207,5 +207,5 @@ pub fn treemap(args: &Treemap, place: &Place) -> anyhow::Result<Status> {
 /// The folders in a node with their names, the largest first.
 fn below(node: &Node) -> Vec<(String, &Node)> {
     let folders = node.folders().into_iter();
-    folders.map(|(name, one)| (readable(name), one)).collect()
+    folders.map(|(name, one)| (format_readable(name), one)).collect()
 }

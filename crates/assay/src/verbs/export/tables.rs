@@ -3,7 +3,7 @@
 use super::csv::{outcome, validity};
 use crate::context::unwritten;
 use anyhow::Context as _;
-use assay_columns::{Cell, Column, Kind, Writer};
+use assay_columns::{CellValue, Column, ColumnKind, Writer};
 use assay_host::OutputFolder;
 use assay_judge::trial::{judge_slots, judge_trial};
 use assay_model::result::JudgedSample;
@@ -21,41 +21,41 @@ const NONE: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// A row for each figure of each sample; one without a figure where a sample has none.
 const SAMPLES: [Column; 15] = [
-    Column::new("record", Kind::Text),
-    Column::new("kind", Kind::Text),
-    Column::optional("machine", Kind::Text),
-    Column::optional("pair", Kind::Count),
-    Column::optional("side", Kind::Text),
-    Column::new("round", Kind::Count),
-    Column::new("slot", Kind::Count),
-    Column::new("workload", Kind::Text),
-    Column::new("target", Kind::Text),
-    Column::new("started", Kind::Time),
-    Column::new("wall_ns", Kind::Int),
-    Column::new("outcome", Kind::Text),
-    Column::new("validity", Kind::Text),
-    Column::optional("metric", Kind::Text),
-    Column::optional("value", Kind::Float),
+    Column::new("record", ColumnKind::Text),
+    Column::new("kind", ColumnKind::Text),
+    Column::optional("machine", ColumnKind::Text),
+    Column::optional("pair", ColumnKind::Count),
+    Column::optional("side", ColumnKind::Text),
+    Column::new("round", ColumnKind::Count),
+    Column::new("slot", ColumnKind::Count),
+    Column::new("workload", ColumnKind::Text),
+    Column::new("target", ColumnKind::Text),
+    Column::new("started", ColumnKind::Time),
+    Column::new("wall_ns", ColumnKind::Int),
+    Column::new("outcome", ColumnKind::Text),
+    Column::new("validity", ColumnKind::Text),
+    Column::optional("metric", ColumnKind::Text),
+    Column::optional("value", ColumnKind::Float),
 ];
 
 /// A row for each trial that was started.
 const VERDICTS: [Column; 16] = [
-    Column::new("record", Kind::Text),
-    Column::optional("machine", Kind::Text),
-    Column::new("assay_version", Kind::Text),
-    Column::new("started", Kind::Time),
-    Column::optional("ended", Kind::Time),
-    Column::new("state", Kind::Text),
-    Column::new("verdict", Kind::Text),
-    Column::new("metric", Kind::Text),
-    Column::new("margin", Kind::Float),
-    Column::new("same_sides", Kind::Count),
-    Column::new("pairs", Kind::Count),
-    Column::new("left_out", Kind::Count),
-    Column::optional("ratio", Kind::Float),
-    Column::optional("low", Kind::Float),
-    Column::optional("high", Kind::Float),
-    Column::new("reason", Kind::Text),
+    Column::new("record", ColumnKind::Text),
+    Column::optional("machine", ColumnKind::Text),
+    Column::new("assay_version", ColumnKind::Text),
+    Column::new("started", ColumnKind::Time),
+    Column::optional("ended", ColumnKind::Time),
+    Column::new("state", ColumnKind::Text),
+    Column::new("verdict", ColumnKind::Text),
+    Column::new("metric", ColumnKind::Text),
+    Column::new("margin", ColumnKind::Float),
+    Column::new("same_sides", ColumnKind::Count),
+    Column::new("pairs", ColumnKind::Count),
+    Column::new("left_out", ColumnKind::Count),
+    Column::optional("ratio", ColumnKind::Float),
+    Column::optional("low", ColumnKind::Float),
+    Column::optional("high", ColumnKind::Float),
+    Column::new("reason", ColumnKind::Text),
 ];
 
 /// What was written.
@@ -139,7 +139,7 @@ impl Out<'_> {
         table: &str,
         advice: &str,
         columns: &[Column],
-        row: &[Cell<'_>],
+        row: &[CellValue<'_>],
     ) -> anyhow::Result<()> {
         let folder = format!("{table}/advice={}", part(advice));
         if self.open.as_ref().is_none_or(|open| open.0 != folder) {
@@ -178,24 +178,24 @@ impl Out<'_> {
         let (metric, state) = (trial.plan.metric.to_string(), word(trial.state));
         let verdict = word(judgement.verdict);
         let row = [
-            Cell::Text(&trial.uid),
+            CellValue::Text(&trial.uid),
             text(machine.map(|one| one.id.as_str())),
-            Cell::Text(&trial.assay_version),
-            Cell::Int(trial.started.as_microsecond()),
+            CellValue::Text(&trial.assay_version),
+            CellValue::Int(trial.started.as_microsecond()),
             trial
                 .ended
-                .map_or(Cell::None, |ended| Cell::Int(ended.as_microsecond())),
-            Cell::Text(&state),
-            Cell::Text(&verdict),
-            Cell::Text(&metric),
-            Cell::Float(trial.plan.margin),
-            Cell::Int(trial.plan.aa.into()),
-            Cell::Int(judgement.pairs.into()),
-            Cell::Int(judgement.left_out.into()),
-            judgement.ratio.map_or(Cell::None, Cell::Float),
-            interval.map_or(Cell::None, |one| Cell::Float(one.low)),
-            interval.map_or(Cell::None, |one| Cell::Float(one.high)),
-            Cell::Text(&judgement.reason),
+                .map_or(CellValue::None, |ended| CellValue::Int(ended.as_microsecond())),
+            CellValue::Text(&state),
+            CellValue::Text(&verdict),
+            CellValue::Text(&metric),
+            CellValue::Float(trial.plan.margin),
+            CellValue::Int(trial.plan.aa.into()),
+            CellValue::Int(judgement.pairs.into()),
+            CellValue::Int(judgement.left_out.into()),
+            judgement.ratio.map_or(CellValue::None, CellValue::Float),
+            interval.map_or(CellValue::None, |one| CellValue::Float(one.low)),
+            interval.map_or(CellValue::None, |one| CellValue::Float(one.high)),
+            CellValue::Text(&judgement.reason),
         ];
         self.row("verdicts", &trial.plan.advice, &VERDICTS, &row)
     }
@@ -216,21 +216,21 @@ impl Out<'_> {
         let none = figures.peek().is_none().then_some(None);
         for figure in figures.chain(none) {
             let row = [
-                Cell::Text(about.record),
-                Cell::Text(about.kind),
+                CellValue::Text(about.record),
+                CellValue::Text(about.kind),
                 text(about.machine.map(|one| one.id.as_str())),
-                about.pair.map_or(Cell::None, |one| Cell::Int(one.0.into())),
+                about.pair.map_or(CellValue::None, |one| CellValue::Int(one.0.into())),
                 text(about.pair.map(|one| one.1)),
-                Cell::Int(sample.round.into()),
-                Cell::Int(sample.slot.into()),
-                Cell::Text(&sample.workload),
-                Cell::Text(&sample.target),
-                Cell::Int(sample.started.as_microsecond()),
-                Cell::Int(i64::try_from(sample.wall.0).unwrap_or(i64::MAX)),
-                Cell::Text(outcome(&sample.outcome)),
-                Cell::Text(validity(judged.validity)),
-                figure.map_or(Cell::None, |one| Cell::Text(one.0)),
-                figure.map_or(Cell::None, |one| Cell::Float(one.1)),
+                CellValue::Int(sample.round.into()),
+                CellValue::Int(sample.slot.into()),
+                CellValue::Text(&sample.workload),
+                CellValue::Text(&sample.target),
+                CellValue::Int(sample.started.as_microsecond()),
+                CellValue::Int(i64::try_from(sample.wall.0).unwrap_or(i64::MAX)),
+                CellValue::Text(outcome(&sample.outcome)),
+                CellValue::Text(validity(judged.validity)),
+                figure.map_or(CellValue::None, |one| CellValue::Text(one.0)),
+                figure.map_or(CellValue::None, |one| CellValue::Float(one.1)),
             ];
             self.row("samples", about.advice, &SAMPLES, &row)?;
         }
@@ -238,8 +238,8 @@ impl Out<'_> {
     }
 }
 
-fn text(value: Option<&str>) -> Cell<'_> {
-    value.map_or(Cell::None, Cell::Text)
+fn text(value: Option<&str>) -> CellValue<'_> {
+    value.map_or(CellValue::None, CellValue::Text)
 }
 
 /// The name that the model gives to a state or a side.

@@ -1,7 +1,7 @@
 //! The tables of the store as Parquet, a file for each: the same columns as in SQL.
 
 use anyhow::Context as _;
-use assay_columns::{Cell, Column, Kind, Writer};
+use assay_columns::{CellValue, Column, ColumnKind, Writer};
 use assay_store::Store;
 use assay_store::tables::{self, TABLES, Table, Value};
 use std::fs::File;
@@ -39,7 +39,7 @@ fn write_table(store: &Store, table: &Table, of: &[String], path: &Path) -> anyh
     let mut writer = Writer::new(BufWriter::new(file), &columns, &notes)?;
     for name in of {
         for row in store.table_rows(table, name)? {
-            let cells: Vec<Cell<'_>> = row.iter().map(cell).collect();
+            let cells: Vec<CellValue<'_>> = row.iter().map(cell).collect();
             writer.row(&cells).context("cannot write the export")?;
         }
     }
@@ -51,11 +51,11 @@ fn write_table(store: &Store, table: &Table, of: &[String], path: &Path) -> anyh
 
 fn column(column: &tables::Column) -> Column {
     let kind = match column.kind {
-        tables::Kind::Text => Kind::Text,
-        tables::Kind::Int => Kind::Int,
-        tables::Kind::Float => Kind::Float,
-        tables::Kind::Flag => Kind::Flag,
-        tables::Kind::Time => Kind::Time,
+        tables::Kind::Text => ColumnKind::Text,
+        tables::Kind::Int => ColumnKind::Int,
+        tables::Kind::Float => ColumnKind::Float,
+        tables::Kind::Flag => ColumnKind::Flag,
+        tables::Kind::Time => ColumnKind::Time,
     };
     match column.optional {
         true => Column::optional(column.name, kind),
@@ -63,13 +63,13 @@ fn column(column: &tables::Column) -> Column {
     }
 }
 
-fn cell(value: &Value) -> Cell<'_> {
+fn cell(value: &Value) -> CellValue<'_> {
     match value {
-        Value::None => Cell::None,
-        Value::Text(text) => Cell::Text(text),
-        Value::Int(number) => Cell::Int(*number),
-        Value::Float(number) => Cell::Float(*number),
-        Value::Flag(flag) => Cell::Flag(*flag),
-        Value::Time(time) => Cell::Int(time.as_microsecond()),
+        Value::None => CellValue::None,
+        Value::Text(text) => CellValue::Text(text),
+        Value::Int(number) => CellValue::Int(*number),
+        Value::Float(number) => CellValue::Float(*number),
+        Value::Flag(flag) => CellValue::Flag(*flag),
+        Value::Time(time) => CellValue::Int(time.as_microsecond()),
     }
 }

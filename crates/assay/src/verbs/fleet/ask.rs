@@ -7,7 +7,7 @@ use crate::elsewhere::How;
 use crate::global::Global;
 use crate::progress::Meter;
 use assay_advice::{Catalogue, findings};
-use assay_facts::Options;
+use assay_facts::CollectOptions;
 use assay_fleet::session::{Fault, SessionError};
 use assay_fleet::{History, Inventory, Machine, Outcome, Round, Session};
 use assay_host::Bundle;
@@ -184,9 +184,9 @@ pub fn ask_telling(
 pub fn judge(bundle: &Bundle, pages: &[&assay_model::advice::Advice]) -> Judged {
     let facts = assay_facts::collect(
         bundle,
-        &Options {
+        &CollectOptions {
             services: true,
-            ..Options::default()
+            ..CollectOptions::default()
         },
     );
     let checked = findings(pages.iter().copied(), &facts);

@@ -18,11 +18,11 @@ pub(super) fn clean(run: Run, mut samples: Vec<Sample>) -> anyhow::Result<(Run, 
             source.map(|source| assay_facts::redact::mount_source(&fs_type, source));
     }
     for job in samples.iter_mut().flat_map(|sample| &mut sample.workers) {
-        job.name = secrets::text(&job.name);
+        job.name = secrets::withhold_in_text(&job.name);
         job.fio.options = std::mem::take(&mut job.fio.options)
             .into_iter()
             .map(|(key, value)| {
-                let value = assay_fio::options::harmless(&key, &value);
+                let value = assay_fio::options::harmless_value(&key, &value);
                 (key, value)
             })
             .collect();

@@ -6,9 +6,9 @@ use super::open::Lab;
 use crate::context::paragraph;
 use crate::context::print;
 use crate::status::Status;
-use assay_host::Live;
-use assay_lab::experiments::crypto::{Comparison, Finding, Side, Trial, findings, ratio, run};
-use assay_lab::{Accel, Choice, Options, choose_accel};
+use assay_host::LiveHost;
+use assay_lab::experiments::crypto::{Comparison, Finding, CryptoSide, CryptoTrial, judge_models, encryption_ratio, run};
+use assay_lab::{Accel, Choice, GuestOptions, choose_accel};
 use std::time::Duration;
 
 /// Arguments of `assay lab crypto`.
@@ -45,7 +45,7 @@ pub(super) struct Crypto {
 const USUAL: [&str; 4] = ["qemu64", "kvm64", "Westmere,-aes", "Westmere"];
 
 pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
-    let mut options = Options::new(&format!("crypto-{}", std::process::id()));
+    let mut options = GuestOptions::new(&format!("crypto-{}", std::process::id()));
     options.accel = args.accel.map(Accel::from);
     let image = lab.image(ZfsArg::Stable)?;
     // Asked once, for all guests.
@@ -62,7 +62,7 @@ pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
         true => USUAL.into_iter().chain([best]).map(str::to_owned).collect(),
         false => args.cpu.clone(),
     };
-    let trial = Trial {
+    let trial = CryptoTrial {
         models,
         seconds: args.seconds,
     };
@@ -74,7 +74,7 @@ pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
         &image,
         &options,
         &trial,
-        (&Live, &lab.state),
+        (&LiveHost, &lab.state),
         &lab.cancel,
         &mut comparison,
         &mut || shown.inc(1),
@@ -84,7 +84,7 @@ pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
         ended?;
         return Ok(Status::Ok);
     }
-    let found = findings(&comparison);
+    let found = judge_models(&comparison);
     let note = (choice.accel == Accel::Tcg).then(|| {
         let why = choice.why.as_deref().unwrap_or("--accel tcg");
         format!(
@@ -113,7 +113,7 @@ fn usual_time(accel: Accel, seconds: u32) -> Option<Duration> {
 }
 
 fn table(comparison: &Comparison, found: &[Finding], note: Option<&str>) -> String {
-    let all: Vec<(&str, &Side)> = std::iter::once(("host", &comparison.host))
+    let all: Vec<(&str, &CryptoSide)> = std::iter::once(("host", &comparison.host))
         .chain(
             comparison
                 .models
@@ -149,7 +149,7 @@ fn table(comparison: &Comparison, found: &[Finding], note: Option<&str>) -> Stri
             let Some(rate) = side.rate(tool, cipher) else {
                 continue;
             };
-            let against = match (index, ratio(side, &comparison.host, tool, cipher)) {
+            let against = match (index, encryption_ratio(side, &comparison.host, tool, cipher)) {
                 (1.., Some(ratio)) => format!("  {ratio:.3} of the host's"),
                 _ => String::new(),
             };

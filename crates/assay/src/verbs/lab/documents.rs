@@ -2,11 +2,11 @@
 
 #[cfg(feature = "schemas")]
 use crate::verbs::dev::form::{Form, form};
-use assay_lab::experiments::crypto::{Comparison, Finding, Model, Side};
-use assay_lab::experiments::disks::{GuestSide, HostSide, Taken};
-use assay_lab::experiments::full::{self, Ending, Event};
+use assay_lab::experiments::crypto::{Comparison, Finding, Model, CryptoSide};
+use assay_lab::experiments::disks::{GuestSide, HostSide, DiskSample};
+use assay_lab::experiments::full_disk::{self, Ending, RefusedWrite};
 use assay_lab::experiments::powercut;
-use assay_lab::{Disk, Entry, Image, Snapshot};
+use assay_lab::{Disk, GuestEntry, Image, GuestSnapshot};
 use assay_model::workload::Workload;
 use assay_model::{Doubt, SCHEMA_VERSION};
 use jiff::Timestamp;
@@ -51,7 +51,7 @@ struct Size {
 }
 
 impl Guest {
-    pub fn of(entry: &Entry) -> Self {
+    pub fn of(entry: &GuestEntry) -> Self {
         let size = |(name, bytes): &(String, u64)| Size {
             name: name.clone(),
             bytes: *bytes,
@@ -90,7 +90,7 @@ struct Listed {
 }
 
 impl List {
-    pub fn of(guests: &[Entry], images: &[Image]) -> Self {
+    pub fn of(guests: &[GuestEntry], images: &[Image]) -> Self {
         let listed = |image: &Image| Listed {
             image: image.hash(),
             dir: image.dir().to_owned(),
@@ -192,8 +192,8 @@ struct Kept<'a> {
 }
 
 impl<'a> Snapshots<'a> {
-    pub fn of(guest: &'a str, snapshots: &'a [Snapshot]) -> Self {
-        let kept = |one: &'a Snapshot| Kept {
+    pub fn of(guest: &'a str, snapshots: &'a [GuestSnapshot]) -> Self {
+        let kept = |one: &'a GuestSnapshot| Kept {
             tag: &one.tag,
             time: Timestamp::from_second(one.seconds).ok(),
             memory_bytes: one.memory,
@@ -236,8 +236,8 @@ struct PowerCut<'a> {
 }
 
 impl<'a> PowerCuts<'a> {
-    pub fn of(outcomes: &'a [powercut::Outcome]) -> Self {
-        let one = |one: &'a powercut::Outcome| PowerCut {
+    pub fn of(outcomes: &'a [powercut::PowerCutOutcome]) -> Self {
+        let one = |one: &'a powercut::PowerCutOutcome| PowerCut {
             disk: &one.disk,
             what: &one.what,
             claims_durability: one.claims,
@@ -278,7 +278,7 @@ struct Filled<'a> {
     ending: Ending,
     /// How often QEMU paused the guest.
     pauses: u32,
-    events: &'a [Event],
+    events: &'a [RefusedWrite],
     /// What the guest's writer got from its kernel.
     guest_error: Option<GuestError<'a>>,
     /// Whether the guest wrote on when there was space again.
@@ -301,8 +301,8 @@ struct GuestError<'a> {
 }
 
 impl<'a> Full<'a> {
-    pub fn of(seed: u64, file_system: &'a str, outcomes: &'a [full::Outcome]) -> Self {
-        let one = |one: &'a full::Outcome| Filled {
+    pub fn of(seed: u64, file_system: &'a str, outcomes: &'a [full_disk::FullDiskOutcome]) -> Self {
+        let one = |one: &'a full_disk::FullDiskOutcome| Filled {
             disk: &one.disk,
             what: &one.what,
             sync: one.sync.name(),
@@ -359,9 +359,9 @@ impl<'a> Measured<'a> {
         disks: &[Disk],
         seed: u64,
         workloads: Vec<&'a Workload>,
-        samples: &'a [Taken],
+        samples: &'a [DiskSample],
     ) -> Result<Self, serde_json::Error> {
-        let one = |taken: &'a Taken| {
+        let one = |taken: &'a DiskSample| {
             Ok(Sample {
                 disk: &taken.sample.target,
                 workload: &taken.sample.workload,
@@ -389,7 +389,7 @@ impl<'a> Measured<'a> {
 #[derive(Serialize, JsonSchema)]
 pub struct Crypto<'a> {
     schema: u32,
-    host: &'a Side,
+    host: &'a CryptoSide,
     models: &'a [Model],
     findings: &'a [Finding],
     /// What the comparison cannot tell.

@@ -6,9 +6,9 @@ use super::open::Lab;
 use super::powercut::SyncArg;
 use crate::context::print;
 use crate::status::Status;
-use assay_lab::Options;
-use assay_lab::experiments::full::{
-    Ending, HostFs, Outcome, Trial, ZFS_CASES, ZfsTrial, run, run_zfs,
+use assay_lab::GuestOptions;
+use assay_lab::experiments::full_disk::{
+    Ending, HostFs, FullDiskOutcome, FullDiskTrial, ZFS_CASES, ZfsTrial, run, run_zfs,
 };
 use assay_model::Bytes;
 use clap::ValueEnum;
@@ -103,7 +103,7 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
                 ZFS_CASES as u64,
                 None,
             );
-            let told = &mut |_: &Outcome| shown.inc(1);
+            let told = &mut |_: &FullDiskOutcome| shown.inc(1);
             let found = run_zfs(&image, &options, &trial, &lab.state, &lab.cancel, told);
             shown.finish_and_clear();
             ("zfs", found?)
@@ -116,7 +116,7 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
                 count,
                 None,
             );
-            let told = &mut |_: &Outcome| shown.inc(1);
+            let told = &mut |_: &FullDiskOutcome| shown.inc(1);
             let found = run(&image, &options, &trial, &lab.state, &lab.cancel, told);
             shown.finish_and_clear();
             (trial.host.name(), found?)
@@ -129,12 +129,12 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
     if let Some(error) = early {
         return Err(error.into());
     }
-    let kept = outcomes.iter().all(Outcome::kept);
+    let kept = outcomes.iter().all(FullDiskOutcome::kept);
     Ok(if kept { Status::Ok } else { Status::Findings })
 }
 
 impl Full {
-    fn trial(&self, options: &mut Options, seed: u64) -> anyhow::Result<Trial> {
+    fn trial(&self, options: &mut GuestOptions, seed: u64) -> anyhow::Result<FullDiskTrial> {
         for disk in &options.disks {
             anyhow::ensure!(
                 disk.dir.is_none(),
@@ -142,7 +142,7 @@ impl Full {
                 disk.name
             );
         }
-        Ok(Trial {
+        Ok(FullDiskTrial {
             disks: std::mem::take(&mut options.disks),
             sync: self.sync.into(),
             host: match self.fs {
@@ -156,7 +156,7 @@ impl Full {
     }
 }
 
-fn table(outcomes: &[Outcome]) -> String {
+fn table(outcomes: &[FullDiskOutcome]) -> String {
     let mut text = format!(
         "{:<48} {:<40} {:>8} {:>12} {:>5}\n",
         "disk", "when nothing was free, the writer", "wrote on", "acknowledged", "lost"
@@ -174,7 +174,7 @@ fn table(outcomes: &[Outcome]) -> String {
     text + "acknowledged: records before nothing was free + after there was space again\n"
 }
 
-fn seen(one: &Outcome) -> String {
+fn seen(one: &FullDiskOutcome) -> String {
     match (one.ending(), &one.error) {
         (Ending::Paused, _) => "was paused by QEMU, noticed nothing".to_owned(),
         (Ending::Error, Some((_, reason))) if one.pauses > 0 => {

@@ -1,7 +1,7 @@
 //! What a new guest is like, as one says it on the command line.
 
 use anyhow::Context as _;
-use assay_lab::{Accel, Disk, LEAST_MEMORY, Options, Zfs};
+use assay_lab::{Accel, Disk, LEAST_MEMORY, GuestOptions, Zfs};
 use assay_model::Bytes;
 use clap::ValueEnum;
 
@@ -77,8 +77,8 @@ impl From<AccelArg> for Accel {
 
 impl Machine {
     /// A guest like this; where the user named no disk, with the usual ones.
-    pub(super) fn options(&self, name: &str, usual: &[&str]) -> anyhow::Result<Options> {
-        let mut options = Options::new(name);
+    pub(super) fn options(&self, name: &str, usual: &[&str]) -> anyhow::Result<GuestOptions> {
+        let mut options = GuestOptions::new(name);
         options.cpus = self.cpus;
         options.cpu_model.clone_from(&self.cpu);
         options.destroy_data = self.destroy_data;

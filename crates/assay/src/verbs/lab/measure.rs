@@ -7,7 +7,7 @@ use crate::context::{self, paragraph, print};
 use crate::progress::Meter;
 use crate::status::Status;
 use anyhow::Context as _;
-use assay_lab::experiments::disks::{self, DisksError, Taken};
+use assay_lab::experiments::disks::{self, DisksError, DiskSample};
 use assay_lab::{Disk, Guest, LabError};
 use assay_measure::engine::Carried;
 use assay_model::plan::WorkloadSpec;
@@ -137,7 +137,7 @@ pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
 }
 
 /// What fio did in one sample: operations per second, and bytes.
-fn figures(taken: &Taken) -> (f64, u64) {
+fn figures(taken: &DiskSample) -> (f64, u64) {
     let workers = taken.sample.workers.iter();
     let directions = workers.flat_map(|job| [job.read(), job.write()]).flatten();
     directions.fold((0.0, 0), |(iops, bytes), stats| {
@@ -146,7 +146,7 @@ fn figures(taken: &Taken) -> (f64, u64) {
 }
 
 /// The doubts of a workload's samples: for each disk and doubt how many samples, and one's evidence.
-fn doubted(disks: &[Disk], plan: &Plan, workload: &Planned, samples: &[Taken]) -> String {
+fn doubted(disks: &[Disk], plan: &Plan, workload: &Planned, samples: &[DiskSample]) -> String {
     let mut text = String::new();
     for disk in disks {
         let ours = of(samples, disk, workload);
@@ -173,16 +173,16 @@ fn doubted(disks: &[Disk], plan: &Plan, workload: &Planned, samples: &[Taken]) -
 
 /// The samples of one workload on one disk.
 fn of<'a>(
-    samples: &'a [Taken],
+    samples: &'a [DiskSample],
     disk: &'a Disk,
     workload: &'a Planned,
-) -> impl Iterator<Item = &'a Taken> {
+) -> impl Iterator<Item = &'a DiskSample> {
     samples.iter().filter(|taken| {
         (&taken.sample.target, &taken.sample.workload) == (&disk.name, &workload.name)
     })
 }
 
-fn table(disks: &[Disk], plan: &Plan, samples: &[Taken]) -> String {
+fn table(disks: &[Disk], plan: &Plan, samples: &[DiskSample]) -> String {
     let mut text = String::new();
     for workload in &plan.workloads {
         let writes = workload.fio().is_some_and(|load| load.pattern.writes());

@@ -6,7 +6,7 @@ use crate::status::Status;
 use crate::verbs::net::run::{self as net_run, Output, Sending};
 use crate::verbs::net::trial::{self, Pairs};
 use anyhow::Context as _;
-use assay_lab::network_bed::{Bed, Discipline, Rate, SERVER, Shape, Trace};
+use assay_lab::network_bed::{Bed, Discipline, Rate, SERVER, LinkShape, Trace};
 use assay_model::Nanos;
 use assay_model::trial::Side;
 use assay_net::client::{self, Link};
@@ -115,8 +115,8 @@ fn recording(path: &Path) -> anyhow::Result<Rate> {
 }
 
 /// Both directions with this queue.
-fn shapes(args: &Net, rates: &[Rate; 2], queue: Queue) -> [Shape; 2] {
-    rates.clone().map(|rate| Shape {
+fn shapes(args: &Net, rates: &[Rate; 2], queue: Queue) -> [LinkShape; 2] {
+    rates.clone().map(|rate| LinkShape {
         rate,
         discipline: queue.discipline(),
         buffer: args.buffer.into(),

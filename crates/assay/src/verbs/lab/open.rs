@@ -4,17 +4,17 @@ use super::machine::Machine;
 use super::progress;
 use crate::context::{on_signals, state_dir};
 use anyhow::Context as _;
-use assay_lab::{Accel, Cache, Guest, Options, State};
+use assay_lab::{Accel, Cache, Guest, GuestOptions, GuestRegistry};
 
 pub struct Lab {
-    pub state: State,
+    pub state: GuestRegistry,
     pub(super) cache: Cache,
     pub cancel: assay_loads::Cancel,
 }
 
 impl Lab {
     pub fn open() -> anyhow::Result<Self> {
-        let state = State::open(&state_dir()?)?;
+        let state = GuestRegistry::open(&state_dir()?)?;
         crate::sweep::guests_said(&state.sweep()?);
         let cache = Cache::of_user()?;
         if cache.tidy() {
@@ -33,7 +33,7 @@ impl Lab {
         machine: &Machine,
         name: &str,
         usual: &[&str],
-    ) -> anyhow::Result<Options> {
+    ) -> anyhow::Result<GuestOptions> {
         let options = machine.options(name, usual)?;
         options.check(&self.state)?;
         Ok(options)

@@ -6,7 +6,7 @@ use super::open::Lab;
 use crate::context::print;
 use crate::status::Status;
 use assay_lab::Sync;
-use assay_lab::experiments::powercut::{Outcome, Trial, run, run_zfs};
+use assay_lab::experiments::powercut::{PowerCutOutcome, PowerCutTrial, run, run_zfs};
 use assay_lab::experiments::writelog::Unflushed;
 use clap::ValueEnum;
 
@@ -113,7 +113,7 @@ pub(super) fn power_cut(lab: &Lab, args: &PowerCut) -> anyhow::Result<Status> {
     let usual: &[&str] = if args.zvol { &["256M"] } else { &USUAL };
     let name = format!("cut-{}", std::process::id());
     let mut options = lab.options(&args.machine, &name, usual)?;
-    let trial = Trial {
+    let trial = PowerCutTrial {
         disks: std::mem::take(&mut options.disks),
         sync: args.sync.into(),
         records: args.records,
@@ -143,11 +143,11 @@ pub(super) fn power_cut(lab: &Lab, args: &PowerCut) -> anyhow::Result<Status> {
         true => documents::printed(&PowerCuts::of(&outcomes))?,
         false => table(&outcomes),
     })?;
-    let kept = outcomes.iter().all(Outcome::as_promised);
+    let kept = outcomes.iter().all(PowerCutOutcome::as_promised);
     Ok(if kept { Status::Ok } else { Status::Findings })
 }
 
-fn table(outcomes: &[Outcome]) -> String {
+fn table(outcomes: &[PowerCutOutcome]) -> String {
     let mut text = format!(
         "{:<48} {:>7} {:>7} {:>5} {:>9}  verdict\n",
         "disk", "records", "flushes", "cuts", "most lost"

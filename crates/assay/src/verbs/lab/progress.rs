@@ -1,7 +1,7 @@
 //! Progress of a build and of a boot, on standard error.
 
 use crate::progress::whole;
-use assay_lab::Progress as Step;
+use assay_lab::BuildProgress as BuildProgress;
 use assay_model::Nanos;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::fmt::Write;
@@ -29,7 +29,7 @@ impl Progress {
         }
     }
 
-    pub(super) fn tell(&mut self, step: &Step<'_>) {
+    pub(super) fn tell(&mut self, step: &BuildProgress<'_>) {
         let left = step.left.map_or(String::new(), |left| {
             let minutes = left.as_secs().div_ceil(60);
             format!(", about {minutes} min left")

@@ -5,7 +5,7 @@ use super::open::Lab;
 use super::progress;
 use crate::context::print;
 use crate::status::Status;
-use assay_lab::{Reboot, Snapshot};
+use assay_lab::{Reboot, GuestSnapshot};
 use assay_model::Bytes;
 use jiff::Timestamp;
 use std::time::Duration;
@@ -117,15 +117,15 @@ impl Lab {
     }
 }
 
-fn time(snapshot: &Snapshot) -> String {
+fn time(snapshot: &GuestSnapshot) -> String {
     Timestamp::from_second(snapshot.seconds).map_or(String::new(), |time| time.to_string())
 }
 
-fn list(guest: &str, snapshots: &[Snapshot]) -> String {
+fn list(guest: &str, snapshots: &[GuestSnapshot]) -> String {
     if snapshots.is_empty() {
         return format!("guest {guest} has no snapshots\n");
     }
-    let line = |one: &Snapshot| {
+    let line = |one: &GuestSnapshot| {
         let (tag, memory) = (&one.tag, Bytes(one.memory));
         format!("{tag:<24} {}  memory {memory}\n", time(one))
     };

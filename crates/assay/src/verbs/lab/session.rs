@@ -7,7 +7,7 @@ use super::shell;
 use crate::context::print;
 use crate::status::Status;
 use anyhow::Context as _;
-use assay_lab::{Guest, Output, State};
+use assay_lab::{Guest, CommandOutputPart, GuestRegistry};
 use assay_model::Nanos;
 use assay_model::SCHEMA_VERSION;
 use std::ffi::{OsStr, OsString};
@@ -90,7 +90,7 @@ impl Lab {
     pub(super) fn up(&self, up: &Up) -> anyhow::Result<Status> {
         // Before an image is built for it.
         let name = up.name.as_ref().unwrap_or(&up.guest);
-        State::check_name(name)?;
+        GuestRegistry::check_name(name)?;
         let guest = self.boot(name, &up.machine, true)?;
         let entry = guest.entry();
         print(&match up.json {
@@ -166,12 +166,12 @@ impl Lab {
     }
 }
 
-pub(super) fn pass_on(output: Output<'_>) -> std::io::Result<()> {
+pub(super) fn pass_on(output: CommandOutputPart<'_>) -> std::io::Result<()> {
     match output {
-        Output::Out(bytes) => {
+        CommandOutputPart::Out(bytes) => {
             let mut stdout = std::io::stdout().lock();
             stdout.write_all(bytes).and_then(|()| stdout.flush())
         }
-        Output::Err(bytes) => std::io::stderr().lock().write_all(bytes),
+        CommandOutputPart::Err(bytes) => std::io::stderr().lock().write_all(bytes),
     }
 }

@@ -1,7 +1,7 @@
 //! What is read of this machine to explain why a login waits. Of another machine nothing is known.
 
-use assay_host::{Host, Limits, Live};
-use assay_login::cause::{Kind, Known, PamLine};
+use assay_host::{Host, Limits, LiveHost};
+use assay_login::cause::{LoginKind, ServerKnowledge, PamLine};
 use assay_login::watch;
 use std::ffi::OsStr;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -38,7 +38,7 @@ impl Server {
     }
 
     /// Returns what to watch: the server's processes, when they run here and can be seen.
-    pub fn watched(&self, kind: Kind) -> watch::Server {
+    pub fn watched(&self, kind: LoginKind) -> watch::WatchedServer {
         let listening = self
             .address_here()
             .map(|address| assay_web::Server::listening(&address));
@@ -46,19 +46,19 @@ impl Server {
             Some(assay_web::Server::Processes(listeners)) => listeners,
             _ => Vec::new(),
         };
-        watch::Server {
+        watch::WatchedServer {
             listeners,
             port: self.port,
-            forks: kind == Kind::Ssh,
+            forks: kind == LoginKind::Ssh,
         }
     }
 }
 
 /// Returns everything that may explain a wait.
-pub fn of(kind: Kind, server: &Server, watched: &watch::Server, user: Option<&str>) -> Known {
-    let mut known = Known {
+pub fn of(kind: LoginKind, server: &Server, watched: &watch::WatchedServer, user: Option<&str>) -> ServerKnowledge {
+    let mut known = ServerKnowledge {
         hosts: services("hosts:"),
-        ..Known::default()
+        ..ServerKnowledge::default()
     };
     let Some(address) = server.address_here() else {
         return known;
@@ -68,11 +68,11 @@ pub fn of(kind: Kind, server: &Server, watched: &watch::Server, user: Option<&st
     known.is_watched = !listeners.is_empty();
     known.user_exists = user.map(|user| said(&["getent", "passwd", "--", user]).is_some());
     match kind {
-        Kind::Ssh => {
+        LoginKind::Ssh => {
             known.sshd = sshd(listeners, &address, user);
             known.startups = listeners.iter().find_map(|pid| startups(&title(*pid)?));
             known.home = home(user).and_then(|home| {
-                let target = assay_facts::target(&Live, &home).ok()?;
+                let target = assay_facts::target(&LiveHost, &home).ok()?;
                 target.fs_type
             });
             let service = known
@@ -83,7 +83,7 @@ pub fn of(kind: Kind, server: &Server, watched: &watch::Server, user: Option<&st
                 _ => pam(service.unwrap_or("sshd")),
             };
         }
-        Kind::Imap => {
+        LoginKind::Imap => {
             known.pam = pam("dovecot");
             let config = listeners
                 .iter()
@@ -92,7 +92,7 @@ pub fn of(kind: Kind, server: &Server, watched: &watch::Server, user: Option<&st
             argv.extend(config.iter().flat_map(|file| ["-c", file]));
             known.passdbs = said(&argv).map(|text| passdbs(&text));
         }
-        Kind::Smtp => {
+        LoginKind::Smtp => {
             known.pam = pam("smtp");
             let directory = listeners.iter().find_map(|pid| mail_config(*pid));
             let mut argv = vec!["postconf"];
@@ -100,7 +100,7 @@ pub fn of(kind: Kind, server: &Server, watched: &watch::Server, user: Option<&st
             argv.push("-n");
             known.sleeps = said(&argv).map(|text| sleeps(&text)).unwrap_or_default();
         }
-        Kind::Http => {}
+        LoginKind::Http => {}
     }
     known
 }
@@ -134,7 +134,7 @@ fn sshd(
 }
 
 fn text(path: &str) -> Option<String> {
-    Live.read_text(Path::new(path)).ok()
+    LiveHost.read_text(Path::new(path)).ok()
 }
 
 /// Returns the command line of a process, with blanks between its words. sshd writes its arguments into it.
@@ -192,7 +192,7 @@ fn services(key: &str) -> Option<(String, String)> {
 
 fn said(argv: &[&str]) -> Option<String> {
     let argv: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
-    let output = Live.run(&argv, Limits::default()).ok()?;
+    let output = LiveHost.run(&argv, Limits::default()).ok()?;
     output.success().then(|| output.text())
 }
 

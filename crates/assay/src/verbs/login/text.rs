@@ -1,7 +1,7 @@
 //! What was measured of logins, for a terminal.
 
 use super::Measured;
-use assay_login::many::Crowd;
+use assay_login::concurrent_logins::Crowd;
 use assay_model::Nanos;
 use assay_render::Style;
 use assay_render::table::render_table;
@@ -109,7 +109,7 @@ fn causes(out: &mut String, measured: &Measured, style: Style) {
     }
     out.push_str("\nWhere the time goes\n");
     for cause in &measured.causes {
-        let parts: Vec<String> = cause.parts.iter().map(assay_login::Part::name).collect();
+        let parts: Vec<String> = cause.parts.iter().map(assay_login::LoginPart::name).collect();
         let count = match cause.logins == measured.logins.len() {
             true => String::new(),
             false => format!(" in {} of {}", cause.logins, logins(measured)),
@@ -156,7 +156,7 @@ fn capital(text: &str) -> String {
 /// Time of a login without a shell for a person.
 fn command(measured: &Measured) -> u64 {
     let parts = measured.parts.iter();
-    let own = parts.filter(|part| part.part != assay_login::Part::Prompt);
+    let own = parts.filter(|part| part.part != assay_login::LoginPart::Prompt);
     own.map(|part| part.median.0).sum()
 }
 

@@ -4,8 +4,8 @@ use super::run as net_run;
 use crate::context::{self, print, write_file};
 use crate::global::Global;
 use crate::status::Status;
-use assay_changes::{Journal, Outcome, Session, Switch};
-use assay_host::Live;
+use assay_changes::{Journal, RecoveryOutcome, ChangeSession, Switch};
+use assay_host::LiveHost;
 use assay_model::Nanos;
 use assay_model::change::Setting;
 use assay_model::trial::{Side, Verdict};
@@ -107,7 +107,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         &format!("net {}", args.apply.join(" ")),
     )?;
     let tried = || {
-        let switch = Switch::open(&session, &Live, &setting)?;
+        let switch = Switch::open(&session, &LiveHost, &setting)?;
         let now = switch.original().value.clone().unwrap_or_default();
         if now == args.value {
             anyhow::bail!(
@@ -139,9 +139,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 }
 
 /// Takes back whatever is left.
-fn set_back(session: Session) -> anyhow::Result<()> {
-    for left in session.close(&Live)? {
-        if let Outcome::Failed(error) = left.outcome {
+fn set_back(session: ChangeSession) -> anyhow::Result<()> {
+    for left in session.close(&LiveHost)? {
+        if let RecoveryOutcome::Failed(error) = left.outcome {
             anyhow::bail!(
                 "{} is not as it was: {error}; `assay trial --recover` tries again",
                 left.what
@@ -173,7 +173,7 @@ pub fn begin(plan: Plan, sides: [String; 2], pairs: &Pairs, seed: u64) -> anyhow
         guard: GUARD.max(margin),
         alpha: 0.05,
         seed,
-        first: assay_measure::trials::coins(seed, pairs.pairs),
+        first: assay_measure::trials::draw_order(seed, pairs.pairs),
         slots: Vec::new(),
     };
     trial.check().map_err(anyhow::Error::msg)?;

@@ -1,7 +1,7 @@
 //! The commands that bare `assay` proposes: each rule looks at the machine and gives one reason.
 
 use assay_changes::Journal;
-use assay_host::{Host, Live};
+use assay_host::{Host, LiveHost};
 use assay_model::Facts;
 use assay_model::run::RunState;
 use assay_model::target::TargetInfo;
@@ -88,7 +88,7 @@ const SERVICES: [(&str, &str); 8] = [
 fn check() -> Proposal {
     let found: Vec<&str> = SERVICES
         .into_iter()
-        .filter(|(path, _)| Live.exists(Path::new(path)).unwrap_or(false))
+        .filter(|(path, _)| LiveHost.exists(Path::new(path)).unwrap_or(false))
         .map(|(_, name)| name)
         .collect();
     let reason = match found.as_slice() {
@@ -133,7 +133,7 @@ fn stack(seen: &Seen<'_>) -> Proposal {
 }
 
 fn disks() -> Option<Proposal> {
-    let arrays = Live
+    let arrays = LiveHost
         .read_text(Path::new("/proc/mdstat"))
         .unwrap_or_default();
     let array = arrays
@@ -190,7 +190,7 @@ fn compare(seen: &Seen<'_>) -> Option<Proposal> {
 /// Whether something on this machine listens on a TCP port.
 fn listens(port: u16) -> bool {
     ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().any(|path| {
-        let table = Live.read_text(Path::new(path)).unwrap_or_default();
+        let table = LiveHost.read_text(Path::new(path)).unwrap_or_default();
         table.lines().any(|line| is_listening(line, port))
     })
 }

@@ -6,7 +6,7 @@ use crate::context::print;
 use crate::context::{columns, wrap};
 use crate::status::Status;
 use assay_model::size::Convention::Binary;
-use assay_planner::cache::{CacheQuestion, caches, parse_arcstats};
+use assay_planner::cache::{CacheQuestion, size_caches, parse_arcstats};
 use assay_planner::zfs::Version;
 use assay_render::text::format_named_value;
 use assay_report::plan as picture;
@@ -102,7 +102,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         sync_writes: args.sync_writes.map(|rate| rate as f64),
         dirty_max: args.dirty_max,
     };
-    let answer = caches(&question, counters)?;
+    let answer = size_caches(&question, counters)?;
     let sections = picture::build_cache_sections(&question, &answer);
     let intro = [match question.l2arc {
         Some(size) => format!(

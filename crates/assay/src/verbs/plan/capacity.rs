@@ -5,8 +5,8 @@ use super::show::{print_json, write_page};
 use crate::context::{columns, print};
 use crate::status::Status;
 use anyhow::bail;
-use assay_planner::PlanError;
-use assay_planner::capacity::{Asked, Grown, Recorded, SNAPSHOT_COLUMNS, answer};
+use assay_planner::PlannerError;
+use assay_planner::capacity::{CapacityQuestion, Grown, Recorded, SNAPSHOT_COLUMNS, answer_question};
 use assay_report::plan::capacity_bill::{build_answer_sections, describe_snapshots, format_answer};
 use std::path::{Path, PathBuf};
 
@@ -69,7 +69,7 @@ pub struct Args {
 
 /// Runs the question.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
-    let answer = answer(&Asked {
+    let answer = answer_question(&CapacityQuestion {
         data: args.data,
         size: args.size,
         grown: grown(args)?,
@@ -114,7 +114,7 @@ fn grown(args: &Args) -> anyhow::Result<Grown> {
         return Ok(Grown::Unknown);
     };
     if pool.starts_with('-') {
-        bail!(PlanError::value("pool", "a name cannot begin with -"));
+        bail!(PlannerError::value("pool", "a name cannot begin with -"));
     }
     let list = ["zfs", "list", "-Hp", "-r", "-t", "snapshot", "-o"];
     let text = read::command(&[&list[..], &[SNAPSHOT_COLUMNS, pool]].concat())?;

@@ -4,8 +4,8 @@ use super::read;
 use super::show::{print_json, write_page};
 use crate::context::print;
 use crate::status::Status;
-use assay_planner::PlanError;
-use assay_planner::clones::{Destroy, Graph, PROPERTIES, Recursion, Report, parse_zfs_get, report};
+use assay_planner::PlannerError;
+use assay_planner::clones::{Destroy, Graph, PROPERTIES, Recursion, LineageReport, parse_zfs_get, report};
 use assay_report::plan::{self as picture, clones_text};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ pub struct Args {
 #[derive(Serialize, schemars::JsonSchema)]
 pub(super) struct Answer<'a> {
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a LineageReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     destroy: &'a Option<Destroy>,
 }
@@ -69,14 +69,14 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         }
         None => {
             let Some(dataset) = &args.dataset else {
-                return Err(PlanError::value(
+                return Err(PlannerError::value(
                     "no dataset",
                     "name one of this machine, or recorded output with --from FILE",
                 )
                 .into());
             };
             if dataset.starts_with('-') {
-                return Err(PlanError::value("dataset", "a name cannot begin with -").into());
+                return Err(PlannerError::value("dataset", "a name cannot begin with -").into());
             }
             // Origins may lie anywhere in the pool.
             let pool = dataset.split(['/', '@']).next().unwrap_or(dataset);

@@ -7,9 +7,9 @@ use crate::context::wrap;
 use crate::status::Status;
 use assay_model::size::Convention::Binary;
 use assay_model::units::mb_per_s;
-use assay_planner::PlanError;
+use assay_planner::PlannerError;
 use assay_planner::distribute::{
-    Distribution, Rules, Vdev, Writer, distribute, parse_zpool_iostat, parse_zpool_list,
+    Distribution, AllocationRules, Vdev, Writer, distribute_writes, parse_zpool_iostat, parse_zpool_list,
 };
 use assay_planner::zfs::Version;
 use assay_render::units::format_duration;
@@ -116,7 +116,7 @@ fn watch(pool: &str, seconds: u32, vdevs: &[Vdev]) -> anyhow::Result<Vec<Measure
         .collect())
 }
 
-fn vdev(text: &str, index: usize) -> Result<Vdev, PlanError> {
+fn vdev(text: &str, index: usize) -> Result<Vdev, PlannerError> {
     let (rest, speed) = match text.split_once(',') {
         Some((rest, rate)) => (rest, read::rate(rate)?),
         None => (text, 150_000_000),
@@ -139,7 +139,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let vdevs = match &args.pool {
         Some(pool) => {
             if pool.starts_with('-') {
-                return Err(PlanError::value("pool", "a name cannot begin with -").into());
+                return Err(PlannerError::value("pool", "a name cannot begin with -").into());
             }
             let argv = ["zpool", "list", "-vHp", pool];
             parse_zpool_list("zpool list -vHp", &read::command(&argv)?, args.speed as f64)?
@@ -158,13 +158,13 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         rate: args.rate.map(|rate| rate as f64),
     };
     let rules = match args.zfs {
-        Some(version) => vec![Rules::of(version, !args.no_throttle)],
-        None if args.no_throttle => vec![Rules::FreeSpace],
-        None => vec![Rules::FreeSpace, Rules::Throttle, Rules::Performance],
+        Some(version) => vec![AllocationRules::of(version, !args.no_throttle)],
+        None if args.no_throttle => vec![AllocationRules::FreeSpace],
+        None => vec![AllocationRules::FreeSpace, AllocationRules::Throttle, AllocationRules::Performance],
     };
     let outcomes = rules
         .into_iter()
-        .map(|rules| distribute(&vdevs, rules, writer))
+        .map(|rules| distribute_writes(&vdevs, rules, writer))
         .collect::<Result<Vec<_>, _>>()?;
     let measured = match (&args.pool, args.watch) {
         (Some(pool), Some(seconds)) => watch(pool, seconds, &vdevs)?,
@@ -203,9 +203,9 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let mut text = format!("{title}\n");
     for outcome in &answer.outcomes {
         let name = match outcome.rules {
-            Rules::FreeSpace => "before 0.7, or without the allocation throttle",
-            Rules::Throttle => "0.7 to 2.3",
-            Rules::Performance => "2.4",
+            AllocationRules::FreeSpace => "before 0.7, or without the allocation throttle",
+            AllocationRules::Throttle => "0.7 to 2.3",
+            AllocationRules::Performance => "2.4",
         };
         let line = format!(
             "OpenZFS {name}: {} MB/s, {:.0} % of what the vdevs could do together, {}",

@@ -5,9 +5,9 @@ use super::show::{print_json, write_page};
 use crate::context::print;
 use crate::context::{columns, wrap};
 use crate::status::Status;
-use assay_planner::PlanError;
+use assay_planner::PlannerError;
 use assay_planner::durability::{
-    Assumptions, CANNOT_TELL, Estimate, Group, HOURS_A_YEAR, loss_in, mean_hours_to_loss, simulate,
+    Assumptions, CANNOT_TELL, LossEstimate, DiskGroup, HOURS_A_YEAR, loss_in, mean_hours_to_loss, simulate_arrays,
 };
 use assay_render::text::format_named_value;
 use assay_render::units::format_probability;
@@ -74,13 +74,13 @@ pub struct Args {
 
 #[derive(Serialize, schemars::JsonSchema)]
 pub(super) struct Answer {
-    group: Group,
+    group: DiskGroup,
     groups: u64,
     assumptions: Assumptions,
     loss_per_year: f64,
     mean_years_to_loss: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    simulated: Option<Estimate>,
+    simulated: Option<LossEstimate>,
     cannot_tell: &'static str,
 }
 
@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     };
     assumptions.check()?;
     if args.disks == 0 || args.disks > 10_000 || args.survives >= args.disks {
-        return Err(PlanError::value(
+        return Err(PlannerError::value(
             format!(
                 "{} disks that survive {} failures",
                 args.disks, args.survives
@@ -105,20 +105,20 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         .into());
     }
     if args.groups == 0 || args.groups > 1_000_000 {
-        return Err(PlanError::value("groups", "must be 1 to 1000000").into());
+        return Err(PlannerError::value("groups", "must be 1 to 1000000").into());
     }
     if args
         .simulate
         .is_some_and(|years| years == 0 || years > 10_000_000_000)
     {
-        return Err(PlanError::value("simulate", "must be 1 to 10^10 array-years").into());
+        return Err(PlannerError::value("simulate", "must be 1 to 10^10 array-years").into());
     }
     // A mirror reads one other disk; stripes read all the data columns.
     let others = match args.survives + 1 == args.disks {
         true => 1,
         false => args.disks - args.survives,
     };
-    let group = Group {
+    let group = DiskGroup {
         disks: args.disks,
         survives: args.survives,
         rebuild_reads: args.size as f64 * others as f64,
@@ -135,7 +135,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             / args.groups as f64,
         simulated: args
             .simulate
-            .map(|years| simulate(group, &assumptions, years, args.seed, threads)),
+            .map(|years| simulate_arrays(group, &assumptions, years, args.seed, threads)),
         cannot_tell: CANNOT_TELL,
     };
     let section = picture::build_durability_section(

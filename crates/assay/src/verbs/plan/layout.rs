@@ -9,12 +9,12 @@ use assay_model::size::Unit;
 use assay_planner::btrfs::Profile;
 use assay_planner::durability::{Assumptions, CANNOT_TELL};
 use assay_planner::layout::{
-    Context, Disk, Io, Layout, Ownership, Plan, Want, best, buildable, describe, nearest, pareto,
+    Context, Disk, Io, Layout, Ownership, LayoutPlan, Want, best, is_buildable, describe, nearest_buildable, pareto,
     rank, search,
 };
 use assay_planner::size;
 use assay_planner::zfs::Version;
-use assay_planner::{PlanError, lsblk};
+use assay_planner::{PlannerError, lsblk};
 use assay_report::plan as picture;
 use assay_report::plan::layout::layout_text::{
     choose_shown_plan, describe_disks, describe_units, format_layouts, format_plan, format_volumes,
@@ -143,12 +143,12 @@ pub(super) struct Answer<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     nobody_builds: bool,
     cannot_tell: &'static str,
-    layouts: &'a [Plan],
+    layouts: &'a [LayoutPlan],
 }
 
 /// Reads one DISK argument.
-fn disks(text: &str, units: &mut Vec<Unit>) -> Result<Vec<Disk>, PlanError> {
-    let wrong = |reason: &str| PlanError::Size {
+fn disks(text: &str, units: &mut Vec<Unit>) -> Result<Vec<Disk>, PlannerError> {
+    let wrong = |reason: &str| PlannerError::Size {
         input: text.escape_debug().to_string(),
         reason: reason.to_owned(),
     };
@@ -184,13 +184,13 @@ fn disks(text: &str, units: &mut Vec<Unit>) -> Result<Vec<Disk>, PlanError> {
 }
 
 /// A pool as it stands, with the disks of `--special` behind the others as one vdev.
-fn with_special(spec: &str, disks: usize, special: usize) -> Result<String, PlanError> {
+fn with_special(spec: &str, disks: usize, special: usize) -> Result<String, PlannerError> {
     if special == 0 {
         return Ok(spec.to_owned());
     }
     let other = ["btrfs-", "md-", "stripes:"];
     if other.iter().any(|begin| spec.starts_with(begin)) {
-        return Err(PlanError::layout(
+        return Err(PlannerError::layout(
             spec.escape_debug().to_string(),
             "only ZFS has special vdevs: leave --special out",
         ));
@@ -215,7 +215,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         argv.extend(lsblk::ARGUMENTS);
         let found = lsblk::parse(&read::command(&argv)?)?;
         if found.is_empty() {
-            return Err(PlanError::value("this machine", "lsblk shows no writable disk").into());
+            return Err(PlannerError::value("this machine", "lsblk shows no writable disk").into());
         }
         for disk in &found {
             let kind = if disk.rotational { "turning" } else { "flash" };
@@ -252,7 +252,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     if let Some(own) = &ownership {
         own.check()?;
         if offered.iter().any(|disk| disk.price.is_none()) {
-            return Err(PlanError::value(
+            return Err(PlannerError::value(
                 "--years",
                 "needs the price of every disk, as in 6x4T@95",
             )
@@ -296,10 +296,10 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         Load::Stream => Io::Stream,
     });
     let considered = plans.len();
-    let near = nearest(&plans, &wants).map(|plan| (plan.layout.clone(), plan.efficiency));
+    let near = nearest_buildable(&plans, &wants).map(|plan| (plan.layout.clone(), plan.efficiency));
     rank(&mut plans, &wants, io);
     // Where only a bound meets the demands, no file system does.
-    let nobody = args.only.is_none() && !plans.is_empty() && !plans.iter().any(buildable);
+    let nobody = args.only.is_none() && !plans.is_empty() && !plans.iter().any(is_buildable);
     pareto(&mut plans);
     if args.best {
         best(&mut plans);

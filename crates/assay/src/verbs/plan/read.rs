@@ -2,8 +2,8 @@
 
 use crate::input;
 use crate::status::Unreadable;
-use assay_host::{Host, Limits, Live};
-use assay_planner::{PlanError, size};
+use assay_host::{Host, Limits, LiveHost};
+use assay_planner::{PlannerError, size};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub fn command(argv: &[&str]) -> anyhow::Result<String> {
     let limits = Limits {
         timeout: Duration::from_secs(60),
     };
-    let output = Live.run(&words, limits).map_err(|error| {
+    let output = LiveHost.run(&words, limits).map_err(|error| {
         Unreadable(format!(
             "{error}. Record the output on that machine and give it as a file."
         ))
@@ -35,22 +35,22 @@ pub fn command(argv: &[&str]) -> anyhow::Result<String> {
 }
 
 /// A size for clap.
-pub fn size(text: &str) -> Result<u64, PlanError> {
+pub fn size(text: &str) -> Result<u64, PlannerError> {
     size::parse(text).map(|(bytes, _)| bytes)
 }
 
 /// A recordsize or volblocksize for clap.
-pub fn block(text: &str) -> Result<u64, PlanError> {
+pub fn block(text: &str) -> Result<u64, PlannerError> {
     size::parse_block(text)
 }
 
 /// A rate for clap: `150MB/s`, `150MB`.
-pub fn rate(text: &str) -> Result<u64, PlanError> {
+pub fn rate(text: &str) -> Result<u64, PlannerError> {
     size(text.strip_suffix("/s").unwrap_or(text))
 }
 
 /// A share for clap: `80%` or `0.8`.
-pub fn share(text: &str) -> Result<f64, PlanError> {
+pub fn share(text: &str) -> Result<f64, PlannerError> {
     let (number, scale) = match text.strip_suffix('%') {
         Some(number) => (number, 100.0),
         None => (text, 1.0),
@@ -62,7 +62,7 @@ pub fn share(text: &str) -> Result<f64, PlanError> {
         .map(|value| value / scale)
         .filter(|value| (0.0..=1.0).contains(value))
         .ok_or_else(|| {
-            PlanError::value(
+            PlannerError::value(
                 format!("`{}`", text.escape_debug()),
                 "give a share such as 80% or 0.8",
             )

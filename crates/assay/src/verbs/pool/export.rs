@@ -8,8 +8,8 @@ use anyhow::{Context as _, bail};
 use assay_advice::Catalogue;
 use assay_judge::trial::judge_trial;
 use assay_model::trial::TrialId;
-use assay_pool::bundle::{Bundle, FORMAT, Machine};
-use assay_pool::{Key, check_trial, contribution};
+use assay_pool::bundle::{Bundle, FORMAT, BundleMachine};
+use assay_pool::{OwnerKey, check_trial, build_contribution};
 use assay_render::text::escape_line;
 use assay_store::Store;
 use std::collections::BTreeMap;
@@ -110,7 +110,7 @@ struct Gathered {
     unsound: Vec<(TrialId, &'static str)>,
 }
 
-fn gather(store: &Store, key: &Key) -> anyhow::Result<Gathered> {
+fn gather(store: &Store, key: &OwnerKey) -> anyhow::Result<Gathered> {
     let catalogue = Catalogue::builtin()?;
     let version = env!("CARGO_PKG_VERSION");
     let mut machines: BTreeMap<String, Vec<_>> = BTreeMap::new();
@@ -120,7 +120,7 @@ fn gather(store: &Store, key: &Key) -> anyhow::Result<Gathered> {
             Ok(page) => {
                 let slots = store.slots(stored.id)?;
                 let (pairs, judgement) = judge_trial(&stored, &slots);
-                contribution(key, page, &stored, &pairs, &judgement, version)
+                build_contribution(key, page, &stored, &pairs, &judgement, version)
             }
             Err(_) => None,
         };
@@ -143,7 +143,7 @@ fn gather(store: &Store, key: &Key) -> anyhow::Result<Gathered> {
     let machines = machines.into_iter().map(|(id, mut trials)| {
         // By their names, which tell nothing of when they were made.
         trials.sort_by(|a, b| a.id.cmp(&b.id));
-        Machine { id, trials }
+        BundleMachine { id, trials }
     });
     let bundle = Bundle {
         format: FORMAT.to_owned(),

@@ -6,7 +6,7 @@ use crate::global::Global;
 use crate::input;
 use crate::status::Unreadable;
 use anyhow::{Context as _, bail};
-use assay_host::{Host as _, Live, lockfile, write_output};
+use assay_host::{Host as _, LiveHost, lockfile, write_output};
 use assay_pool::{Added, LONGEST, Pool, read};
 use assay_render::text::escape_line;
 use std::ffi::OsString;
@@ -36,10 +36,10 @@ impl Kept {
 
     /// The files of bundles, sorted by name.
     fn files(&self) -> anyhow::Result<Vec<String>> {
-        if Live.stat(&self.dir).is_err() {
+        if LiveHost.stat(&self.dir).is_err() {
             return Ok(Vec::new());
         }
-        let names = Live
+        let names = LiveHost
             .list(&self.dir)
             .map_err(|error| Unreadable(escape_line(&error.to_string())))?;
         let names = names.into_iter().filter_map(|name| name.into_string().ok());
@@ -53,7 +53,7 @@ impl Kept {
         let mut pool = Pool::default();
         for name in self.files()? {
             let path = self.dir.join(&name);
-            let added = Live
+            let added = LiveHost
                 .read(&path)
                 .map_err(|error| anyhow::anyhow!("{error}"))
                 .and_then(|bytes| Ok(read(&bytes)?))
@@ -116,7 +116,7 @@ impl Kept {
                 escape_line(owner)
             );
         }
-        if Live.stat(&self.dir).is_err() {
+        if LiveHost.stat(&self.dir).is_err() {
             bail!(
                 "there are no shared trials in {}: add some with `assay fleet pool add FILE`",
                 self.shown()

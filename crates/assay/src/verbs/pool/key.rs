@@ -2,8 +2,8 @@
 
 use crate::context::{random, state_dir, write_secret};
 use anyhow::{Context as _, bail};
-use assay_host::{Host as _, Live, lockfile};
-use assay_pool::Key;
+use assay_host::{Host as _, LiveHost, lockfile};
+use assay_pool::OwnerKey;
 use assay_render::text::escape_line;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -13,7 +13,7 @@ use std::path::Path;
     clippy::disallowed_methods,
     reason = "the key is a file of the state directory, which is the user's alone"
 )]
-pub(super) fn key() -> anyhow::Result<Key> {
+pub(super) fn key() -> anyhow::Result<OwnerKey> {
     let dir = state_dir()?.join("pool");
     let shown = |path: &Path| escape_line(&path.to_string_lossy());
     std::fs::DirBuilder::new()
@@ -47,7 +47,7 @@ pub(super) fn key() -> anyhow::Result<Key> {
             shown(&path)
         );
     }
-    let bytes = Live
+    let bytes = LiveHost
         .read(&path)
         .map_err(|error| anyhow::anyhow!("{}", escape_line(&error.to_string())))?;
     let seed = seed(&bytes).with_context(|| {
@@ -57,7 +57,7 @@ pub(super) fn key() -> anyhow::Result<Key> {
             shown(&path)
         )
     })?;
-    Ok(Key::of(seed)?)
+    Ok(OwnerKey::of(seed)?)
 }
 
 fn digits() -> anyhow::Result<String> {

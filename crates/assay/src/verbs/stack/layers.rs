@@ -6,12 +6,12 @@ use crate::global::Global;
 use crate::shape::Shape;
 use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
-use assay_host::{Host, Live};
+use assay_host::{Host, LiveHost};
 use assay_model::stack::{Layer, LayerKind, Stack};
 use assay_report::stack::{
     StackView, render_stack_markdown, render_stack_page, render_stack_text, stack_to_json,
 };
-use assay_stack::{StackError, Target, discover, hints};
+use assay_stack::{StackError, StackTarget, discover, collect_hints};
 use std::path::{Path, PathBuf};
 
 pub(super) const EXAMPLES: &str = "\
@@ -39,7 +39,7 @@ pub(super) fn run(
             let captured = elsewhere.open(&[target.to_owned()])?;
             let target = match (target.is_absolute(), target.to_str()) {
                 (false, Some(name)) if target.components().count() == 1 => {
-                    Target::Guest(name.to_owned())
+                    StackTarget::Guest(name.to_owned())
                 }
                 (false, _) => {
                     anyhow::bail!(
@@ -47,18 +47,18 @@ pub(super) fn run(
                         target.display()
                     )
                 }
-                (true, _) => Target::Path(target.to_owned()),
+                (true, _) => StackTarget::Path(target.to_owned()),
             };
             (captured, target)
         }
         (true, None) => anyhow::bail!("name a path on that machine: assay stack --host HOST /srv"),
     };
-    let host: &dyn Host = captured.as_deref().unwrap_or(&Live);
+    let host: &dyn Host = captured.as_deref().unwrap_or(&LiveHost);
     let stack = discover(host, &target).map_err(|error| match error {
         StackError::Unreadable(_) => Unreadable(error.to_string()).into(),
         error => anyhow::Error::new(error),
     })?;
-    let hints = hints(&stack);
+    let hints = collect_hints(&stack);
     // What can be tried is tried on that machine.
     let next = match captured.is_some() {
         true => Vec::new(),
@@ -81,21 +81,21 @@ pub(super) fn run(
 }
 
 /// A path if there is one, or if it is written as one; else the name of a virtual machine.
-pub(super) fn understand(target: &Path) -> anyhow::Result<Target> {
+pub(super) fn understand(target: &Path) -> anyhow::Result<StackTarget> {
     let there = target.symlink_metadata().is_ok();
     let path = there || target.components().count() != 1 || target.is_absolute();
     match (path, target.to_str()) {
-        (false, Some(name)) => Ok(Target::Guest(name.to_owned())),
+        (false, Some(name)) => Ok(StackTarget::Guest(name.to_owned())),
         _ => {
             let absolute = std::path::absolute(target);
             let path: PathBuf = absolute.with_context(|| target.display().to_string())?;
-            Ok(Target::Path(path))
+            Ok(StackTarget::Path(path))
         }
     }
 }
 
 /// What to do with what was found: the first layer of each kind that something can be tried on.
-fn next(stack: &Stack, target: &Target) -> Vec<(String, String)> {
+fn next(stack: &Stack, target: &StackTarget) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let place = |kind: LayerKind| {
         let mut layers = stack.layers.iter().filter(|layer| layer.kind == kind);
@@ -107,7 +107,7 @@ fn next(stack: &Stack, target: &Target) -> Vec<(String, String)> {
             lines.push((format!("assay trial {advice} {place}"), what.to_owned()));
         }
     };
-    if let Target::Guest(_) = target {
+    if let StackTarget::Guest(_) = target {
         let dir = |file: &Path| Some(shell_words::quote(file.parent()?.to_str()?).into_owned());
         let mut files = stack
             .layers
@@ -134,8 +134,8 @@ fn next(stack: &Stack, target: &Target) -> Vec<(String, String)> {
     lines.truncate(2);
     let disk = |layer: &&Layer| layer.kind == LayerKind::VirtualDisk;
     let measured = match target {
-        Target::Path(path) => path.to_str().filter(|_| path.is_dir()),
-        Target::Guest(name) => stack.layers.iter().find(disk).and(Some(name.as_str())),
+        StackTarget::Path(path) => path.to_str().filter(|_| path.is_dir()),
+        StackTarget::Guest(name) => stack.layers.iter().find(disk).and(Some(name.as_str())),
     };
     if let Some(name) = measured {
         let command = format!("assay stack {} --measure", shell_words::quote(name));

@@ -16,7 +16,7 @@ use crate::verbs::run::OneWorkload;
 use assay_lab::Cache;
 use assay_model::run::RunState;
 use assay_model::{Bytes, Nanos};
-use assay_stack::ladder::{Lab, Part, execute, prepare};
+use assay_stack::ladder::{Lab, LadderPart, execute, prepare};
 use before::{agreed, plan_text, sweep};
 use show::{report, show};
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ pub struct Measure {
         value_delimiter = ',',
         requires = "measure"
     )]
-    layers: Vec<Part>,
+    layers: Vec<LadderPart>,
     /// Set image and disk options, as `assay lab up --disk` has them
     #[arg(long, help_heading = HEADING, value_name = "OPTION,…", requires = "measure")]
     disk: Option<String>,
@@ -188,7 +188,7 @@ fn measure(
     let cancel = context::on_signals()?;
     let ground = context::Ground::open()?;
     let env = ground.environment(args.fio.as_deref(), &cancel);
-    let guests = assay_lab::State::open(&context::state_dir()?)?;
+    let guests = assay_lab::GuestRegistry::open(&context::state_dir()?)?;
     sweep(env.journal, &guests, &wanted.target)?;
     if !args.dry_run {
         let despite_open_change = args.despite_open_change;

@@ -8,11 +8,11 @@ use crate::sweep;
 use crate::verbs::lab::Lab;
 use anyhow::{Context as _, bail};
 use assay_host::held::Directory;
-use assay_host::{Host as _, Live};
+use assay_host::{Host as _, LiveHost};
 use assay_model::Nanos;
 use assay_model::study::{Form, Study, StudyRun};
 use assay_store::Store;
-use assay_studies::{Carried, Event, Own, Place, Step, StudyError, Task, bench, execute, steps};
+use assay_studies::{Carried, MeasureEvent, UserTarget, BenchContext, StudyStep, StudyError, Task, find_bench, execute, plan_steps};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -69,10 +69,10 @@ fn carry_out(
 ) -> anyhow::Result<Status> {
     let study = run.study.clone();
     let form = form(&run).clone();
-    let known = bench(&study.bench)?;
+    let known = find_bench(&study.bench)?;
     own(args, &study, known.own)?;
     let lab = Lab::open()?;
-    let dir = Live
+    let dir = LiveHost
         .realpath(&std::path::absolute(dir)?)
         .with_context(|| format!("cannot run a study in {}", dir.display()))?;
     if !dir.is_dir() {
@@ -106,7 +106,7 @@ fn carry_out(
             progress.say(what);
         }
     };
-    let mut place = Place {
+    let mut place = BenchContext {
         dir: held.through(),
         on: args.on.clone(),
         dirs: named
@@ -122,8 +122,8 @@ fn carry_out(
         say: &say,
     };
     let outline = known.make(&place).outline(&study, &form)?;
-    let all = steps(&study, &form, run.seed);
-    let left_out = |step: &&Step<'_>| outline.leaves_out.contains(&step.configuration.name);
+    let all = plan_steps(&study, &form, run.seed);
+    let left_out = |step: &&StudyStep<'_>| outline.leaves_out.contains(&step.configuration.name);
     let count = all.iter().filter(|step| !left_out(step)).count();
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     let time = outline.setup + outline.step.saturating_mul(count);
@@ -175,7 +175,7 @@ fn carry_out(
                 progress.tell(&event);
             }
             note(&mut run, &event);
-            if matches!(event, Event::Observed(_) | Event::Failed(_)) && stored.is_ok() {
+            if matches!(event, MeasureEvent::Observed(_) | MeasureEvent::Failed(_)) && stored.is_ok() {
                 stored = store.put_study(&run);
                 // What cannot be kept need not be measured.
                 if stored.is_err() {
@@ -190,8 +190,8 @@ fn carry_out(
     if let Some(progress) = progress.borrow_mut().take() {
         progress.end();
     }
-    for left in session.close(&Live)? {
-        if let assay_changes::Outcome::Failed(error) = left.outcome {
+    for left in session.close(&LiveHost)? {
+        if let assay_changes::RecoveryOutcome::Failed(error) = left.outcome {
             eprintln!(
                 "could not be removed: {}: {error}",
                 left.what.escape_debug()
@@ -205,12 +205,12 @@ fn carry_out(
 }
 
 /// Refuses what the study can do nothing with.
-fn own(args: &Args, study: &Study, own: Own) -> anyhow::Result<()> {
+fn own(args: &Args, study: &Study, own: UserTarget) -> anyhow::Result<()> {
     let name = &study.name;
-    if args.on.is_some() && own != Own::Dataset {
+    if args.on.is_some() && own != UserTarget::Dataset {
         bail!("--on: the study {name} creates no ZFS file systems");
     }
-    if !args.dirs.is_empty() && own != Own::Directories {
+    if !args.dirs.is_empty() && own != UserTarget::Directories {
         bail!("--dir: the study {name} takes one directory: write it after the name");
     }
     let asked = |word: &String| {
@@ -243,9 +243,9 @@ fn finish(store: &mut Store, run: &StudyRun) -> Option<assay_store::StudyId> {
 }
 
 /// What happened goes into the run.
-fn note(run: &mut StudyRun, event: &Event<'_>) {
+fn note(run: &mut StudyRun, event: &MeasureEvent<'_>) {
     match event {
-        Event::Ready {
+        MeasureEvent::Ready {
             machine,
             emulated,
             not_tried,
@@ -258,7 +258,7 @@ fn note(run: &mut StudyRun, event: &Event<'_>) {
                 }
             }
         }
-        Event::Observed(observed) => {
+        MeasureEvent::Observed(observed) => {
             for one in *observed {
                 run.observations.retain(|old| {
                     (old.round, &old.configuration, &old.figure)
@@ -267,7 +267,7 @@ fn note(run: &mut StudyRun, event: &Event<'_>) {
                 run.observations.push(one.clone());
             }
         }
-        Event::Failed(lost) => run.not_tried.extend_from_slice(lost),
+        MeasureEvent::Failed(lost) => run.not_tried.extend_from_slice(lost),
         _ => {}
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn show(show: &Show, global: &Global) -> anyhow::Result<Status> {
     };
     let id = store.resolve_study(&show.run)?;
     let mut run = store.study(id)?;
-    run.study = catalogue::renewed(run.study);
+    run.study = catalogue::with_current_text(run.study);
     shown(&run, Some(id.0), &show.shape, global)?;
     Ok(Status::Ok)
 }

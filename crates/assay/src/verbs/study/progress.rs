@@ -4,7 +4,7 @@
 use crate::context::shown;
 use crate::progress::{Clock, LOG_EVERY, bar, now, whole};
 use assay_model::Nanos;
-use assay_studies::Event;
+use assay_studies::MeasureEvent;
 use indicatif::ProgressBar;
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
@@ -45,14 +45,14 @@ impl Progress {
         self.line(text);
     }
 
-    pub(super) fn tell(&mut self, event: &Event<'_>) {
+    pub(super) fn tell(&mut self, event: &MeasureEvent<'_>) {
         match event {
-            Event::Ready { not_tried, .. } => {
+            MeasureEvent::Ready { not_tried, .. } => {
                 for not in *not_tried {
                     self.stays(&format!("not tried: {}: {}", not.configuration, not.why));
                 }
             }
-            Event::Begin {
+            MeasureEvent::Begin {
                 done,
                 of,
                 workload,
@@ -70,7 +70,7 @@ impl Progress {
                 self.doing = format!("{} of {of}, {target}", done + 1);
                 self.line(format!("{}: {workload}", self.doing));
             }
-            Event::Failed(lost) => {
+            MeasureEvent::Failed(lost) => {
                 for not in *lost {
                     let figure = not.figure.as_deref().unwrap_or("everything");
                     self.stays(&format!(

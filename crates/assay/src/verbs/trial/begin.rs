@@ -11,11 +11,11 @@ use crate::status::Status;
 use anyhow::bail;
 use assay_advice::Applicability;
 use assay_changes::{Journal, Switch};
-use assay_host::{Host as _, Live};
+use assay_host::{Host as _, LiveHost};
 use assay_judge::trial::second_session::{self, SessionAgreement};
 use assay_judge::trial::{campaign_level, find_next_look, judge_trial};
 use assay_measure::runner::Ground;
-use assay_measure::trials::{Candidate, Environment, Options};
+use assay_measure::trials::{Candidate, Environment, TrialOptions};
 use assay_model::change::Change;
 use assay_model::trial::{TrialId, TrialPlan, TrialState, Verdict};
 use assay_model::{Advice, Nanos, TargetInfo};
@@ -167,7 +167,7 @@ fn confirm(
         Some(seed) => seed,
         None => context::random_seed()?,
     };
-    let plan = assay_measure::trials::again(&first.plan, seed, args.budget);
+    let plan = assay_measure::trials::plan_again(&first.plan, seed, args.budget);
     let now = current(&plan, env.journal)?;
     if let Some(now) = same_already(&plan, now.as_deref()) {
         bail!(
@@ -235,7 +235,7 @@ fn candidates(args: &Args, env: &Environment<'_>) -> anyhow::Result<Vec<Candidat
         if alpha < assay_judge::trial::ALPHA {
             own.retain(|name, _| advice.parameters.contains_key(name));
         }
-        let options = Options {
+        let options = TrialOptions {
             margin: args.margin,
             guards: args.guard.clone(),
             slot: args.slot,
@@ -285,7 +285,7 @@ fn advice_and_target(args: &Args) -> anyhow::Result<(Vec<Advice>, Option<String>
 
 fn own_page(path: &str) -> anyhow::Result<Advice> {
     let absolute = std::path::absolute(path)?;
-    let text = Live.read_text(&absolute)?;
+    let text = LiveHost.read_text(&absolute)?;
     Ok(assay_advice::page::parse_own(
         &absolute.to_string_lossy(),
         &text,
@@ -388,7 +388,7 @@ fn current(plan: &TrialPlan, journal: &Journal) -> anyhow::Result<Option<String>
         return Ok(None);
     };
     let session = journal.begin("a look", &format!("look by {}", std::process::id()))?;
-    let switch = Switch::open(&session, &Live, setting)?;
+    let switch = Switch::open(&session, &LiveHost, setting)?;
     Ok(Some(switch.read()?))
 }
 

@@ -7,7 +7,7 @@ use crate::context;
 use crate::global::Global;
 use crate::status::Status;
 use assay_measure::runner::Ground;
-use assay_measure::trials::{Environment, Event, Finished, Stop, TrialError, Wish};
+use assay_measure::trials::{Environment, MeasureEvent, Finished, Stop, TrialError, Wish};
 use assay_model::Change;
 use assay_model::trial::{Kept, Slot, Trial, Verdict};
 use assay_store::Store;
@@ -49,7 +49,7 @@ pub(super) fn carry_out(
             confirm: &mut confirm,
         };
         let ground = ground.as_ref();
-        let mut tell = |event: Event<'_>| shown.tell(&event);
+        let mut tell = |event: MeasureEvent<'_>| shown.tell(&event);
         let uid = trial.uid.clone();
         let done =
             assay_measure::trials::execute(trial, slots, ground, &mut wish, env, store, &mut tell);

@@ -3,7 +3,7 @@
 
 use crate::context::shown;
 use assay_judge::trial::{find_next_look, forecast};
-use assay_measure::trials::Event;
+use assay_measure::trials::MeasureEvent;
 use assay_model::Nanos;
 use assay_model::trial::{Side, TrialPlan};
 use assay_render::Style;
@@ -51,31 +51,31 @@ impl Shown {
     }
 
     /// Takes note of what happens.
-    pub(super) fn tell(&mut self, event: &Event<'_>) {
+    pub(super) fn tell(&mut self, event: &MeasureEvent<'_>) {
         match event {
-            Event::Making(what) => self.doing(format!("making what is measured: {what}")),
-            Event::Layout { written, size, .. } => {
+            MeasureEvent::Making(what) => self.doing(format!("making what is measured: {what}")),
+            MeasureEvent::Layout { written, size, .. } => {
                 self.doing(format!("writing the test file: {written} of {size}"));
             }
-            Event::Durability(proof) => self.line(&format!(
+            MeasureEvent::Durability(proof) => self.line(&format!(
                 "flush test of {}: {} of {} acknowledged writes would be lost in a power cut",
                 side(proof.side),
                 proof.lost,
                 proof.acknowledged
             )),
-            Event::Noise {
+            MeasureEvent::Noise {
                 pair_sd,
                 pairs,
                 slot,
             } => self.noise(*pair_sd, *pairs, *slot),
-            Event::Side { pair: 0, .. } => {
+            MeasureEvent::Side { pair: 0, .. } => {
                 self.doing("measuring the noise of the machine as it is".to_owned());
             }
-            Event::Side { pair, side: which } => {
+            MeasureEvent::Side { pair, side: which } => {
                 self.pairs.get_or_insert_with(|| (now(), 0));
                 self.doing(format!("pair {pair}, {}", side(*which)));
             }
-            Event::Judged {
+            MeasureEvent::Judged {
                 pair,
                 first,
                 figures: [a, b],
@@ -104,8 +104,8 @@ impl Shown {
                 }
                 self.line(&format_live_line(&self.plan, &live, self.style));
             }
-            Event::Astray(astray) => self.always(&astray.to_string()),
-            Event::SettingBack => self.doing("setting everything back".to_owned()),
+            MeasureEvent::Astray(astray) => self.always(&astray.to_string()),
+            MeasureEvent::SettingBack => self.doing("setting everything back".to_owned()),
             _ => {}
         }
     }

@@ -4,8 +4,8 @@ use super::Args;
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
-use assay_changes::{Elsewhere, Foreign, Journal, Outcome, Recovered};
-use assay_host::Live;
+use assay_changes::{Elsewhere, Foreign, Journal, RecoveryOutcome, Recovered};
+use assay_host::LiveHost;
 use assay_judge::trial::{JudgedSlots, forecast, judge_slots_for_display, judge_trial};
 use assay_model::trial::{Judgement, PairOutcome, Slot};
 use assay_model::{SCHEMA_VERSION, Trial};
@@ -129,7 +129,7 @@ pub(in crate::verbs) fn journal() -> anyhow::Result<Journal> {
 
 /// Names what assays with other state directories have left, and returns it.
 pub(super) fn left_elsewhere(journal: &Journal) -> anyhow::Result<Vec<Elsewhere>> {
-    let left = journal.elsewhere(&Live)?;
+    let left = journal.elsewhere(&LiveHost)?;
     for one in &left {
         let (what, original) = (one.what.escape_debug(), one.original.escape_debug());
         match &one.note {
@@ -203,7 +203,7 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
         _ => Foreign::Leave,
     };
     let journal = journal()?;
-    let recovered = journal.recover(&Live, foreign)?;
+    let recovered = journal.recover(&LiveHost, foreign)?;
     let elsewhere = left_elsewhere(&journal)?;
     let recovering = journal.recovering()?;
     let there = journal.sessions_there()?;
@@ -221,13 +221,13 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
     let remains = |one: &Recovered| {
         let left = matches!(
             one.outcome,
-            Outcome::LeftAlone {
+            RecoveryOutcome::LeftAlone {
                 accepted: false,
                 ..
             }
         );
-        let doubtful = matches!(one.outcome, Outcome::Doubtful(_)) && !args.accept;
-        left || doubtful || matches!(one.outcome, Outcome::Failed(_))
+        let doubtful = matches!(one.outcome, RecoveryOutcome::Doubtful(_)) && !args.accept;
+        left || doubtful || matches!(one.outcome, RecoveryOutcome::Failed(_))
     };
     let text: String = match (args.shape.json, recovered.is_empty()) {
         (true, _) => {
@@ -267,7 +267,7 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
     };
     let forgotten = recovered
         .iter()
-        .filter(|one| matches!(one.outcome, Outcome::Doubtful(_)));
+        .filter(|one| matches!(one.outcome, RecoveryOutcome::Doubtful(_)));
     for one in forgotten.filter(|_| args.accept) {
         eprintln!(
             "{} is forgotten: nothing will set it back",
@@ -285,13 +285,13 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
 pub(crate) fn told(one: &Recovered) -> String {
     let what = one.what.escape_debug();
     match &one.outcome {
-        Outcome::Restored(now) => format!("{what}: set back, reads {now}\n"),
-        Outcome::Removed => format!("{what}: removed\n"),
-        Outcome::Gone => format!("{what}: no longer there, so there is nothing to set back\n"),
-        Outcome::Rebooted => {
+        RecoveryOutcome::Restored(now) => format!("{what}: set back, reads {now}\n"),
+        RecoveryOutcome::Removed => format!("{what}: removed\n"),
+        RecoveryOutcome::Gone => format!("{what}: no longer there, so there is nothing to set back\n"),
+        RecoveryOutcome::Rebooted => {
             format!("{what}: the machine was started again since, so it is gone\n")
         }
-        Outcome::LeftAlone {
+        RecoveryOutcome::LeftAlone {
             found,
             original,
             accepted,
@@ -303,9 +303,9 @@ pub(crate) fn told(one: &Recovered) -> String {
                 false => "It was left alone; --force sets it back, --accept leaves it so for good.",
             }
         ),
-        Outcome::Doubtful(why) => {
+        RecoveryOutcome::Doubtful(why) => {
             format!("{what}: {why}. `assay trial --recover --accept` forgets it\n")
         }
-        Outcome::Failed(error) => format!("{what}: could not be set back: {error}\n"),
+        RecoveryOutcome::Failed(error) => format!("{what}: could not be set back: {error}\n"),
     }
 }

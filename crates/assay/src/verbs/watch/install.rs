@@ -5,7 +5,7 @@ use super::{What, dir, name, save, units};
 use crate::context;
 use crate::status::Status;
 use anyhow::Context as _;
-use assay_host::{Host as _, Limits, Live};
+use assay_host::{Host as _, Limits, LiveHost};
 use assay_model::Nanos;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
@@ -76,7 +76,7 @@ impl Install {
             return Ok(Status::Ok);
         }
         for (path, _) in &files {
-            if let Ok(found) = Live.read_text(path) {
+            if let Ok(found) = LiveHost.read_text(path) {
                 anyhow::ensure!(
                     units::is_ours(&found),
                     "{} is there and was not written by assay: remove it, or give it another name",
@@ -148,7 +148,7 @@ impl Install {
         all.extend(self.what.names.iter().map(OsString::from));
         if let Some((program, arguments)) = self.what.command.split_first() {
             // A service has neither this directory nor this PATH.
-            let program = match Live.which(program) {
+            let program = match LiveHost.which(program) {
                 Some(path) => path.into_os_string(),
                 None => anyhow::bail!(
                     "{}: there is no such command",
@@ -182,7 +182,7 @@ impl Remove {
         paths.dedup();
         for path in paths {
             let hashes = known.iter().filter(|one| one.path == *path);
-            let Ok(found) = Live.read_text(path) else {
+            let Ok(found) = LiveHost.read_text(path) else {
                 continue;
             };
             let ours = hashes.clone().any(|one| one.hash == hash(&found));
@@ -250,7 +250,7 @@ fn systemctl(words: &[&str]) -> anyhow::Result<()> {
     }
     all.extend(words);
     let words: Vec<&OsStr> = all.iter().map(OsStr::new).collect();
-    let done = Live.run(&words, Limits::default())?;
+    let done = LiveHost.run(&words, Limits::default())?;
     anyhow::ensure!(
         done.status == 0,
         "{}: {}",

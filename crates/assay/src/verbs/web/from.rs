@@ -10,7 +10,7 @@ use crate::verbs::fleet::ask;
 use anyhow::{Context as _, ensure};
 use assay_fleet::remote::{Program, Speaker, Talk};
 use assay_fleet::{IN_LANE, Session};
-use assay_host::Live;
+use assay_host::LiveHost;
 use assay_http::Url;
 use assay_model::Facts;
 use assay_render::text::escape_line;
@@ -318,7 +318,7 @@ pub fn generate(args: &Args) -> anyhow::Result<Status> {
     let stop = || cancel.is_cancelled();
     let load = args.load()?;
     let targets = targets(args, &load, settings.seed, &stop)?;
-    let machine = assay_facts::machine(&Live).map(|machine| machine.id);
+    let machine = assay_facts::machine(&LiveHost).map(|machine| machine.id);
     let input = std::io::BufReader::new(std::io::stdin());
     let mut out = std::io::stdout();
     assay_web::many::generate(&targets, machine, settings.link, input, &mut out, &stop)?;

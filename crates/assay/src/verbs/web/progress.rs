@@ -2,7 +2,7 @@
 
 use crate::progress::Meter;
 use assay_model::Nanos;
-use assay_model::units::significant;
+use assay_model::units::format_significant;
 use assay_model::web::Pace;
 use assay_render::units::format_plural;
 use assay_web::Event;
@@ -45,7 +45,7 @@ impl<'a> Progress<'a> {
                         format_plural(u64::from(*connections), "connection", "connections")
                     }
                     Pace::Constant { per_s } | Pace::Poisson { per_s } | Pace::Replay { per_s } => {
-                        format!("{} requests/s", significant(*per_s))
+                        format!("{} requests/s", format_significant(*per_s))
                     }
                 };
                 self.step = format!("{}: {pace}, round {}", self.url(*target), round + 1);
@@ -68,13 +68,13 @@ impl<'a> Progress<'a> {
                 };
                 self.meter.expect(Nanos::from(*left));
                 self.meter
-                    .say(format!("{}: {}/s{failed}", self.step, significant(rate)));
+                    .say(format!("{}: {}/s{failed}", self.step, format_significant(rate)));
             }
             Event::Capacity { target, capacity } => self.meter.line(&match capacity {
                 Some(capacity) => format!(
                     "{}: {} answers/s from {} on",
                     self.url(*target),
-                    significant(capacity.rate),
+                    format_significant(capacity.rate),
                     format_plural(u64::from(capacity.connections), "connection", "connections")
                 ),
                 None => format!("{}: no capacity was found", self.url(*target)),

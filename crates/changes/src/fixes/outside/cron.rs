@@ -1,7 +1,7 @@
 //! cron: a file in /etc/cron.d, read by the cron of Debian and by cronie, that looks once a minute and at boot.
 
 use super::{Order, OutsideError, Places, write_file};
-use crate::fixes::program::processes;
+use crate::fixes::program::find_processes;
 use assay_host::HostMut;
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(super) fn check_running(host: &dyn HostMut) -> Result<(), String> {
     };
     let all = ["cron", "crond"]
         .into_iter()
-        .flat_map(|name| processes(host, name));
+        .flat_map(|name| find_processes(host, name));
     match all.into_iter().any(|process| reads_it(&process)) {
         true => Ok(()),
         false => Err(format!("no cron runs that reads {DIR}")),

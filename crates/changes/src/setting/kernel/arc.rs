@@ -13,9 +13,9 @@ use std::path::Path;
 pub(super) const PARAMETER: &str = "/sys/module/zfs/parameters/zfs_arc_max";
 
 /// The limit in force in bytes.
-pub(super) fn limit(host: &dyn HostMut, what: &str) -> Result<String, ChangeError> {
+pub(super) fn read_arc_limit(host: &dyn HostMut, what: &str) -> Result<String, ChangeError> {
     let text = host.read_text(Path::new(ARCSTATS))?;
-    let limit = kstat::value(&text, "c_max");
+    let limit = kstat::find_counter(&text, "c_max");
     limit.map(|limit| limit.to_string()).ok_or_else(|| {
         ChangeError::refused(what, format!("{ARCSTATS} does not tell the limit in force"))
     })
@@ -32,7 +32,7 @@ pub(super) fn limit_of(original: &Original) -> Option<&str> {
 
 /// Whether a limit that was written is in force.
 pub(super) fn check(host: &dyn HostMut, what: &str, wanted: &str) -> Result<(), ChangeError> {
-    let found = limit(host, what)?;
+    let found = read_arc_limit(host, what)?;
     match found == wanted {
         true => Ok(()),
         false => Err(ChangeError::NoEffect {

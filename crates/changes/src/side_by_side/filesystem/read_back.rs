@@ -3,7 +3,7 @@
 use super::{FileSystem, MOUNT};
 use crate::side_by_side::ArmError;
 use crate::side_by_side::child::Program;
-use crate::side_by_side::things::Things;
+use crate::side_by_side::teardown::Things;
 use assay_loads::Cancel;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -13,7 +13,7 @@ impl FileSystem {
     /// (dumpe2fs, xfs_info, btrfs), and how the loop device reads its file.
     pub fn read_back(&self, things: &Things<'_>) -> Result<String, ArmError> {
         let mounts = things.host.read_text(Path::new("/proc/self/mounts"))?;
-        let options = options(&mounts, &self.device).ok_or_else(|| ArmError::Server {
+        let options = find_mount_options(&mounts, &self.device).ok_or_else(|| ArmError::Server {
             program: things.kept(MOUNT).display().to_string(),
             source: format!("{} is no longer mounted", self.device).into(),
         })?;
@@ -57,15 +57,15 @@ impl FileSystem {
         };
         let text = program.run(&args, &Cancel::default())?;
         Ok(Some(match tool {
-            "dumpe2fs" => ext(&text),
-            "xfs_info" => xfs(&text),
-            _ => btrfs(&text),
+            "dumpe2fs" => read_ext_options(&text),
+            "xfs_info" => read_xfs_options(&text),
+            _ => read_btrfs_options(&text),
         }))
     }
 }
 
 /// `ext4 rw,relatime` of what is mounted from a device.
-fn options(mounts: &str, device: &str) -> Option<String> {
+fn find_mount_options(mounts: &str, device: &str) -> Option<String> {
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ');
         if fields.next() != Some(device) {
@@ -77,7 +77,7 @@ fn options(mounts: &str, device: &str) -> Option<String> {
 }
 
 /// The lines of `dumpe2fs -h` that mkfs decides and that are the same for every such file system.
-fn ext(text: &str) -> String {
+fn read_ext_options(text: &str) -> String {
     let wanted = [
         "Filesystem features",
         "Block size",
@@ -95,7 +95,7 @@ fn ext(text: &str) -> String {
 }
 
 /// Every `name=value` of xfs_info except the name of the device.
-fn xfs(text: &str) -> String {
+fn read_xfs_options(text: &str) -> String {
     let words = text.split_whitespace().filter(|word| {
         let pair = word.split_once('=');
         pair.is_some_and(|(name, value)| {
@@ -107,7 +107,7 @@ fn xfs(text: &str) -> String {
 }
 
 /// Checksum, sizes and incompatible features of `btrfs inspect-internal dump-super`.
-fn btrfs(text: &str) -> String {
+fn read_btrfs_options(text: &str) -> String {
     let mut parts = Vec::new();
     let mut inside = false;
     for line in text.lines() {
@@ -143,7 +143,7 @@ mod tests {
             data     =                       bsize=4096   blocks=131072, imaxpct=25\n\
             log      =internal log           bsize=4096   blocks=16384, version=2\n";
         assert_eq!(
-            xfs(text),
+            read_xfs_options(text),
             "isize=512 agcount=4 agsize=32768 sectsz=512 attr=2 projid32bit=1 bsize=4096 \
              blocks=131072 imaxpct=25 bsize=4096 blocks=16384 version=2"
         );
@@ -153,9 +153,9 @@ mod tests {
     fn mounts_are_found_by_their_device() {
         let mounts = "/dev/loop1 /a ext4 rw 0 0\n/dev/loop10 /b\\040c xfs rw,noatime 0 0\n";
         assert_eq!(
-            options(mounts, "/dev/loop10").as_deref(),
+            find_mount_options(mounts, "/dev/loop10").as_deref(),
             Some("xfs rw,noatime")
         );
-        assert_eq!(options(mounts, "/dev/loop2"), None);
+        assert_eq!(find_mount_options(mounts, "/dev/loop2"), None);
     }
 }

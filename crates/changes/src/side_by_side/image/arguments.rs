@@ -4,7 +4,7 @@
 use crate::side_by_side::ArmError;
 use assay_model::Bytes;
 use assay_model::change::{Aio, ImageArm, ImageFormat};
-use assay_qemu::{cache, escape};
+use assay_qemu::{cache_option, escape};
 use serde_json::{Value, json};
 
 /// Name of the NBD socket in the arm's directory.
@@ -32,7 +32,7 @@ const OWN: [&str; 9] = [
 ];
 
 /// QEMU's name for the format layer.
-pub(super) fn driver(arm: &ImageArm) -> &'static str {
+pub(super) fn format_driver(arm: &ImageArm) -> &'static str {
     match (arm.format, arm.luks) {
         (ImageFormat::Raw, false) => "raw",
         (ImageFormat::Raw, true) => "luks",
@@ -85,9 +85,9 @@ pub(crate) fn create(arm: &ImageArm, size: Bytes) -> Vec<String> {
         ],
     };
     if arm.luks {
-        args.extend(secret());
+        args.extend(secret_arguments());
     }
-    args.extend(["-f", driver(arm)].map(str::to_owned));
+    args.extend(["-f", format_driver(arm)].map(str::to_owned));
     // The last one wins, so a user's iter-time counts.
     let own = own.iter().map(|option| (*option).to_owned());
     let given = arm.options.iter();
@@ -99,7 +99,7 @@ pub(crate) fn create(arm: &ImageArm, size: Bytes) -> Vec<String> {
     args
 }
 
-fn secret() -> [String; 2] {
+fn secret_arguments() -> [String; 2] {
     ["--object".to_owned(), format!("secret,id=key,file={KEY}")]
 }
 
@@ -110,17 +110,17 @@ pub(crate) fn file_node(arm: &ImageArm) -> Value {
         "node-name": "file",
         "filename": IMAGE,
         "aio": arm.aio.name(),
-        "cache": cache(arm.cache),
+        "cache": cache_option(arm.cache),
     })
 }
 
 /// The node that understands the format, on top of node `file`.
 fn format_node(arm: &ImageArm) -> Value {
     let mut node = json!({
-        "driver": driver(arm),
+        "driver": format_driver(arm),
         "node-name": "image",
         "file": "file",
-        "cache": cache(arm.cache),
+        "cache": cache_option(arm.cache),
     });
     match (arm.format, arm.luks) {
         (_, false) => {}
@@ -134,7 +134,7 @@ fn format_node(arm: &ImageArm) -> Value {
 
 /// Arguments of `qemu-storage-daemon` that serves the arm from `file`, one of the nodes above.
 /// `--nbd-server` has to come before `--export`.
-pub(crate) fn daemon(arm: &ImageArm, file: &Value) -> Vec<String> {
+pub(crate) fn daemon_arguments(arm: &ImageArm, file: &Value) -> Vec<String> {
     serve(arm, file, format_node(arm), true)
 }
 
@@ -161,7 +161,7 @@ fn serve(arm: &ImageArm, file: &Value, format: Value, writable: bool) -> Vec<Str
         format!("addr.type=unix,addr.path={SOCKET}"),
     ];
     if arm.luks {
-        args.extend(secret());
+        args.extend(secret_arguments());
     }
     let export = json!({
         "type": "nbd",
@@ -205,10 +205,10 @@ fn image_options(arm: &ImageArm) -> Vec<String> {
     ];
     let mut options = format!(
         "driver={},file.driver=file,file.filename={IMAGE}",
-        driver(arm)
+        format_driver(arm)
     );
     if arm.luks {
-        args.extend(secret());
+        args.extend(secret_arguments());
         options.push_str(match arm.format {
             ImageFormat::Raw => ",key-secret=key",
             ImageFormat::Qcow2 => ",encrypt.format=luks,encrypt.key-secret=key",
@@ -287,7 +287,7 @@ mod tests {
             };
             let all = [
                 create(&arm, Bytes(1)),
-                daemon(&arm, &file_node(&arm)),
+                daemon_arguments(&arm, &file_node(&arm)),
                 qemu_nbd(&arm),
             ];
             for args in all {

@@ -3,7 +3,7 @@
 use super::{Image, Tool, arguments, qemu_img};
 use crate::side_by_side::ArmError;
 use crate::side_by_side::child::Program;
-use crate::side_by_side::things::Things;
+use crate::side_by_side::teardown::Things;
 use arguments::{IMAGE, QMP};
 use assay_host::{HostMut, held};
 use assay_loads::Cancel;
@@ -21,14 +21,14 @@ pub(super) fn read_back(image: &Image, things: &Things<'_>) -> Result<String, Ar
         log: "info.log",
     };
     // -U: it is open, which is the point. The format is told, not guessed from the contents.
-    let format = arguments::driver(&image.arm);
+    let format = arguments::format_driver(&image.arm);
     let args = ["info", "-U", "-f", format, "--output=json", IMAGE];
     let info = program.run(&args, &Cancel::default())?;
     let info: Value = serde_json::from_str(&info).map_err(|error| ArmError::Tool {
         program: "qemu-img info".to_owned(),
         complaint: format!("the answer cannot be understood: {error}"),
     })?;
-    let mut parts = header(&info);
+    let mut parts = read_header(&info);
     parts.push(format!("{} on disk when made", image.on_disk));
     match image.tool {
         Tool::Daemon => {
@@ -38,7 +38,7 @@ pub(super) fn read_back(image: &Image, things: &Things<'_>) -> Result<String, Ar
             };
             let mut monitor = Qmp::connect(&things.path(QMP)).map_err(gone)?;
             let nodes = monitor.execute("query-named-block-nodes", json!({}));
-            parts.extend(node(&nodes.map_err(gone)?));
+            parts.extend(read_cache_switches(&nodes.map_err(gone)?));
         }
         Tool::QemuNbd => {}
     }
@@ -48,7 +48,7 @@ pub(super) fn read_back(image: &Image, things: &Things<'_>) -> Result<String, Ar
 }
 
 /// Format, and the options that the header holds.
-fn header(info: &Value) -> Vec<String> {
+fn read_header(info: &Value) -> Vec<String> {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         Value::Bool(true) => "on".to_owned(),
@@ -88,7 +88,7 @@ fn header(info: &Value) -> Vec<String> {
 }
 
 /// The cache switches of the node that holds the file.
-fn node(nodes: &Value) -> Option<String> {
+fn read_cache_switches(nodes: &Value) -> Option<String> {
     let nodes = nodes.as_array()?;
     let file = nodes.iter().find(|node| node["node-name"] == "file")?;
     let switch = |name: &str| match file["cache"][name].as_bool() {
@@ -107,9 +107,9 @@ fn node(nodes: &Value) -> Option<String> {
 fn open_flags(host: &dyn HostMut, pid: u32, image: &Path) -> Result<String, ArmError> {
     let proc = Path::new("/proc").join(pid.to_string());
     // By what it is: its name may be another one by now.
-    let wanted = held::identity(image)?;
+    let wanted = held::read_identity(image)?;
     for name in host.list(&proc.join("fd"))? {
-        if held::identity(&proc.join("fd").join(&name)).ok() != Some(wanted) {
+        if held::read_identity(&proc.join("fd").join(&name)).ok() != Some(wanted) {
             continue;
         }
         let info = host.read_text(&proc.join("fdinfo").join(&name))?;

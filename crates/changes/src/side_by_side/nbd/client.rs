@@ -2,7 +2,7 @@
 
 use super::{
     CMD_DISCONNECT, CMD_FLUSH, CMD_READ, CMD_WRITE, INFO_EXPORT, MAGIC, OPT_GO, OPTION,
-    OPTION_REPLY, REP_ACK, REP_INFO, REPLY, REQUEST, number,
+    OPTION_REPLY, REP_ACK, REP_INFO, REPLY, REQUEST, read_u32,
 };
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -32,7 +32,7 @@ impl<S: Read + Write> Client<S> {
         let mut greeting = [0u8; 18];
         stream.read_exact(&mut greeting)?;
         if greeting[..8] != MAGIC.to_be_bytes() || greeting[8..16] != OPTION.to_be_bytes() {
-            return Err(odd("this is no NBD server of the new style"));
+            return Err(protocol_error("this is no NBD server of the new style"));
         }
         // NBD_FLAG_C_FIXED_NEWSTYLE | NBD_FLAG_C_NO_ZEROES
         stream.write_all(&3u32.to_be_bytes())?;
@@ -50,22 +50,22 @@ impl<S: Read + Write> Client<S> {
         loop {
             let mut head = [0u8; 20];
             stream.read_exact(&mut head)?;
-            let [kind, length] = [12, 16].map(|at| number(&head, at));
+            let [kind, length] = [12, 16].map(|at| read_u32(&head, at));
             if head[..8] != OPTION_REPLY.to_be_bytes() || length > 1 << 16 {
-                return Err(odd("a reply to an option begins otherwise"));
+                return Err(protocol_error("a reply to an option begins otherwise"));
             }
             let mut payload = vec![0u8; length as usize];
             stream.read_exact(&mut payload)?;
             match kind {
                 REP_ACK => break,
                 REP_INFO if payload.len() >= 12 && payload[..2] == INFO_EXPORT.to_be_bytes() => {
-                    let high = u64::from(number(&payload, 2));
-                    size = Some(high << 32 | u64::from(number(&payload, 6)));
+                    let high = u64::from(read_u32(&payload, 2));
+                    size = Some(high << 32 | u64::from(read_u32(&payload, 6)));
                 }
                 REP_INFO => {}
                 refused => {
                     let text = String::from_utf8_lossy(&payload);
-                    return Err(odd(&format!(
+                    return Err(protocol_error(&format!(
                         "the export is refused ({refused:#x}): {text}"
                     )));
                 }
@@ -73,7 +73,7 @@ impl<S: Read + Write> Client<S> {
         }
         Ok(Self {
             stream,
-            size: size.ok_or_else(|| odd("the size of the export is missing"))?,
+            size: size.ok_or_else(|| protocol_error("the size of the export is missing"))?,
             cookie: 0,
         })
     }
@@ -115,10 +115,10 @@ impl<S: Read + Write> Client<S> {
     fn reply(&mut self) -> io::Result<()> {
         let mut head = [0u8; 16];
         self.stream.read_exact(&mut head)?;
-        if number(&head, 0) != REPLY || head[8..] != self.cookie.to_be_bytes() {
-            return Err(odd("a reply does not fit its request"));
+        if read_u32(&head, 0) != REPLY || head[8..] != self.cookie.to_be_bytes() {
+            return Err(protocol_error("a reply does not fit its request"));
         }
-        match number(&head, 4) {
+        match read_u32(&head, 4) {
             0 => Ok(()),
             // Errors have the numbers of Linux.
             error => Err(io::Error::from_raw_os_error(error.cast_signed())),
@@ -132,6 +132,6 @@ impl<S: Read + Write> Drop for Client<S> {
     }
 }
 
-fn odd(what: &str) -> io::Error {
+fn protocol_error(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
 }

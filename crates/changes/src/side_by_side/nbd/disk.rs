@@ -4,7 +4,7 @@
 
 use super::{
     CMD_DISCONNECT, CMD_FLUSH, CMD_READ, CMD_WRITE, FLAG_FUA, INFO_EXPORT, MAGIC, OPT_GO, OPTION,
-    OPTION_REPLY, REP_ACK, REP_INFO, REPLY, REQUEST, number,
+    OPTION_REPLY, REP_ACK, REP_INFO, REPLY, REQUEST, read_u32,
 };
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -65,7 +65,7 @@ impl Disk {
     /// client is its only one, and takes the disk with it when it goes.
     pub fn serve(socket: &Path, now: File, log: File) -> io::Result<Self> {
         let disk = Self::new(now, log)?;
-        let listener = assay_host::socket::listen(socket)?;
+        let listener = assay_host::socket::listen_at(socket)?;
         let served = disk.clone();
         std::thread::spawn(move || {
             // One user, one connection.
@@ -143,7 +143,7 @@ impl Disk {
         loop {
             let mut head = [0; 16];
             stream.read_exact(&mut head)?;
-            let (option, length) = (number(&head, 8), number(&head, 12));
+            let (option, length) = (read_u32(&head, 8), read_u32(&head, 12));
             if head[..8] != OPTION.to_be_bytes() || length > LONGEST {
                 return Err(io::ErrorKind::InvalidData.into());
             }
@@ -167,13 +167,13 @@ impl Disk {
         loop {
             let mut head = [0; 28];
             stream.read_exact(&mut head)?;
-            let length = number(&head, 24);
+            let length = read_u32(&head, 24);
             let command = u16::from_be_bytes([head[6], head[7]]);
             let carries = matches!(command, CMD_READ | CMD_WRITE);
-            if number(&head, 0) != REQUEST || carries && length > LONGEST {
+            if read_u32(&head, 0) != REQUEST || carries && length > LONGEST {
                 return Err(io::ErrorKind::InvalidData.into());
             }
-            let offset = u64::from(number(&head, 16)) << 32 | u64::from(number(&head, 20));
+            let offset = u64::from(read_u32(&head, 16)) << 32 | u64::from(read_u32(&head, 20));
             let flags = u16::from_be_bytes([head[4], head[5]]);
             let fua = flags & FLAG_FUA != 0;
             let length = length as usize;

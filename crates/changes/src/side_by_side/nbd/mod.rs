@@ -22,7 +22,7 @@ pub(crate) const CMD_DISCONNECT: u16 = 2;
 pub(crate) const CMD_FLUSH: u16 = 3;
 pub(crate) const FLAG_FUA: u16 = 1;
 
-fn number(bytes: &[u8], at: usize) -> u32 {
+fn read_u32(bytes: &[u8], at: usize) -> u32 {
     let mut four = [0; 4];
     four.copy_from_slice(&bytes[at..at + 4]);
     u32::from_be_bytes(four)

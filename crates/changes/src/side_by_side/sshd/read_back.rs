@@ -1,9 +1,9 @@
 //! What sshd makes of its configuration.
 
-use super::{OWN, Sshd, arguments};
+use super::{OWN, Sshd, sshd_arguments};
 use crate::side_by_side::ArmError;
 use crate::side_by_side::child::Program;
-use crate::side_by_side::things::Things;
+use crate::side_by_side::teardown::Things;
 use assay_loads::Cancel;
 use std::collections::BTreeSet;
 
@@ -15,15 +15,15 @@ impl Sshd<'_> {
             dir: things.dir(),
             log: "read-back.log",
         };
-        let mut args = arguments(things.dir(), "-T");
+        let mut args = sshd_arguments(things.dir(), "-T");
         let now = program.run(&args, &Cancel::default())?;
         args[2] = "/dev/null".into();
         let default = program.run(&args, &Cancel::default())?;
-        Ok(summary(&now, &default, &self.set))
+        Ok(summarize_settings(&now, &default, &self.set))
     }
 }
 
-fn summary(now: &str, default: &str, set: &[String]) -> String {
+fn summarize_settings(now: &str, default: &str, set: &[String]) -> String {
     let default: BTreeSet<&str> = default.lines().collect();
     let lines = now.lines().filter(|line| {
         let keyword = line.split_whitespace().next().unwrap_or_default();
@@ -41,9 +41,9 @@ mod tests {
     fn what_was_set_is_told_even_where_it_is_the_default() {
         let now = "port 40001\nusedns no\nusepam yes\nx11forwarding no\n";
         let default = "port 22\nusedns no\nusepam no\nx11forwarding no\n";
-        assert_eq!(summary(now, default, &[]), "usepam yes");
+        assert_eq!(summarize_settings(now, default, &[]), "usepam yes");
         assert_eq!(
-            summary(now, default, &["usedns".to_owned()]),
+            summarize_settings(now, default, &["usedns".to_owned()]),
             "usedns no, usepam yes"
         );
     }

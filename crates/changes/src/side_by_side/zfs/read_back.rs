@@ -2,7 +2,7 @@
 
 use super::{Dataset, PACKAGE};
 use crate::side_by_side::ArmError;
-use crate::side_by_side::things::Things;
+use crate::side_by_side::teardown::Things;
 use crate::side_by_side::tool::run;
 
 /// What decides how data is stored and when a write is durable. `direct` is of 2.3.
@@ -40,12 +40,12 @@ impl Dataset {
             &self.name,
         ];
         let text = run(things.host, &argv, PACKAGE)?;
-        Ok(told(&text))
+        Ok(summarize_properties(&text))
     }
 }
 
 /// `filesystem, recordsize 131072, …` of the lines of `zfs get -Hp -o property,value all`.
-fn told(text: &str) -> String {
+fn summarize_properties(text: &str) -> String {
     let pairs: Vec<(&str, &str)> = text
         .lines()
         .filter_map(|line| line.split_once('\t'))
@@ -71,7 +71,7 @@ mod tests {
         let text = "type\tfilesystem\ncreation\t1795282367\nused\t106496\nrecordsize\t131072\n\
                     checksum\ton\ncompression\toff\nsync\tstandard\n";
         assert_eq!(
-            told(text),
+            summarize_properties(text),
             "filesystem, recordsize 131072, compression off, checksum on, sync standard"
         );
     }

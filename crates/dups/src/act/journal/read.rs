@@ -1,8 +1,8 @@
 //! How the bytes of a journal become steps, whatever a crash or a bad disk made of them. Each line has
 //! a number and a checksum ([`assay_host::seal`]); journals of assay 0.1 have neither.
 
-use super::{Entry, Line, State};
-use assay_host::seal::{has_seal, torn, unseal};
+use super::{JournalStep, Line, StepState};
+use assay_host::seal::{has_seal, is_torn_line, unseal};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
     /// The steps by their numbers.
-    pub entries: BTreeMap<u64, Entry>,
+    pub entries: BTreeMap<u64, JournalStep>,
     /// Lines, counted from 1, that are not what was written, and what is wrong with each. What a
     /// crash tore at the end is none of them: nothing was begun that it would have announced.
     pub damaged: Vec<(usize, String)>,
@@ -32,7 +32,7 @@ impl Loaded {
     /// Whether something is half done, or not told yet.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
-        let open = self.entries.values().any(|one| one.state == State::Open);
+        let open = self.entries.values().any(|one| one.state == StepState::Open);
         open || !self.ended || self.damaged.len() as u64 > self.told
     }
 
@@ -48,12 +48,12 @@ impl Loaded {
                 aside,
                 target,
             } => {
-                let entry = Entry {
+                let entry = JournalStep {
                     step: *step,
                     aside,
                     target: target.map(Arc::new),
                     found: None,
-                    state: State::Open,
+                    state: StepState::Open,
                 };
                 self.entries.insert(number, entry);
             }
@@ -88,7 +88,7 @@ pub(super) fn read(bytes: &[u8]) -> Loaded {
     let mut lines = text.split(|byte| *byte == b'\n');
     // Also one whose first line was cut off.
     let first = lines.clone().next().unwrap_or_default();
-    let sealed = torn(first, 0) || lines.any(has_seal);
+    let sealed = is_torn_line(first, 0) || lines.any(has_seal);
     let mut found = Loaded {
         sealed,
         // Those of 0.1 have no line that says so.
@@ -119,7 +119,7 @@ pub(super) fn read(bytes: &[u8]) -> Loaded {
                 body
             }
             (true, None) => {
-                if is_whole || !torn(line, found.next) {
+                if is_whole || !is_torn_line(line, found.next) {
                     found.damage(number, "it does not match its checksum");
                     found.next += 1;
                     found.keep = end;

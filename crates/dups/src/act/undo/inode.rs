@@ -1,7 +1,7 @@
 //! Which names of a journal were one file before the run.
 
 use crate::act::Action;
-use crate::act::journal::{Entry, State};
+use crate::act::journal::{JournalStep, StepState};
 use crate::roots::Anchor;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(super) struct Inode<'j> {
     /// The steps to take back, with their numbers.
-    pub done: Vec<(u64, &'j Entry)>,
+    pub done: Vec<(u64, &'j JournalStep)>,
     /// Names that no step changed, or that are as before already.
     pub others: Vec<Other<'j>>,
     /// Whether the file had names that no step was to change, known or not.
@@ -25,7 +25,7 @@ pub(super) struct Other<'j> {
     pub path: &'j [u8],
     pub root: Arc<Anchor>,
     /// The step that was taken back; nothing where the name was never changed.
-    pub undone: Option<&'j Entry>,
+    pub undone: Option<&'j JournalStep>,
 }
 
 /// What all names of one file have in common when a plan is made: device, inode, size, mtime, ctime.
@@ -33,7 +33,7 @@ type Key = (u64, u64, u64, i64, i64);
 
 impl<'j> Inode<'j> {
     /// Groups the steps of a journal; files of which no step is to be taken back are left out.
-    pub fn group(entries: &'j BTreeMap<u64, Entry>) -> Vec<Self> {
+    pub fn group(entries: &'j BTreeMap<u64, JournalStep>) -> Vec<Self> {
         let mut found: Vec<Self> = Vec::new();
         let mut places: HashMap<Key, usize> = HashMap::new();
         for (number, entry) in entries {
@@ -52,7 +52,7 @@ impl<'j> Inode<'j> {
         found
     }
 
-    fn take(&mut self, number: u64, entry: &'j Entry) {
+    fn take(&mut self, number: u64, entry: &'j JournalStep) {
         let own = &entry.step.remove;
         if let Some(origin) = &entry.step.origin {
             self.has_other_names = origin.has_other_names();
@@ -67,11 +67,11 @@ impl<'j> Inode<'j> {
             }));
         }
         match entry.state {
-            State::Done => self.done.push((number, entry)),
-            State::Undone | State::Untouched | State::Open => self.others.push(Other {
+            StepState::Done => self.done.push((number, entry)),
+            StepState::Undone | StepState::Untouched | StepState::Open => self.others.push(Other {
                 path: &own.path,
                 root: own.root.clone(),
-                undone: (entry.state == State::Undone).then_some(entry),
+                undone: (entry.state == StepState::Undone).then_some(entry),
             }),
         }
     }

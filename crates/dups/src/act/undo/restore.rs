@@ -1,12 +1,12 @@
 //! Gives names their files back, one file with all its names at a time.
 
 use super::inode::Inode;
-use super::look::{Finder, Living, Moved, Need, TAKEN};
+use super::current_names::{Finder, Living, Moved, Need, TAKEN};
 use super::{UndoMoment, UndoOptions};
 use crate::act::attributes::Attributes;
 use crate::act::copy;
-use crate::act::journal::Entry;
-use crate::act::names::{self, Names, inode};
+use crate::act::journal::JournalStep;
+use crate::act::names::{self, Names, read_inode};
 use crate::sys;
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
@@ -54,7 +54,7 @@ impl<'a> Restorer<'a> {
 
     fn restore_name(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         shared: bool,
         living: &mut Option<Living>,
     ) -> Result<(), String> {
@@ -84,7 +84,7 @@ impl<'a> Restorer<'a> {
             living.get_or_insert_with(|| Living::new(fd));
         }
         if let Some(moved) = moved
-            && inode(&moved.folder, &moved.name) == Some(moved.inode)
+            && read_inode(&moved.folder, &moved.name) == Some(moved.inode)
             && sys::identity_now(&moved.fd).is_ok_and(|now| now.size == entry.step.remove.size)
         {
             let _ = rustix::fs::unlinkat(&moved.folder, &*moved.name, AtFlags::empty());
@@ -93,18 +93,18 @@ impl<'a> Restorer<'a> {
     }
 
     /// Opens the folder that a file goes back to, made again when it is gone.
-    fn make_home<'s>(&mut self, entry: &'s Entry) -> Result<(OwnedFd, &'s [u8]), String> {
+    fn make_home<'s>(&mut self, entry: &'s JournalStep) -> Result<(OwnedFd, &'s [u8]), String> {
         let like = &entry.step.remove;
         let root = self.finder.anchors.stand(&like.root)?;
         root.make_parent(&like.path, (like.uid, like.gid))
-            .map_err(|errno| format!("cannot open its folder: {}", sys::words(errno)))
+            .map_err(|errno| format!("cannot open its folder: {}", sys::describe_errno(errno)))
     }
 
     /// Makes the file of a name under the name used meanwhile: a link where another name of the file
     /// is there, else a copy.
     fn make_file(
         &self,
-        entry: &Entry,
+        entry: &JournalStep,
         place: &Place<'_>,
         from: &OwnedFd,
         shared: bool,
@@ -118,7 +118,7 @@ impl<'a> Restorer<'a> {
                 Err(errno) => {
                     return Err(format!(
                         "it cannot be one file with its other names again ({}); --despite-cost makes a copy",
-                        sys::words(errno)
+                        sys::describe_errno(errno)
                     ));
                 }
             }
@@ -133,7 +133,7 @@ impl<'a> Restorer<'a> {
     }
 
     /// Gives the file its name, and removes what had it.
-    fn put_in_place(&self, entry: &Entry, place: &Place<'_>) -> Result<(), String> {
+    fn put_in_place(&self, entry: &JournalStep, place: &Place<'_>) -> Result<(), String> {
         let (folder, name, aside) = (&place.folder, place.name, &*entry.aside);
         let unlink = || rustix::fs::unlinkat(folder, aside, AtFlags::empty());
         let placed = match place.here {
@@ -141,7 +141,7 @@ impl<'a> Restorer<'a> {
                 let swap = || NAMES.exchange(folder, aside, name, link);
                 swap().and_then(|()| {
                     (self.options.interfere)(UndoMoment::Placed, &entry.step);
-                    match inode(folder, aside) == place.here {
+                    match read_inode(folder, aside) == place.here {
                         true => unlink(),
                         false => swap().and(Err(Errno::STALE)),
                     }
@@ -153,16 +153,16 @@ impl<'a> Restorer<'a> {
             let _ = unlink();
             match errno {
                 Errno::EXIST | Errno::STALE => TAKEN.into(),
-                errno => format!("cannot put the file in its place: {}", sys::words(errno)),
+                errno => format!("cannot put the file in its place: {}", sys::describe_errno(errno)),
             }
         })
     }
 
-    fn move_back(&mut self, entry: &Entry, moved: Moved) -> Result<(), String> {
+    fn move_back(&mut self, entry: &JournalStep, moved: Moved) -> Result<(), String> {
         let (to, name) = self.make_home(entry)?;
         let back = |errno| match errno {
             Errno::EXIST => TAKEN.into(),
-            errno => format!("cannot move it back: {}", sys::words(errno)),
+            errno => format!("cannot move it back: {}", sys::describe_errno(errno)),
         };
         let from = (&moved.folder, &*moved.name);
         match NAMES.carry(from, (&to, name), &entry.aside, moved.inode) {
@@ -170,7 +170,7 @@ impl<'a> Restorer<'a> {
             other => return other.map_err(back),
         }
         // Another mount of the same file system.
-        if inode(&to, name).is_some() {
+        if read_inode(&to, name).is_some() {
             return Err(TAKEN.into());
         }
         if !self.finder.has_content(&moved.fd, entry, true)? {
@@ -181,7 +181,7 @@ impl<'a> Restorer<'a> {
             let _ = rustix::fs::unlinkat(&to, &*entry.aside, AtFlags::empty());
             back(errno)
         })?;
-        if inode(from.0, from.1) == Some(moved.inode) {
+        if read_inode(from.0, from.1) == Some(moved.inode) {
             let _ = rustix::fs::unlinkat(from.0, from.1, AtFlags::empty());
         }
         Ok(())
@@ -189,7 +189,7 @@ impl<'a> Restorer<'a> {
 }
 
 /// Makes the file again that was acted on, from an open one, under the name used meanwhile.
-fn make_copy(from: &OwnedFd, parent: &OwnedFd, entry: &Entry, clone: bool) -> Result<(), String> {
+fn make_copy(from: &OwnedFd, parent: &OwnedFd, entry: &JournalStep, clone: bool) -> Result<(), String> {
     let like = &entry.step.remove;
     match &entry.found {
         Some(found) => {
@@ -207,7 +207,7 @@ fn make_copy(from: &OwnedFd, parent: &OwnedFd, entry: &Entry, clone: bool) -> Re
 pub(super) fn is_beside(file: &OwnedFd, folder: &OwnedFd) -> bool {
     let id = |fd: &OwnedFd| rustix::fs::fstatvfs(fd).map(|fs| fs.f_fsid);
     let device = |fd: &OwnedFd| rustix::fs::fstat(fd).map(|stat| stat.st_dev);
-    let uuid = |fd: &OwnedFd| sys::uuid(fd, "btrfs");
+    let uuid = |fd: &OwnedFd| sys::read_fs_uuid(fd, "btrfs");
     id(file) == id(folder)
         || device(file) == device(folder)
         || uuid(file).is_some() && uuid(file) == uuid(folder)

@@ -1,10 +1,10 @@
 //! What undo would cost, before anything is changed.
 
 use super::inode::Inode;
-use super::look::{Finder, Living, Need};
+use super::current_names::{Finder, Living, Need};
 use super::restore::is_beside;
-use crate::act::journal::{Entry, Journal, Loaded};
-use crate::act::{Refusal, Step};
+use crate::act::journal::{JournalStep, Journal, Loaded};
+use crate::act::{Refusal, ActStep};
 use crate::{Error, sys};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -120,7 +120,7 @@ impl Planner {
     }
 
     /// Books a copy.
-    fn charge(&mut self, entry: &Entry, from: &OwnedFd, home: Option<&OwnedFd>) {
+    fn charge(&mut self, entry: &JournalStep, from: &OwnedFd, home: Option<&OwnedFd>) {
         let blocks = rustix::fs::fstat(from).map_or(0, |stat| stat.st_blocks);
         let bytes = u64::try_from(blocks).unwrap_or(0) * 512;
         self.plan.copies += 1;
@@ -139,7 +139,7 @@ impl Planner {
     }
 
     /// Opens the folder of a name, or the nearest above it that is there.
-    fn home(&mut self, entry: &Entry) -> Option<OwnedFd> {
+    fn home(&mut self, entry: &JournalStep) -> Option<OwnedFd> {
         let like = &entry.step.remove;
         match self.finder.folder(like) {
             Ok(Some((folder, _))) => Some(folder),
@@ -157,7 +157,7 @@ impl Planner {
     }
 }
 
-fn refuse(step: &Step, why: String) -> Refusal {
+fn refuse(step: &ActStep, why: String) -> Refusal {
     Refusal {
         path: step.remove.path.clone(),
         why,

@@ -1,11 +1,11 @@
 //! Removes what an undo left that was killed: files under the names used meanwhile, and moved files
 //! that are back already.
 
-use super::look::Finder;
+use super::current_names::Finder;
 use crate::act::Action;
-use crate::act::execute::destination;
-use crate::act::journal::Entry;
-use crate::act::names::{inode, spare};
+use crate::act::execute::move_destination;
+use crate::act::journal::JournalStep;
+use crate::act::names::{read_inode, spare_name};
 use crate::sys;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
@@ -13,23 +13,23 @@ use std::os::fd::OwnedFd;
 
 impl Finder {
     /// Removes what an undo of a step that was done left under names of its own.
-    pub(in crate::act) fn tidy(&mut self, entry: &Entry) -> Result<(), String> {
+    pub(in crate::act) fn tidy(&mut self, entry: &JournalStep) -> Result<(), String> {
         let Some((folder, name)) = self.folder(&entry.step.remove)? else {
             return Ok(());
         };
-        let is_there = inode(&folder, name).is_some();
+        let is_there = read_inode(&folder, name).is_some();
         // Without its name, what lies there may be all that is left of a file.
         let disposable = match &entry.step.action {
             Action::Hardlink => is_there,
             Action::Delete => true,
             Action::Move(target) => {
-                let place = destination(target, &entry.step.remove.path);
+                let place = move_destination(target, &entry.step.remove.path);
                 is_there || self.find_moved(entry, &place)?.is_some()
             }
             Action::Reflink => false,
         };
         if disposable {
-            for ours in [entry.aside.clone(), spare(&entry.aside)] {
+            for ours in [entry.aside.clone(), spare_name(&entry.aside)] {
                 remove(&folder, &ours)?;
             }
         }
@@ -37,18 +37,18 @@ impl Finder {
     }
 
     /// Removes a moved file, or its copy, whose original is back under its name.
-    pub(super) fn drop_moved(&mut self, entry: &Entry) -> Result<(), String> {
+    pub(super) fn drop_moved(&mut self, entry: &JournalStep) -> Result<(), String> {
         let Action::Move(target) = &entry.step.action else {
             return Ok(());
         };
-        let place = destination(target, &entry.step.remove.path);
+        let place = move_destination(target, &entry.step.remove.path);
         let (Some((folder, name)), Some(moved)) = (
             self.folder(&entry.step.remove)?,
             self.find_moved(entry, &place)?,
         ) else {
             return Ok(());
         };
-        let one = inode(&folder, name) == Some(moved.inode);
+        let one = read_inode(&folder, name) == Some(moved.inode);
         match one || !moved.itself && self.has_content(&moved.fd, entry, false)? {
             true => remove(&moved.folder, &moved.name),
             false => Ok(()),
@@ -61,8 +61,8 @@ fn remove(folder: &OwnedFd, name: &[u8]) -> Result<(), String> {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(format!(
             "cannot remove {}: {}",
-            crate::name::readable(name),
-            sys::words(errno)
+            crate::name::format_readable(name),
+            sys::describe_errno(errno)
         )),
     }
 }

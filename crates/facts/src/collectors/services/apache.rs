@@ -2,7 +2,7 @@
 //! that runs without threads alone. Only names of links are looked at.
 
 use crate::gather::{Gather, lossy};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 
 /// Where Debian and Red Hat keep what Apache reads; each is listed, links of sites that are enabled too.
 pub(crate) const APACHE: [&str; 6] = [
@@ -53,7 +53,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     let ways: Vec<&str> = loaded.iter().filter_map(way).collect();
     // With two of them Apache does not start.
     let [way] = ways.as_slice() else { return };
-    let place = Place::from(format!("{ENABLED}/mpm_{way}.load"));
+    let place = FactPlace::from(format!("{ENABLED}/mpm_{way}.load"));
     let mut needs: Vec<&str> = loaded
         .into_iter()
         .filter(|name| needs_prefork(name))
@@ -61,7 +61,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     needs.sort_unstable();
     g.facts
         .known("apache.mpm", *way, FactKind::Configured, place);
-    let place = Place::from(ENABLED);
+    let place = FactPlace::from(ENABLED);
     g.facts
         .known("apache.needs_prefork", needs, FactKind::Configured, place);
 }

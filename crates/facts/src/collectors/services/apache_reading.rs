@@ -2,12 +2,12 @@
 //! `<IfModule>` and `<IfDefine>` decided, and each VirtualHost apart (httpd 2.4, `configuring.html` and `core.html`).
 
 use super::apache::{APACHE, MAINS};
-use super::lines::place;
+use super::setting_lines::place;
 use crate::gather::lossy;
 use assay_config::effective::files::OfHost;
-use assay_config::effective::{Program, included};
+use assay_config::effective::{Program, included_files};
 use assay_host::Host;
-use assay_model::Place;
+use assay_model::FactPlace;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -35,14 +35,14 @@ pub(crate) struct Line {
     /// File, and number of its first line, from 1.
     pub(crate) path: String,
     pub(crate) number: usize,
-    pub(crate) place: Place,
+    pub(crate) place: FactPlace,
 }
 
 /// The main server, or a VirtualHost.
 #[derive(Debug, Default)]
 pub(crate) struct Server {
     /// Where the VirtualHost begins; nothing for the main server.
-    pub(crate) begins: Option<Place>,
+    pub(crate) begins: Option<FactPlace>,
     pub(crate) lines: Vec<Line>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Reading {
     /// The main server first.
     pub(crate) servers: Vec<Server>,
     /// What could not be read, and where it was asked for.
-    pub(crate) problems: Vec<(String, Place)>,
+    pub(crate) problems: Vec<(String, FactPlace)>,
 }
 
 impl Reading {
@@ -95,7 +95,7 @@ pub(crate) fn read(host: &dyn Host) -> Reading {
             if main.ends_with("/conf/httpd.conf") {
                 reader.root.pop();
             }
-            reader.file(main, &mut State::default(), &Place::from(main));
+            reader.file(main, &mut State::default(), &FactPlace::from(main));
         }
     }
     if !found {
@@ -105,7 +105,7 @@ pub(crate) fn read(host: &dyn Host) -> Reading {
             for name in names {
                 let path = format!("{dir}/{}", lossy(&name));
                 if path.ends_with(".conf") {
-                    reader.file(&path, &mut State::default(), &Place::from(path.as_str()));
+                    reader.file(&path, &mut State::default(), &FactPlace::from(path.as_str()));
                 }
             }
         }
@@ -138,7 +138,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn file(&mut self, path: &str, state: &mut State, from: &Place) {
+    fn file(&mut self, path: &str, state: &mut State, from: &FactPlace) {
         self.read += 1;
         if self.open.len() >= DEEPEST || self.read > MOST {
             let why = format!("more than {MOST} files, or deeper than {DEEPEST}");
@@ -160,7 +160,7 @@ impl Reader<'_> {
         self.open.pop();
     }
 
-    fn line(&mut self, path: &str, (number, line): (usize, &str), state: &mut State, at: Place) {
+    fn line(&mut self, path: &str, (number, line): (usize, &str), state: &mut State, at: FactPlace) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             return;
@@ -212,7 +212,7 @@ impl Reader<'_> {
         }
     }
 
-    fn section(&mut self, head: &str, state: &mut State, at: Place) {
+    fn section(&mut self, head: &str, state: &mut State, at: FactPlace) {
         let mut words = head.split_whitespace();
         let name = words.next().unwrap_or_default().to_ascii_lowercase();
         let wanted = words.next().unwrap_or_default();
@@ -241,7 +241,7 @@ impl Reader<'_> {
         state.sections.push((name, counts));
     }
 
-    fn include(&mut self, pattern: &str, wanted: bool, state: &mut State, at: Place) {
+    fn include(&mut self, pattern: &str, wanted: bool, state: &mut State, at: FactPlace) {
         // A name that is put together when httpd starts.
         if pattern.contains("${") {
             let why = format!("what is included as `{pattern}` is not known here");
@@ -249,7 +249,7 @@ impl Reader<'_> {
         }
         // Taken from the directory of the main file, as nginx does it.
         let main = self.root.join("main");
-        let found = included(Program::Nginx, &main, &main, pattern, &OfHost(self.host));
+        let found = included_files(Program::Nginx, &main, &main, pattern, &OfHost(self.host));
         let wild = pattern.contains(['*', '?', '[']);
         let paths = match found {
             Ok(paths) => paths,
@@ -473,7 +473,7 @@ mod tests {
         let head = "ServerRoot /etc/apache2\nLoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so\n\
                     LoadModule alias_module /usr/lib/apache2/modules/mod_alias.so\nLoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so\n";
         let (mut ended, mut compared) = (0, 0);
-        let tried = 60 * assay_testing::factor();
+        let tried = 60 * assay_testing::attack_factor();
         for at in 0..tried {
             let dir = tempfile::tempdir().unwrap();
             let etc = dir.path().join("etc/apache2");

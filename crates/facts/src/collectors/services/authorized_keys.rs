@@ -7,9 +7,9 @@
 
 use crate::gather::Gather;
 use assay_config::effective::files::OfHost;
-use assay_config::effective::{Effective, Program, ScopeId, effective};
+use assay_config::effective::{Effective, Program, ScopeId, read_effective};
 use assay_host::Host;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use base64::Engine as _;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -93,7 +93,7 @@ pub(crate) struct OfAccount {
 
 /// The files that [`collect`] looks at, whether they are there or not.
 pub(crate) fn files(host: &dyn Host) -> Vec<OfAccount> {
-    let sshd = effective(Program::Sshd, Path::new(super::ssh::SERVER), &OfHost(host));
+    let sshd = read_effective(Program::Sshd, Path::new(super::ssh::SERVER), &OfHost(host));
     let (Ok(sshd), Ok(accounts)) = (sshd, host.read_text(Path::new(PASSWD))) else {
         return Vec::new();
     };
@@ -190,7 +190,7 @@ fn file(g: &mut Gather<'_>, account: &Account<'_>, path: &str, authority: bool, 
         .enumerate()
         .filter_map(|(at, line)| Some((at + 1, Key::read(line)?)))
         .collect();
-    let whole = Place::from(path);
+    let whole = FactPlace::from(path);
     let mut note = |name: &str, value: serde_json::Value| {
         let fact = format!("{key}.{name}");
         g.facts
@@ -210,7 +210,7 @@ fn file(g: &mut Gather<'_>, account: &Account<'_>, path: &str, authority: bool, 
     writable(g, &key, path, account.home);
     for (line, one) in &keys {
         let subject = format!("{key}.key.{line}");
-        let place = Place::File {
+        let place = FactPlace::File {
             path: path.to_owned(),
             line: Some(*line),
             span: None,
@@ -267,14 +267,14 @@ fn writable(g: &mut Gather<'_>, key: &str, path: &str, home: &str) {
                     Err(error) => super::certificates::why_mode_unknown(&error),
                     Ok(output) => output.complaint(),
                 };
-                let place = Place::command(argv);
+                let place = FactPlace::command(argv);
                 let why = format!("who may write {one} is not known: {why}");
                 return g.facts.unknown(fact, why, FactKind::Runtime, place);
             }
         }
     }
     g.facts
-        .known(fact, found, FactKind::Runtime, Place::from(path));
+        .known(fact, found, FactKind::Runtime, FactPlace::from(path));
 }
 
 /// A line of a file once it was cleaned: `key TYPE BITS OPTION…`; BITS is `-` where the type says it.

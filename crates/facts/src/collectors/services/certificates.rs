@@ -12,7 +12,7 @@ pub(crate) use line::redact;
 use crate::gather::{Gather, lossy};
 use crate::harmless::{PATH_WITHHELD, is_path};
 use assay_config::effective::{Effective, Program, Setting};
-use assay_model::{FactKind, FactValue, Place};
+use assay_model::{FactKind, FactValue, FactPlace};
 use jiff::Timestamp;
 use line::{Line, Then};
 use serde_json::Value;
@@ -43,7 +43,7 @@ const WITHHELD: &str = "a file is named with blanks, quotes, variables or withou
 const DAY: i64 = 86_400;
 
 /// Who names a file, and where.
-type Uses = BTreeMap<String, Vec<(&'static str, Place)>>;
+type Uses = BTreeMap<String, Vec<(&'static str, FactPlace)>>;
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
     let (mut certificates, mut keys) = (Uses::new(), Uses::new());
@@ -120,7 +120,7 @@ fn named(all: &Effective, keyword: &str, who: &'static str, dir: &str, uses: &mu
 fn note(uses: &mut Uses, path: String, who: &'static str, said: &Setting) {
     uses.entry(path)
         .or_default()
-        .push((who, Place::from(&said.place)));
+        .push((who, FactPlace::from(&said.place)));
 }
 
 /// A path in a configuration, taken from a directory where it is relative.
@@ -186,7 +186,7 @@ pub(crate) fn now(g: &mut Gather<'_>) -> Result<i64, String> {
 fn certificate(
     g: &mut Gather<'_>,
     path: &str,
-    uses: &[(&'static str, Place)],
+    uses: &[(&'static str, FactPlace)],
     now: Result<&i64, &String>,
 ) {
     let subject = format!("certificate.{path}");
@@ -254,7 +254,7 @@ fn day(seconds: i64) -> String {
 }
 
 /// `key_file.PATH`: who may read it.
-fn key(g: &mut Gather<'_>, path: &str, uses: &[(&'static str, Place)]) {
+fn key(g: &mut Gather<'_>, path: &str, uses: &[(&'static str, FactPlace)]) {
     let subject = format!("key_file.{path}");
     match g.host.exists(std::path::Path::new(path)) {
         Ok(true) => {}
@@ -271,7 +271,7 @@ fn key(g: &mut Gather<'_>, path: &str, uses: &[(&'static str, Place)]) {
         return;
     };
     let text = output.text();
-    let place = Place::command(argv);
+    let place = FactPlace::command(argv);
     match permissions(&text) {
         Some(mode) => {
             let key = format!("{subject}.mode");

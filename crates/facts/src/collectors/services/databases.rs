@@ -1,12 +1,12 @@
 //! What databases are told of durability: postgresql.conf of each cluster, as Debian lays them out, and the
 //! option files of MariaDB and MySQL. Both are lines of a name and a value; the last one counts.
 
-mod whole_pages;
+mod atomic_page_writes;
 
 use super::packages;
 use crate::gather::{Gather, lossy};
 use crate::harmless::is_pattern;
-use assay_model::{FactKind, Place, secrets};
+use assay_model::{FactKind, FactPlace, secrets};
 use std::path::Path;
 
 /// One directory for each version, in it one for each cluster.
@@ -104,7 +104,7 @@ fn postgresql(g: &mut Gather<'_>) {
                 all.note(g, &subject, key, ("on", "postgres --describe-config"));
             }
             if g.facts.str(&format!("{subject}.full_page_writes")) == Some("off") {
-                whole_pages::note(g, &format!("{subject}.whole_pages"), &data);
+                atomic_page_writes::note(g, &format!("{subject}.whole_pages"), &data);
             }
             g.about(["postgresql.cluster", &name]);
         }
@@ -127,7 +127,7 @@ fn mariadb(g: &mut Gather<'_>) {
     if g.facts.str("mariadb.innodb_doublewrite") == Some("off") {
         let data = all.last("datadir").map(|said| said.value.clone());
         let data = data.unwrap_or_else(|| MARIADB_DATA.to_owned());
-        whole_pages::note(g, "mariadb.whole_pages", &data);
+        atomic_page_writes::note(g, "mariadb.whole_pages", &data);
     }
 }
 
@@ -192,7 +192,7 @@ impl Server {
 struct Said {
     name: String,
     value: String,
-    place: Place,
+    place: FactPlace,
     /// In a group of a version that may be that of the server.
     perhaps: bool,
 }
@@ -204,7 +204,7 @@ struct Lines {
     files: usize,
     said: Vec<Said>,
     /// Files that could not be read: how many settings came before, why, and where that was noticed.
-    missing: Vec<(usize, String, Place)>,
+    missing: Vec<(usize, String, FactPlace)>,
     /// The server refuses this configuration: a file that it wants is not there. What it runs with is not known.
     refused: bool,
     /// Of option files with groups, who reads them.
@@ -238,7 +238,7 @@ impl Lines {
 
     /// Reads a file and those that it includes. A main file that does not exist says nothing; one that is
     /// included, by the line at `from`, hides what may stand in it.
-    fn read_file(&mut self, g: &Gather<'_>, path: &str, from: Option<&Place>) {
+    fn read_file(&mut self, g: &Gather<'_>, path: &str, from: Option<&FactPlace>) {
         self.files += 1;
         if self.files > FILES {
             return self.lacks(path, "more files than one server has", from);
@@ -260,7 +260,7 @@ impl Lines {
                         .map_or(Read::No, |server| server.reads(name));
                 }
                 Some(Line::Include(how, target)) => {
-                    let at = super::lines::place(path, number, line);
+                    let at = super::setting_lines::place(path, number, line);
                     self.read_included(g, path, (how, target), &at);
                 }
                 Some(Line::Said(name, value)) if reads != Read::No => {
@@ -268,7 +268,7 @@ impl Lines {
                     self.said.push(Said {
                         name,
                         value,
-                        place: super::lines::place(path, number, line),
+                        place: super::setting_lines::place(path, number, line),
                         perhaps: reads == Read::Perhaps,
                     });
                 }
@@ -282,7 +282,7 @@ impl Lines {
         g: &Gather<'_>,
         from: &str,
         (how, target): (&str, &str),
-        at: &Place,
+        at: &FactPlace,
     ) {
         if target == LEFT_OUT || (how.starts_with('!') && !target.starts_with('/')) {
             let why = "a name that is not followed here";
@@ -323,8 +323,8 @@ impl Lines {
         }
     }
 
-    fn lacks(&mut self, path: &str, reason: &str, from: Option<&Place>) {
-        let place = from.cloned().unwrap_or_else(|| Place::from(path));
+    fn lacks(&mut self, path: &str, reason: &str, from: Option<&FactPlace>) {
+        let place = from.cloned().unwrap_or_else(|| FactPlace::from(path));
         let why = match from {
             Some(_) => format!("what it includes, {path}, cannot be read: {reason}"),
             None => reason.to_owned(),
@@ -381,7 +381,7 @@ impl Lines {
                     .known(fact, value, FactKind::Configured, said.place.clone());
             }
             (None, None) => {
-                let place = Place::Words(told.to_owned());
+                let place = FactPlace::Words(told.to_owned());
                 g.facts.known(fact, default, FactKind::Default, place);
             }
         }

@@ -5,8 +5,8 @@
 use crate::gather::Gather;
 use crate::harmless::{is_pattern, kept_path};
 use assay_config::effective::files::OfHost;
-use assay_config::effective::{Program, included};
-use assay_model::{FactKind, FactValue, Place};
+use assay_config::effective::{Program, included_files};
+use assay_model::{FactKind, FactValue, FactPlace};
 use std::path::{Path, PathBuf};
 
 pub(crate) const MAIN: &str = "/etc/dovecot/dovecot.conf";
@@ -39,7 +39,7 @@ pub(crate) const VERSION: &str = "dovecot_config_version";
 /// A line that counts, of whatever file.
 pub(super) struct Line {
     pub(super) text: String,
-    pub(super) place: Place,
+    pub(super) place: FactPlace,
     /// Heads of the blocks around it, the outermost first.
     blocks: Vec<String>,
 }
@@ -50,7 +50,7 @@ pub(super) struct Scope {
     pub(super) name: String,
     heads: Vec<String>,
     /// Settings, values and places; of several lines for one setting the last.
-    pub(super) own: Vec<(String, String, Place)>,
+    pub(super) own: Vec<(String, String, FactPlace)>,
 }
 
 impl Scope {
@@ -130,7 +130,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     let version = everywhere.and_then(|scope| scope.own.iter().find(|(key, ..)| key == VERSION));
     let (language, at) = match version {
         Some((_, _, place)) => ("2.4", place.clone()),
-        None => ("2.3", Place::from(MAIN)),
+        None => ("2.3", FactPlace::from(MAIN)),
     };
     g.facts
         .known("dovecot.language", language, FactKind::Configured, at);
@@ -224,12 +224,12 @@ impl Walk {
             } else if let Some(head) = said.strip_suffix('{') {
                 blocks.push(head.trim().to_owned());
             } else if let Some((pattern, wanted)) = inclusion(said) {
-                let place = super::lines::place(shown, number, line);
+                let place = super::setting_lines::place(shown, number, line);
                 self.include(g, key, path, (pattern, wanted), (&blocks, place));
             } else {
                 self.lines.push(Line {
                     text: said.to_owned(),
-                    place: super::lines::place(shown, number, line),
+                    place: super::setting_lines::place(shown, number, line),
                     blocks: blocks.clone(),
                 });
             }
@@ -243,7 +243,7 @@ impl Walk {
         key: &str,
         from: &Path,
         (pattern, wanted): (&str, bool),
-        (blocks, place): (&[String], Place),
+        (blocks, place): (&[String], FactPlace),
     ) {
         let main = Path::new(MAIN);
         // What the package brings elsewhere names protocols, and databases of passwords lie in files that no
@@ -253,7 +253,7 @@ impl Walk {
         if !ours.is_some_and(|dir| DIRS.contains(&dir)) || !pattern.ends_with(".conf") {
             return;
         }
-        match included(Program::Dovecot, main, from, pattern, &OfHost(g.host)) {
+        match included_files(Program::Dovecot, main, from, pattern, &OfHost(g.host)) {
             Ok(found) => {
                 if found.is_empty() && wanted {
                     let why =

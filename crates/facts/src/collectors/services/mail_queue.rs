@@ -6,7 +6,7 @@
 
 use super::certificates;
 use crate::gather::Gather;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -76,7 +76,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         Err(error) => return g.fault("postfix.waiting", &error, FactKind::Runtime, main),
     }
     let key = "postfix.waiting";
-    let place = Place::command(LIST);
+    let place = FactPlace::command(LIST);
     let output = match g.try_ask(&LIST) {
         Ok(output) if output.success() => output,
         // Reasons are those of a Postfix that tries: while it does not run there are none.

@@ -6,7 +6,7 @@ use super::dovecot::Scope;
 use super::postfix::KEYS;
 use crate::gather::Gather;
 use assay_config::effective::{Effective, ScopeId, Setting, expand_macros};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 
 /// Versions before TLS, then those that RFC 8996 ended.
 const SSL: [&str; 2] = ["SSLv2", "SSLv3"];
@@ -18,7 +18,7 @@ struct Line<'a> {
     which: String,
     program: &'static str,
     setting: &'a str,
-    place: Place,
+    place: FactPlace,
     ssl: Vec<&'static str>,
     old: Vec<&'static str>,
     weak: Vec<String>,
@@ -83,8 +83,8 @@ pub(super) fn postfix(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-fn place(said: &Setting) -> Place {
-    Place::from(&said.place)
+fn place(said: &Setting) -> FactPlace {
+    FactPlace::from(&said.place)
 }
 
 /// Whether a service offers TLS (postconf(5), smtpd_tls_security_level).

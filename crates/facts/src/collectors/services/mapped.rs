@@ -3,7 +3,7 @@
 
 use crate::gather::{Gather, lossy};
 use assay_host::HostError;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -55,14 +55,14 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     for (unit, (libraries, pids)) in units {
         let subject = ["mapped", &unit];
         let key = |name: &str| format!("mapped.{unit}.{name}");
-        let place = Place::from(format!("/proc/{}/maps", pids[0]));
+        let place = FactPlace::from(format!("/proc/{}/maps", pids[0]));
         let libraries: Vec<Value> = libraries.into_iter().map(Value::from).collect();
         g.facts
             .known(key("gone"), libraries, FactKind::Runtime, place.clone());
         g.facts
             .known(key("processes"), pids.len(), FactKind::Runtime, place);
         if let Some(service) = restartable(&unit) {
-            let place = Place::from(format!("/proc/{}/cgroup", pids[0]));
+            let place = FactPlace::from(format!("/proc/{}/cgroup", pids[0]));
             g.facts
                 .known(key("service"), service, FactKind::Runtime, place);
         }

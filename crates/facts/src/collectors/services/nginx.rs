@@ -5,7 +5,7 @@ use crate::collectors::nginx::FILE;
 use crate::gather::Gather;
 use crate::harmless::{PATH_WITHHELD, is_path};
 use assay_config::effective::{Effective, Program, ScopeId};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 
 /// What is asked of a block.
 const KEYS: [(&str, Take); 6] = [
@@ -57,7 +57,7 @@ fn headers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
         .chain(pins)
         .find(|said| !takes_back(&said.text()));
     let fact = format!("nginx.scope.{name}.pins");
-    let place = Place::from(&keeps.unwrap_or(first).place);
+    let place = FactPlace::from(&keeps.unwrap_or(first).place);
     g.facts
         .known(fact, keeps.is_some(), FactKind::Configured, place);
 }
@@ -68,7 +68,7 @@ fn weak_ciphers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
         let fact = format!("nginx.scope.{name}.weak_ciphers");
         let weak = super::ciphers::weak(&said.word().unwrap_or_default());
         g.facts
-            .known(fact, weak, FactKind::Configured, Place::from(&said.place));
+            .known(fact, weak, FactKind::Configured, FactPlace::from(&said.place));
     }
 }
 

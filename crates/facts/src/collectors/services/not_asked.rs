@@ -4,9 +4,9 @@
 
 use super::packages::STATUS;
 use crate::gather::Gather;
-use assay_config::effective::files::{Fault, OfHost};
-use assay_config::effective::{Effective, Program, effective};
-use assay_model::{FactKind, FactValue, Place};
+use assay_config::effective::files::{FileFault, OfHost};
+use assay_config::effective::{Effective, Program, read_effective};
+use assay_model::{FactKind, FactValue, FactPlace};
 use std::path::Path;
 
 /// How the collector of the script names the answer of its own program for dependencies: how many are unmet, and
@@ -28,12 +28,12 @@ const DISKS: &str = "identifiers of disks stay on the machine";
 
 /// Notes it, when the certificates and packages of the machine are known.
 pub(crate) fn collect(g: &mut Gather<'_>) {
-    let sshd = effective(
+    let sshd = read_effective(
         Program::Sshd,
         Path::new(super::ssh::SERVER),
         &OfHost(g.host),
     );
-    if !matches!(sshd, Err(Fault::Absent)) {
+    if !matches!(sshd, Err(FileFault::Absent)) {
         note(g, "authorized_keys", ACCOUNTS, super::ssh::SERVER);
         note(g, "sshd.reading", BLOCKS, super::ssh::SERVER);
         note(g, "sshd.refused", BLOCKS, super::ssh::SERVER);
@@ -97,8 +97,8 @@ fn dependencies(g: &mut Gather<'_>) {
     match (numbers.next(), numbers.next()) {
         (Some(Ok(unmet)), Some(Ok(line))) => {
             let place = match line {
-                0 => Place::from(STATUS),
-                line => Place::from(format!("{STATUS}:{line}")),
+                0 => FactPlace::from(STATUS),
+                line => FactPlace::from(format!("{STATUS}:{line}")),
             };
             g.facts.known(UNMET, unmet, FactKind::Runtime, place);
         }

@@ -1,11 +1,11 @@
 //! Which OpenSSH is here, and whether its server has PAM: what advice about keywords of old versions asks. The files of
 //! sshd are read in `ssh`.
 
-use super::lines::PAM_SSHD;
+use super::setting_lines::PAM_SSHD;
 use super::packages::{RELEASE, STATUS};
 use super::ssh::SERVER;
 use crate::gather::Gather;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use std::path::Path;
 
 /// Prints the version of the client, which is built from the same source as the server.
@@ -46,12 +46,12 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 fn version(g: &mut Gather<'_>) {
     let text = g.host.read_text(Path::new(STATUS)).unwrap_or_default();
     let (found, place) = match super::packages::version_of(&text, "openssh-server") {
-        Some((version, line)) => (release(version), Place::from(format!("{STATUS}:{line}"))),
+        Some((version, line)) => (release(version), FactPlace::from(format!("{STATUS}:{line}"))),
         None => {
             let output = g.try_ask(&VERSION).ok();
             let says =
                 output.map(|output| output.text() + &String::from_utf8_lossy(&output.stderr));
-            (says.as_deref().and_then(release), Place::command(VERSION))
+            (says.as_deref().and_then(release), FactPlace::command(VERSION))
         }
     };
     match found {
@@ -62,7 +62,7 @@ fn version(g: &mut Gather<'_>) {
             "sshd.version",
             "neither dpkg nor `ssh -V` tells here which OpenSSH it is",
             FactKind::Runtime,
-            Place::from(SERVER),
+            FactPlace::from(SERVER),
         ),
     }
 }
@@ -85,9 +85,9 @@ fn pam(g: &mut Gather<'_>) {
     let id = id
         .map(|id| id.trim_matches(['"', '\'']).to_owned())
         .unwrap_or_default();
-    let place = Place::from(RELEASE);
+    let place = FactPlace::from(RELEASE);
     match g.host.exists(Path::new(PAM_SSHD)) {
-        Ok(true) => g.facts.known("sshd.pam", true, FactKind::Runtime, Place::from(PAM_SSHD)),
+        Ok(true) => g.facts.known("sshd.pam", true, FactKind::Runtime, FactPlace::from(PAM_SSHD)),
         _ if WITH_PAM.contains(&id.as_str()) => {
             g.facts.known("sshd.pam", true, FactKind::Runtime, place);
         }

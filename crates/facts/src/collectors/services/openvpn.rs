@@ -4,7 +4,7 @@
 
 use super::packages;
 use crate::gather::{Gather, lossy};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 
 pub(crate) const DIR: &str = "/etc/openvpn/";
 const DIRS: [&str; 3] = ["/etc/openvpn", "/etc/openvpn/server", "/etc/openvpn/client"];
@@ -65,7 +65,7 @@ pub(crate) enum Mode {
 }
 
 /// An option, its value in capitals, and its place.
-pub(crate) type Said = (&'static str, String, Place);
+pub(crate) type Said = (&'static str, String, FactPlace);
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
     let version = packages::find_version(g, "openvpn");
@@ -97,7 +97,7 @@ fn file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, u32, 
         let Some((option, value)) = understood(line) else {
             continue;
         };
-        let place = super::lines::place(path, number, line);
+        let place = super::setting_lines::place(path, number, line);
         match option {
             "secret" | "<secret>" => mode = Mode::Static,
             "tls-server" | "tls-client" | "client" | "server" | "server-bridge"
@@ -186,8 +186,8 @@ pub(crate) fn note_ciphers(
         [("small_blocks", has_small_blocks), ("unencrypted", is_none)];
     for (fact, is) in kinds {
         let key = format!("{subject}.{fact}");
-        let (mut found, mut place): (Vec<String>, Option<&Place>) = (Vec::new(), None);
-        let mut open: Option<&Place> = None;
+        let (mut found, mut place): (Vec<String>, Option<&FactPlace>) = (Vec::new(), None);
+        let mut open: Option<&FactPlace> = None;
         for (option, value, at) in &ciphers {
             let names: Vec<&str> = value.split(':').filter(|name| is(name)).collect();
             if names.is_empty() {

@@ -3,7 +3,7 @@
 
 use crate::gather::{Gather, LIMITS};
 use assay_host::Host;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
@@ -53,7 +53,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     };
     for installed in installed(&text) {
         let key = format!("package.{}.version", installed.name);
-        let place = Place::from(format!("{STATUS}:{}", installed.line));
+        let place = FactPlace::from(format!("{STATUS}:{}", installed.line));
         g.facts
             .known(key, installed.version, FactKind::Runtime, place);
         g.about(["package", installed.name]);
@@ -74,7 +74,7 @@ fn release(g: &mut Gather<'_>) {
             "VERSION_ID" => "os.version_id",
             _ => continue,
         };
-        let place = Place::from(format!("{RELEASE}:{}", at + 1));
+        let place = FactPlace::from(format!("{RELEASE}:{}", at + 1));
         let value = value.trim_matches(['"', '\'']);
         g.facts.known(key, value, FactKind::Configured, place);
     }
@@ -89,7 +89,7 @@ pub(crate) fn version_of<'a>(text: &'a str, name: &str) -> Option<(&'a str, usiz
 }
 
 /// Returns the version of an installed package and where dpkg says so; none where dpkg does not say.
-pub(crate) fn find_version(g: &Gather<'_>, package: &str) -> Option<(String, Place)> {
+pub(crate) fn find_version(g: &Gather<'_>, package: &str) -> Option<(String, FactPlace)> {
     read_version(g, package).ok().flatten()
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn find_version(g: &Gather<'_>, package: &str) -> Option<(String, Pla
 pub(crate) fn read_version(
     g: &Gather<'_>,
     package: &str,
-) -> Result<Option<(String, Place)>, String> {
+) -> Result<Option<(String, FactPlace)>, String> {
     let text = match g.host.read_text(std::path::Path::new(STATUS)) {
         Ok(text) => text,
         Err(error) if error.is_absent() => return Ok(None),
@@ -106,7 +106,7 @@ pub(crate) fn read_version(
     let installed = installed(&text);
     let found = installed.iter().find(|one| one.name == package);
     Ok(found.map(|found| {
-        let place = Place::from(format!("{STATUS}:{}", found.line));
+        let place = FactPlace::from(format!("{STATUS}:{}", found.line));
         (found.version.to_owned(), place)
     }))
 }

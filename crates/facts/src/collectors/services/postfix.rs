@@ -5,7 +5,7 @@ use super::scopes::{Take, own};
 use super::{mail_tls, postfix_lists, postfix_login, postfix_relay};
 use crate::gather::Gather;
 use assay_config::effective::{Effective, Program, ScopeId, Setting};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeMap;
 #[cfg(test)]
 use std::path::Path;
@@ -100,14 +100,14 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
                 .get(&name)
                 .is_some_and(|command| MANAGERS.contains(&command.as_str()));
         let fact = format!("postfix.service.{name}.manages_the_queue");
-        let place = Place::from(&scope.place);
+        let place = FactPlace::from(&scope.place);
         g.facts.known(fact, manages, FactKind::Configured, place);
         for (key, default) in TIMES {
             let fact = format!("postfix.service.{name}.{key}");
             let said = all.get(id, key);
             match said.iter().find(|said| said.scope == id) {
                 Some(said) => {
-                    let place = Place::from(&said.place);
+                    let place = FactPlace::from(&said.place);
                     match seconds(&said.text(), key) {
                         Some(value) => {
                             g.facts.known(fact, value, FactKind::Configured, place);
@@ -121,7 +121,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
                     }
                 }
                 None if id == ScopeId::ROOT => {
-                    let place = Place::Words("postconf(5), Postfix 3.7".to_owned());
+                    let place = FactPlace::Words("postconf(5), Postfix 3.7".to_owned());
                     g.facts.known(fact, default, FactKind::Default, place);
                 }
                 None => {}
@@ -167,7 +167,7 @@ fn unread(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str, command:
         })
         .collect();
     let Some(first) = dead.first() else { return };
-    let place = Place::from(&first.place);
+    let place = FactPlace::from(&first.place);
     let keys: Vec<&str> = dead.iter().map(|said| said.key.as_str()).collect();
     let mut note = |what: &str, value: serde_json::Value| {
         let fact = format!("postfix.service.{name}.{what}");

@@ -6,7 +6,7 @@ use super::sshd_lines::numbered;
 use super::{dnsbl, postfix};
 use crate::gather::Gather;
 use assay_config::effective::{Effective, ScopeId, Setting, macro_names};
-use assay_model::{FactKind, Place, Span};
+use assay_model::{FactKind, FactPlace, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -67,7 +67,7 @@ fn reached(all: &Effective) -> Vec<&Setting> {
 }
 
 /// The closed lists of a statement, each with the line in which it stands.
-fn named(said: &Setting, text: &str) -> Vec<(&'static str, Place)> {
+fn named(said: &Setting, text: &str) -> Vec<(&'static str, FactPlace)> {
     let mut found = Vec::new();
     let end = said.place.span.end;
     let mut at = 0;
@@ -82,7 +82,7 @@ fn named(said: &Setting, text: &str) -> Vec<(&'static str, Place)> {
         let mut once = BTreeSet::new();
         zones.retain(|zone| once.insert(*zone));
         let column = line.len() - line.trim_start().len() + 1;
-        let place = Place::File {
+        let place = FactPlace::File {
             path: said.place.path.to_string_lossy().into_owned(),
             line: Some(number + 1),
             span: Some(Span {

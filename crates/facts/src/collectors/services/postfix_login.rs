@@ -3,7 +3,7 @@
 
 use crate::gather::Gather;
 use assay_config::effective::{Effective, ScopeId, expand_macros};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 
 /// Notes each scope that says itself that logins are offered, or on which level of TLS.
 pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
@@ -25,7 +25,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
             _ => scope.head.join("/"),
         };
         let subject = format!("postfix.login.{name}");
-        let place = Place::from(&line.place);
+        let place = FactPlace::from(&line.place);
         let cleartext = takes_cleartext(all, id);
         let offers = word(all, id, "smtpd_tls_security_level");
         g.facts.known(

@@ -4,7 +4,7 @@
 use super::postfix_redact::{WIDE_V4, WIDE_V6};
 use crate::gather::Gather;
 use assay_config::effective::{Effective, ScopeId, expand_macros};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeMap;
 
 /// What Postfix has for a service without a line (postconf(5), 3.7, and `compatibility_level` 1 or more).
@@ -45,7 +45,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, commands: &BTreeMap<S
         }
         let service = Service { all, id };
         let (outcome, place) = service.judge();
-        let place = place.unwrap_or_else(|| Place::from(&scope.place));
+        let place = place.unwrap_or_else(|| FactPlace::from(&scope.place));
         let fact = format!("postfix.service.{name}.open_relay");
         match outcome {
             Outcome::Unknown => g.facts.unknown(
@@ -88,7 +88,7 @@ struct Service<'a> {
 
 impl Service<'_> {
     /// The outcome for a stranger, and the line that decides where one does.
-    fn judge(&self) -> (Outcome, Option<Place>) {
+    fn judge(&self) -> (Outcome, Option<FactPlace>) {
         let mut unknown = false;
         for (key, _) in &DEFAULTS[..5] {
             match self.list(&self.text(key)) {
@@ -112,9 +112,9 @@ impl Service<'_> {
         }
     }
 
-    fn place(&self, key: &str) -> Option<Place> {
+    fn place(&self, key: &str) -> Option<FactPlace> {
         let said = self.all.value(self.id, key)?;
-        Some(Place::from(&said.place))
+        Some(FactPlace::from(&said.place))
     }
 
     /// The value of a parameter with its macros put in; those that are not known stay.

@@ -3,7 +3,7 @@
 //! supplies, users and their passwords are not kept.
 
 use crate::gather::Gather;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 
 /// A shell reads it: the last line counts.
 pub(crate) const NUT: &str = "/etc/nut/nut.conf";
@@ -28,7 +28,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         let said = text.lines().enumerate();
         let said = said.filter_map(|(number, line)| Some((number, line, mode(line)?)));
         if let Some((number, line, mode)) = said.last() {
-            let at = super::lines::place(NUT, number, line);
+            let at = super::setting_lines::place(NUT, number, line);
             g.facts
                 .known("ups.nut.mode", mode, FactKind::Configured, at);
         }
@@ -40,7 +40,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     let (monitors, commands) = (count("MONITOR"), count("SHUTDOWNCMD"));
     let mut note = |key: &str, value: serde_json::Value| {
         g.facts
-            .known(key, value, FactKind::Configured, Place::from(UPSMON));
+            .known(key, value, FactKind::Configured, FactPlace::from(UPSMON));
     };
     note("ups.nut.monitors", monitors.into());
     note("ups.nut.shutdown_command", (commands > 0).into());

@@ -1,9 +1,9 @@
 //! In which order names of hosts are looked up (nsswitch.conf(5)), and whether the domain of this network
 //! is `local` (resolv.conf(5)), which multicast DNS has for itself (RFC 6762).
 
-use super::lines::place;
+use super::setting_lines::place;
 use crate::gather::Gather;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 
 pub(crate) const ORDER: &str = "/etc/nsswitch.conf";
 pub(crate) const RESOLV: &str = "/etc/resolv.conf";
@@ -55,7 +55,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             .lines()
             .enumerate()
             .find(|(_, line)| is_local_line(line));
-        let at = line.map_or(Place::from(RESOLV), |(number, line)| {
+        let at = line.map_or(FactPlace::from(RESOLV), |(number, line)| {
             place(RESOLV, number, line)
         });
         g.facts.known(

@@ -4,7 +4,7 @@
 use super::packages;
 use crate::gather::Gather;
 use assay_config::effective::{Effective, Program, ScopeId, Setting};
-use assay_model::{FactKind, Place, secrets};
+use assay_model::{FactKind, FactPlace, secrets};
 use std::collections::BTreeMap;
 
 pub(crate) const MAIN: &str = "/etc/samba/smb.conf";
@@ -184,7 +184,7 @@ fn counting<'a>(all: &'a Effective, scope: ScopeId, name: &str) -> Option<&'a Se
 fn note_word(g: &mut Gather<'_>, fact: &str, said: &Setting) {
     let words: Vec<String> = said.text().split_whitespace().map(str::to_owned).collect();
     let value = words.join(" ").to_ascii_lowercase();
-    let place = Place::from(&said.place);
+    let place = FactPlace::from(&said.place);
     match value == LEFT_OUT {
         true => {
             let why = "no value that is understood here";
@@ -220,8 +220,8 @@ fn note_role(g: &mut Gather<'_>, all: &Effective) {
         _ => ("standalone", role),
     };
     let (kind, place) = match line {
-        Some(line) => (FactKind::Configured, Place::from(&line.place)),
-        None => (FactKind::Default, Place::from("smb.conf(5), server role")),
+        Some(line) => (FactKind::Configured, FactPlace::from(&line.place)),
+        None => (FactKind::Default, FactPlace::from("smb.conf(5), server role")),
     };
     g.facts.known("samba.role", value, kind, place);
 }
@@ -269,7 +269,7 @@ fn note_wide_links(g: &mut Gather<'_>, all: &Effective) {
     let scopes = all.scopes().map(|(id, _)| id);
     let wide = scopes.filter_map(|id| counting(all, id, "widelinks").filter(|said| is_true(said)));
     if let Some(said) = wide.min_by_key(|said| (said.scope != ScopeId::ROOT, said.place.line)) {
-        let place = Place::from(&said.place);
+        let place = FactPlace::from(&said.place);
         g.facts
             .known("samba.wide_links", true, FactKind::Configured, place);
     }
@@ -333,7 +333,7 @@ impl<'a> Share<'a> {
                 let fact = format!("{subject}.{property}");
                 match said {
                     Some(said) => {
-                        let place = Place::from(&said.place);
+                        let place = FactPlace::from(&said.place);
                         g.facts
                             .known(fact, holds(said), FactKind::Configured, place);
                     }
@@ -350,7 +350,7 @@ impl<'a> Share<'a> {
                 text if text == LEFT_OUT => "elsewhere".to_owned(),
                 text => text,
             };
-            let place = Place::from(&path.place);
+            let place = FactPlace::from(&path.place);
             g.facts.known(
                 format!("{subject}.path"),
                 value,
@@ -369,13 +369,13 @@ fn note_guests(g: &mut Gather<'_>, all: &Effective, by_share: Option<&Setting>) 
     let mapped = mapped.filter(|said| !said.text().eq_ignore_ascii_case("never"));
     let account = counting(all, ScopeId::ROOT, "guestaccount");
     if let Some(line) = by_share.or(mapped) {
-        let place = Place::from(&line.place);
+        let place = FactPlace::from(&line.place);
         g.facts
             .known("samba.guests", true, FactKind::Configured, place);
     }
     if let Some(account) = account {
         let root = account.text() == "root";
-        let place = Place::from(&account.place);
+        let place = FactPlace::from(&account.place);
         g.facts
             .known("samba.guest_is_root", root, FactKind::Configured, place);
     }

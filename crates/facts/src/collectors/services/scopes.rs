@@ -2,7 +2,7 @@
 
 use crate::gather::Gather;
 use assay_config::effective::{Effective, Scope, ScopeId, Setting};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub(super) fn own(
             Take::Names => ours.iter().filter_map(|said| said.word()).collect(),
         };
         let fact = format!("{}.{key}", subject.join("."));
-        let place = Place::from(&first.place);
+        let place = FactPlace::from(&first.place);
         g.facts.known(fact, value, FactKind::Configured, place);
         any = true;
     }
@@ -50,8 +50,8 @@ pub(super) fn own(
     // What holds outside of all blocks begins nowhere.
     let at = all.scope(scope);
     let (block, place) = match at.head.first() {
-        None => (EVERYWHERE, Place::from(at.place.path.to_string_lossy())),
-        Some(head) => (head.as_str(), Place::from(&at.place)),
+        None => (EVERYWHERE, FactPlace::from(at.place.path.to_string_lossy())),
+        Some(head) => (head.as_str(), FactPlace::from(&at.place)),
     };
     let key = format!("{}.block", subject.join("."));
     g.facts.known(key, block, FactKind::Configured, place);

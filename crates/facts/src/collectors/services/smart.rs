@@ -8,7 +8,7 @@ pub(crate) use attributes::{ATTRIBUTES, WEAR};
 
 use crate::gather::{Gather, lossy};
 use assay_host::HostError;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use attributes::{is_attribute, read_attribute};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -93,7 +93,7 @@ struct Answers {
 fn one(g: &mut Gather<'_>, name: &str) {
     let node = format!("/dev/{name}");
     let argv: Vec<&str> = ASK.into_iter().chain([node.as_str()]).collect();
-    let place = Place::command(argv.clone());
+    let place = FactPlace::command(argv.clone());
     let output = match g.try_ask(&argv) {
         Ok(output) => output,
         // Only that program asks a disk.
@@ -151,7 +151,7 @@ const WARNINGS: [&str; 6] = [
     "persistent memory read-only",
 ];
 
-fn tell(g: &mut Gather<'_>, name: &str, answers: &Answers, place: &Place) {
+fn tell(g: &mut Gather<'_>, name: &str, answers: &Answers, place: &FactPlace) {
     let mut known = |what: &str, value: Value| {
         let key = format!("smart.{name}.{what}");
         g.facts.known(key, value, FactKind::Runtime, place.clone());

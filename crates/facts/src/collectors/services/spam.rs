@@ -7,9 +7,9 @@
 //! the name of the rule, numbers, and words that a check knows.
 
 use super::dnsbl;
-use super::lines::place;
+use super::setting_lines::place;
 use crate::gather::{Gather, lossy};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -147,8 +147,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 #[derive(Default)]
 struct Own {
     /// By rule: the last score that is said, which counts, and where.
-    scores: BTreeMap<String, (f64, Place)>,
-    rules: BTreeMap<String, Place>,
+    scores: BTreeMap<String, (f64, FactPlace)>,
+    rules: BTreeMap<String, FactPlace>,
     /// Rules in files of the package beside them.
     brought: BTreeSet<String>,
 }

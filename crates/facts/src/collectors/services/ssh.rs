@@ -7,7 +7,7 @@ use crate::harmless::{LEFT_OUT, is_pattern};
 use assay_config::effective::{Effective, Program, SSHD_GLOBAL, ScopeId, Setting};
 use assay_model::change::ConfigLanguage;
 use assay_model::secrets::is_plain;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 
 pub(crate) const SERVER: &str = "/etc/ssh/sshd_config";
 pub(crate) const CLIENT: &str = "/etc/ssh/ssh_config";
@@ -159,7 +159,7 @@ fn scopes(
             if let Some(said) = in_force(all, id, key) {
                 let fact = format!("{kind}.{name}.{key}_in_force");
                 let value = yes_or_no(said.word().unwrap_or_default());
-                let place = Place::from(&said.place);
+                let place = FactPlace::from(&said.place);
                 g.facts.known(fact, value, FactKind::Configured, place);
             }
         }
@@ -230,7 +230,7 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
                 .or_else(|| SSHD_GLOBAL.contains(&name).then(|| "withheld".to_owned())),
         }
     };
-    assay_config::outline(ConfigLanguage::Ssh, text, &kept)
+    assay_config::outline_text(ConfigLanguage::Ssh, text, &kept)
 }
 
 fn known(name: &str) -> Option<Take> {

@@ -4,9 +4,9 @@
 use super::scopes::yes_or_no;
 use super::ssh::in_force;
 use crate::gather::Gather;
-use assay_config::effective::ssh_match::matches;
+use assay_config::effective::ssh_match::pattern_matches;
 use assay_config::effective::{Effective, ScopeId, Setting};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 
 /// Keywords with names of accounts.
 pub(crate) const LISTS: [&str; 4] = ["allowusers", "denyusers", "allowgroups", "denygroups"];
@@ -37,7 +37,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, subject:
     };
     if let Some(line) = LISTS.iter().find_map(|key| says(key)) {
         let fact = format!("{subject}.root_shut_out");
-        let place = Place::from(&line.place);
+        let place = FactPlace::from(&line.place);
         match is_shut_out(all, id) {
             Some(shut) => g.facts.known(fact, shut, FactKind::Configured, place),
             None => g.facts.unknown(
@@ -50,7 +50,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, subject:
     }
     if let Some(line) = says("permitrootlogin") {
         let fact = format!("{subject}.root_by_password");
-        let place = Place::from(&line.place);
+        let place = FactPlace::from(&line.place);
         match is_open_by_password(all, id) {
             Some(open) => g.facts.known(fact, open, FactKind::Configured, place),
             None => g.facts.unknown(
@@ -67,7 +67,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, subject:
             && word("passwordauthentication").as_deref() != Some("no");
         let fact = format!("{subject}.empty_passwords");
         g.facts
-            .known(fact, open, FactKind::Configured, Place::from(&line.place));
+            .known(fact, open, FactKind::Configured, FactPlace::from(&line.place));
     }
     // Of a scope without any of these nothing is noted.
     let subject: Vec<&str> = subject.rsplitn(2, '.').collect();
@@ -122,7 +122,7 @@ fn is_shut_out(all: &Effective, id: ScopeId) -> Option<bool> {
             .map(|word| String::from_utf8_lossy(word).into_owned())
             .collect()
     };
-    let user = |pattern: &String| matches("root", pattern.split('@').next().unwrap_or_default());
+    let user = |pattern: &String| pattern_matches("root", pattern.split('@').next().unwrap_or_default());
     let (allowed, denied) = (list("allowusers"), list("denyusers"));
     let denied = denied
         .iter()
@@ -131,10 +131,10 @@ fn is_shut_out(all: &Effective, id: ScopeId) -> Option<bool> {
         return Some(true);
     }
     let (allowed, denied) = (list("allowgroups"), list("denygroups"));
-    let own = |pattern: &String| matches("root", pattern);
+    let own = |pattern: &String| pattern_matches("root", pattern);
     let perhaps = |patterns: &[String]| {
         let mut groups = SYSTEM_GROUPS.iter().skip(1);
-        groups.any(|group| patterns.iter().any(|pattern| matches(group, pattern)))
+        groups.any(|group| patterns.iter().any(|pattern| pattern_matches(group, pattern)))
     };
     match () {
         () if denied.iter().any(own) => Some(true),
@@ -156,7 +156,7 @@ pub(crate) fn redact(name: &str, value: &str) -> String {
             Some((account, _)) if names.len() == 1 => (account, "@left-out"),
             _ => (pattern, ""),
         };
-        let meant = names.iter().filter(|name| matches(name, account));
+        let meant = names.iter().filter(|name| pattern_matches(name, account));
         let kept: Vec<String> = meant.map(|name| format!("{name}{host}")).collect();
         match kept.is_empty() {
             true => LEFT_OUT.to_owned(),

@@ -2,9 +2,9 @@
 //! (sshd_config(5): `+` and `^` add to the defaults, `-` takes away from them, and patterns stand for names).
 
 use crate::gather::Gather;
-use assay_config::effective::ssh_match::matches;
+use assay_config::effective::ssh_match::pattern_matches;
 use assay_config::effective::{Effective, ScopeId, Setting};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 
 /// Keywords, and the algorithms of each that are weak. None of them is a default of OpenSSH 8.8 or later.
 const WEAK: [(&str, &[&str]); 5] = [
@@ -63,7 +63,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, scope: &
             continue;
         };
         let which = format!("{scope}-{keyword}");
-        let place = Place::from(&said.place);
+        let place = FactPlace::from(&said.place);
         let offered: Vec<&str> = offered(said, weak);
         let mut note = |what: &str, value: serde_json::Value| {
             let fact = format!("sshd.algorithms.{which}.{what}");
@@ -85,7 +85,7 @@ fn offered(said: &Setting, weak: &[&'static str]) -> Vec<&'static str> {
         return Vec::new();
     }
     let patterns: Vec<&str> = list.trim_start_matches(['+', '^']).split(',').collect();
-    let named = |name: &&&str| patterns.iter().any(|pattern| matches(name, pattern.trim()));
+    let named = |name: &&&str| patterns.iter().any(|pattern| pattern_matches(name, pattern.trim()));
     weak.iter().filter(named).copied().collect()
 }
 

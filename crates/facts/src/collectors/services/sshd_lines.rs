@@ -5,7 +5,7 @@ use super::scopes::{names, yes_or_no};
 use super::ssh::{SERVER_DEAD, is_compared};
 use crate::gather::Gather;
 use assay_config::effective::{Effective, Program, ScopeId, Setting, Trouble, first_counts};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeMap;
 
 pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
@@ -29,13 +29,13 @@ fn refused(g: &mut Gather<'_>, all: &Effective) {
             "sshd.refused",
             true,
             FactKind::Configured,
-            Place::from(place),
+            FactPlace::from(place),
         );
         g.facts.known(
             "sshd.refused_because",
             why,
             FactKind::Configured,
-            Place::from(place),
+            FactPlace::from(place),
         );
     }
 }
@@ -51,7 +51,7 @@ fn dead(g: &mut Gather<'_>, all: &Effective) {
         let mut note = |what: &str, value: &str| {
             let fact = format!("sshd.dead.{number}.{what}");
             g.facts
-                .known(fact, value, FactKind::Configured, Place::from(&said.place));
+                .known(fact, value, FactKind::Configured, FactPlace::from(&said.place));
         };
         note("keyword", &said.key);
         note("since", since);
@@ -80,10 +80,10 @@ fn void(g: &mut Gather<'_>, all: &Effective) {
         }
         let scope = names.get(&said.scope).map_or("", String::as_str);
         let which = numbered(&mut seen, format!("{scope}-{}", said.key));
-        let mut note = |what: &str, value: String, place: &assay_config::effective::Place| {
+        let mut note = |what: &str, value: String, place: &assay_config::effective::SettingPlace| {
             let fact = format!("sshd.void.{which}.{what}");
             g.facts
-                .known(fact, value, FactKind::Configured, Place::from(place));
+                .known(fact, value, FactKind::Configured, FactPlace::from(place));
         };
         note("says", says, &said.place);
         note("keyword", said.key.clone(), &said.place);

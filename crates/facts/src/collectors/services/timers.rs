@@ -2,7 +2,7 @@
 //! with `discard` trims as it goes.
 
 use crate::gather::{Gather, lossy};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use std::path::Path;
 
 /// Timers that start with the machine, as `systemctl enable` links them.
@@ -45,13 +45,13 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     let mut note = |path: &str, why: String| {
         unread.get_or_insert((path.to_owned(), why));
     };
-    let mut found: [Option<(&str, Place)>; TASKS.len()] = [None, None];
+    let mut found: [Option<(&str, FactPlace)>; TASKS.len()] = [None, None];
     match g.host.list(Path::new(WANTED)) {
         Ok(names) => {
             for name in names.iter().map(|name| lossy(name)) {
                 for (at, (_, timers, _)) in TASKS.iter().enumerate() {
                     if timers.iter().any(|timer| name.starts_with(timer)) {
-                        let place = Place::from(format!("{WANTED}/{name}"));
+                        let place = FactPlace::from(format!("{WANTED}/{name}"));
                         found[at].get_or_insert(("timer", place));
                     }
                 }
@@ -81,14 +81,14 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         for (number, line) in text.lines().enumerate() {
             for (at, (_, _, words)) in TASKS.iter().enumerate() {
                 if says(line, words) {
-                    let place = Place::from(format!("{file}:{}", number + 1));
+                    let place = FactPlace::from(format!("{file}:{}", number + 1));
                     found[at].get_or_insert(("cron", place));
                 }
             }
         }
     }
     if found[TRIM].is_none() && discards(g) {
-        found[TRIM] = Some(("mount", Place::from(crate::mountinfo::MOUNTINFO)));
+        found[TRIM] = Some(("mount", FactPlace::from(crate::mountinfo::MOUNTINFO)));
     }
     for ((key, ..), found) in TASKS.iter().zip(found) {
         match (found, &unread) {

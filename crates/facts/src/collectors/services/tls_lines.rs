@@ -7,9 +7,9 @@
 use super::apache_reading;
 use super::apache_redact::is_of_tls;
 use super::ciphers::weak;
-use super::lines::place;
+use super::setting_lines::place;
 use crate::gather::{Gather, lossy};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 
 pub(crate) const LIGHTTPD: &str = "/etc/lighttpd/lighttpd.conf";
@@ -87,7 +87,7 @@ fn note(
     file: &str,
     number: usize,
     (what, said): (What, Vec<String>),
-    place: Place,
+    place: FactPlace,
 ) {
     let short = file.rsplit('/').next().unwrap_or_default();
     let short = short.strip_suffix(".conf").unwrap_or(short);

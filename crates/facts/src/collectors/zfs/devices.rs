@@ -3,7 +3,7 @@
 use crate::block::Device;
 use crate::gather::Gather;
 use crate::zpool::{Ashifts, Vdev};
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 use std::ffi::OsStr;
 
@@ -82,7 +82,7 @@ pub(super) fn of_vdev(g: &mut Gather<'_>, key: &str, vdev: &Vdev) {
 pub(super) fn trimmed(g: &mut Gather<'_>, vdev: &Vdev, pool: &str) {
     for (path, _) in &vdev.leaves {
         let Some(disk) = disk(g, path) else { continue };
-        let place = Place::command(["zpool", "get", "autotrim", pool]);
+        let place = FactPlace::command(["zpool", "get", "autotrim", pool]);
         let key = format!("disk.{}.trimmed", disk.name);
         g.facts.known(key, true, FactKind::Configured, place);
         g.about(["disk", &disk.name]);
@@ -124,7 +124,7 @@ pub(super) fn names(
     key: &str,
     vdev: &Vdev,
     told: Option<&Ashifts>,
-    place: &Place,
+    place: &FactPlace,
 ) {
     // An answer without any device says nothing of their names.
     let whole = |told: &&Ashifts| !told.by_id.is_empty() || !told.by_path.is_empty();
@@ -199,7 +199,7 @@ mod tests {
     fn links_are_names_that_stay() {
         let host = Recorded::new();
         let mut g = Gather::new(&host);
-        let place = Place::command(["zdb", "-C", "tank"]);
+        let place = FactPlace::command(["zdb", "-C", "tank"]);
         let mirror = &zpool::vdevs(STATUS, "tank")[0];
         let by_id = zpool::ashifts(ZDB);
         names(&mut g, "a", mirror, Some(&by_id), &place);

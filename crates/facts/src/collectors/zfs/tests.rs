@@ -112,7 +112,7 @@ fn what_may_not_be_asked_is_unknown() {
     insta::assert_snapshot!(unknown("zfs.pool.tank"), @"exit status 1: Permission denied the ZFS utilities must be run as root.");
     assert!(!unknown("zfs.pool.tank.vdev.0.ashift").is_empty());
     let place = &g.facts.map["zfs.pool.tank.vdev.0.ashift"].place;
-    assert_eq!(*place, Place::command(["zdb", "-C", "tank"]));
+    assert_eq!(*place, FactPlace::command(["zdb", "-C", "tank"]));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What thin volumes were promised, and what their pool has left.
 
 use crate::gather::Gather;
-use assay_model::{FactKind, Place};
+use assay_model::{FactKind, FactPlace};
 
 /// `thin_promised`: bytes that volumes without a reservation may still take, from what they hold to their
 /// whole size; `thin_left`: bytes that the pool has for them. Compression and snapshots are left out: the
@@ -25,7 +25,7 @@ pub(super) fn thin(g: &mut Gather<'_>, pool: &str, datasets: &[String], argv: &[
         for (name, value) in [("thin_promised", promised), ("thin_left", left)] {
             let key = format!("zfs.pool.{pool}.{name}");
             g.facts
-                .known(key, value, FactKind::Runtime, Place::command(argv));
+                .known(key, value, FactKind::Runtime, FactPlace::command(argv));
         }
     }
 }
@@ -43,7 +43,7 @@ mod tests {
         let mut know = |key: &str, value: u64| {
             let key = format!("zfs.dataset.{key}");
             g.facts
-                .known(key, value, FactKind::Runtime, Place::command(argv));
+                .known(key, value, FactKind::Runtime, FactPlace::command(argv));
         };
         for (name, reserved) in [("tank/thin", 0), ("tank/thick", 100)] {
             know(&format!("{name}.volsize"), 100);

@@ -2,13 +2,13 @@
 
 use super::*;
 
-fn machine(lines: &str) -> Machine {
+fn machine(lines: &str) -> QemuMachine {
     let argv: Vec<String> = lines.lines().map(str::to_owned).collect();
     parse(&argv)
 }
 
 /// `id bus cache aio iothread formats storage` of each disk.
-fn table(machine: &Machine) -> Vec<String> {
+fn table(machine: &QemuMachine) -> Vec<String> {
     let row = |disk: &VirtualDisk| {
         let get = |key: &str| disk.settings.get(key).map_or("?", String::as_str);
         let storage = match &disk.storage {

@@ -127,7 +127,7 @@ impl Scope {
 }
 
 /// The fields that a word becomes.
-pub(super) fn fields(word: &Word, scope: &Scope, commands: &mut dyn Commands) -> Vec<String> {
+pub(super) fn expand_fields(word: &Word, scope: &Scope, commands: &mut dyn Commands) -> Vec<String> {
     let mut done: Vec<String> = Vec::new();
     let mut current: Option<String> = None;
     let mut length = 0;
@@ -156,7 +156,7 @@ pub(super) fn fields(word: &Word, scope: &Scope, commands: &mut dyn Commands) ->
                 }
                 Some(list) => split(&list.join(" "), &mut done, &mut current),
                 None => {
-                    let text = variable(name, rest, scope, commands);
+                    let text = expand_variable(name, rest, scope, commands);
                     put(&text, *quoted, &mut done, &mut current);
                 }
             },
@@ -165,7 +165,7 @@ pub(super) fn fields(word: &Word, scope: &Scope, commands: &mut dyn Commands) ->
                 put(&text, *quoted, &mut done, &mut current);
             }
             Part::Arithmetic(text) => {
-                let text = arithmetic(text, scope, commands);
+                let text = expand_arithmetic(text, scope, commands);
                 current.get_or_insert_default().push_str(&text);
             }
         }
@@ -175,7 +175,7 @@ pub(super) fn fields(word: &Word, scope: &Scope, commands: &mut dyn Commands) ->
 }
 
 /// The text that a word is where nothing is divided.
-pub(super) fn text(word: &Word, scope: &Scope, commands: &mut dyn Commands) -> String {
+pub(super) fn expand_text(word: &Word, scope: &Scope, commands: &mut dyn Commands) -> String {
     let quoted: Word = word
         .iter()
         .map(|part| match part.clone() {
@@ -185,16 +185,16 @@ pub(super) fn text(word: &Word, scope: &Scope, commands: &mut dyn Commands) -> S
             other => other,
         })
         .collect();
-    fields(&quoted, scope, commands).join(" ")
+    expand_fields(&quoted, scope, commands).join(" ")
 }
 
 /// What an assignment gives a variable.
-pub(super) fn assigned(word: &Word, scope: &Scope, commands: &mut dyn Commands) -> Value {
+pub(super) fn expand_assignment(word: &Word, scope: &Scope, commands: &mut dyn Commands) -> Value {
     if let [Part::Array(elements)] = word.as_slice() {
-        let all = elements.iter().flat_map(|one| fields(one, scope, commands));
+        let all = elements.iter().flat_map(|one| expand_fields(one, scope, commands));
         return Value::List(all.collect());
     }
-    Value::Text(text(word, scope, commands))
+    Value::Text(expand_text(word, scope, commands))
 }
 
 fn put(text: &str, quoted: bool, done: &mut Vec<String>, current: &mut Option<String>) {
@@ -233,7 +233,7 @@ fn list_of(name: &str, rest: &str, scope: &Scope) -> Option<Vec<String>> {
     }
 }
 
-fn variable(name: &str, rest: &str, scope: &Scope, commands: &mut dyn Commands) -> String {
+fn expand_variable(name: &str, rest: &str, scope: &Scope, commands: &mut dyn Commands) -> String {
     let known = match name.parse::<usize>() {
         Ok(0) => None,
         Ok(number) => scope
@@ -251,7 +251,7 @@ fn variable(name: &str, rest: &str, scope: &Scope, commands: &mut dyn Commands) 
     }
     let mut filled = |default: &str| match is_deep(default) {
         true => UNKNOWN.to_string(),
-        false => text(&word_of(default, false), scope, commands),
+        false => expand_text(&word_of(default, false), scope, commands),
     };
     let set = known.clone().filter(|value| !value.is_empty());
     match rest {
@@ -289,11 +289,11 @@ fn variable(name: &str, rest: &str, scope: &Scope, commands: &mut dyn Commands) 
 }
 
 /// The value of a sum where all of it is known.
-fn arithmetic(sum: &str, scope: &Scope, commands: &mut dyn Commands) -> String {
+fn expand_arithmetic(sum: &str, scope: &Scope, commands: &mut dyn Commands) -> String {
     if is_deep(sum) {
         return UNKNOWN.to_string();
     }
-    let filled = text(&word_of(sum, false), scope, commands);
+    let filled = expand_text(&word_of(sum, false), scope, commands);
     let mut named = String::new();
     let mut word = String::new();
     for c in filled.chars().chain([' ']) {
@@ -302,7 +302,7 @@ fn arithmetic(sum: &str, scope: &Scope, commands: &mut dyn Commands) -> String {
             continue;
         }
         match is_name(&word) {
-            true => named.push_str(&variable(&word, "", scope, commands)),
+            true => named.push_str(&expand_variable(&word, "", scope, commands)),
             false => named.push_str(&word),
         }
         word.clear();

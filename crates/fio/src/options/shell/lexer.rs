@@ -49,7 +49,7 @@ pub(in crate::options) struct Unclosed;
 ///
 /// # Errors
 /// A quotation mark that is not closed.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Unclosed> {
+pub(super) fn split_tokens(text: &str) -> Result<Vec<Token>, Unclosed> {
     Lexer {
         chars: text.chars().collect(),
         at: 0,

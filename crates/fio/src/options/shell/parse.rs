@@ -59,7 +59,7 @@ struct Parser<'t> {
 }
 
 /// A word that is one of the shell's own.
-fn plain(token: Option<&Token>) -> Option<&str> {
+fn plain_word(token: Option<&Token>) -> Option<&str> {
     match token {
         Some(Token::Word(word)) => match word.as_slice() {
             [Part::Text(text, false)] => Some(text),
@@ -71,7 +71,7 @@ fn plain(token: Option<&Token>) -> Option<&str> {
 
 impl Parser<'_> {
     fn here(&self) -> Option<&str> {
-        plain(self.tokens.get(self.at))
+        plain_word(self.tokens.get(self.at))
     }
 
     fn take_word(&mut self, wanted: &str) -> bool {
@@ -213,7 +213,7 @@ impl Parser<'_> {
     fn case(&mut self) -> Node {
         // The word, and `in`.
         while let Some(token) = self.tokens.get(self.at) {
-            if matches!(token, Token::End) || plain(Some(token)) == Some("in") {
+            if matches!(token, Token::End) || plain_word(Some(token)) == Some("in") {
                 break;
             }
             self.at += 1;

@@ -1,9 +1,9 @@
 //! Goes through a script as a shell would, and notes which commands it runs with which words.
 
-use super::expand::{Commands, Scope, Value, assigned, fields, text};
-use super::lexer::{Part, Unclosed, Word, tokens, word_of};
+use super::expand::{Commands, Scope, Value, expand_assignment, expand_fields, expand_text};
+use super::lexer::{Part, Unclosed, Word, split_tokens, word_of};
 use super::parse::{Node, Simple, parse};
-use super::words::{assignment, braces, divide, tee, ways};
+use super::word_expansion::{parse_assignment, expand_braces, split_assignments, tee_file, choose_values};
 use super::{UNKNOWN, is_name};
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ pub(in crate::options) fn read(
         false => text,
     };
     // Cut off in the middle, a quotation mark may stand open.
-    let tokens = match tokens(text) {
+    let tokens = match split_tokens(text) {
         Err(_) if long => Vec::new(),
         found => found?,
     };
@@ -94,7 +94,7 @@ impl Commands for Runner {
         if self.depth >= DEEPEST {
             return unknown;
         }
-        let Ok(tokens) = tokens(text) else {
+        let Ok(tokens) = split_tokens(text) else {
             return unknown;
         };
         let nodes = parse(&tokens);
@@ -176,9 +176,9 @@ impl Runner {
             Some(words) => {
                 for word in words {
                     list.extend(
-                        fields(word, scope, self)
+                        expand_fields(word, scope, self)
                             .iter()
-                            .flat_map(|one| braces(one, word)),
+                            .flat_map(|one| expand_braces(one, word)),
                     );
                 }
             }
@@ -212,10 +212,10 @@ impl Runner {
 
     fn simple(&mut self, simple: &Simple, scope: &mut Scope) {
         let input = self.piped.take();
-        let (assignments, words) = divide(&simple.words);
+        let (assignments, words) = split_assignments(&simple.words);
         if words.is_empty() {
             for (name, adds, word) in assignments {
-                let value = assigned(&word, scope, self);
+                let value = expand_assignment(&word, scope, self);
                 match adds {
                     true => scope.add(&name, value),
                     false => scope.set(&name, value),
@@ -225,14 +225,14 @@ impl Runner {
         }
         let mut environment = self.exported.clone();
         for (name, _, word) in assignments {
-            environment.insert(name, text(&word, scope, self));
+            environment.insert(name, expand_text(&word, scope, self));
         }
         if self.builtin(words, scope) {
             return;
         }
         let printed = self.printed(simple, scope);
         if let Some((file, append)) = &simple.output {
-            let file = text(file, scope, self);
+            let file = expand_text(file, scope, self);
             let here = self.here(simple, scope);
             if let Some(printed) = printed.clone().or(here) {
                 let known = self.script.files.entry(file).or_default();
@@ -248,13 +248,13 @@ impl Runner {
         if simple.piped {
             self.piped = printed;
         }
-        let all = ways(words, scope);
+        let all = choose_values(words, scope);
         let several = all.len() > 1;
         for way in all {
             let command = Command {
                 words: words
                     .iter()
-                    .flat_map(|word| fields(word, &way, self))
+                    .flat_map(|word| expand_fields(word, &way, self))
                     .collect(),
                 chosen: way.loops.clone(),
                 environment: environment.clone(),
@@ -272,7 +272,7 @@ impl Runner {
     fn here(&mut self, simple: &Simple, scope: &Scope) -> Option<String> {
         let (body, expands) = simple.here.as_ref()?;
         Some(match expands {
-            true => text(&word_of(body, true), scope, self),
+            true => expand_text(&word_of(body, true), scope, self),
             false => body.clone(),
         })
     }
@@ -282,14 +282,14 @@ impl Runner {
         let Some(first) = command.words.first() else {
             return;
         };
-        if let Some(file) = tee(&command)
+        if let Some(file) = tee_file(&command)
             && let Some(input) = &command.input
         {
             self.script.files.insert(file, input.clone());
         }
         if first == "eval" && self.depth < DEEPEST {
             let text = command.words.get(1..).unwrap_or_default().join(" ");
-            if let Ok(tokens) = tokens(&text) {
+            if let Ok(tokens) = split_tokens(&text) {
                 self.depth += 1;
                 self.nodes(&parse(&tokens), scope);
                 self.depth -= 1;
@@ -323,8 +323,8 @@ impl Runner {
         match name.as_str() {
             "export" | "local" | "readonly" | "declare" | "typeset" => {
                 for word in rest {
-                    if let Some((key, adds, value)) = assignment(word) {
-                        let value = assigned(&value, scope, self);
+                    if let Some((key, adds, value)) = parse_assignment(word) {
+                        let value = expand_assignment(&value, scope, self);
                         if name == "export"
                             && let Value::Text(text) = &value
                         {
@@ -335,7 +335,7 @@ impl Runner {
                             false => scope.set(&key, value),
                         }
                     } else if name == "export" {
-                        let key = text(word, scope, self);
+                        let key = expand_text(word, scope, self);
                         if let Some(Value::Text(value)) =
                             scope.variables.get(&key).and_then(|all| all.first())
                         {
@@ -347,7 +347,7 @@ impl Runner {
             }
             "read" | "mapfile" | "readarray" | "unset" | "getopts" => {
                 for word in rest {
-                    let key = text(word, scope, self);
+                    let key = expand_text(word, scope, self);
                     if is_name(&key) {
                         scope.set(&key, Value::unknown());
                     }
@@ -364,7 +364,7 @@ impl Runner {
             "set" => {
                 let all: Vec<String> = rest
                     .iter()
-                    .flat_map(|word| fields(word, scope, self))
+                    .flat_map(|word| expand_fields(word, scope, self))
                     .collect();
                 if let Some(at) = all.iter().position(|word| word == "--") {
                     scope.arguments = Some(all[at + 1..].to_vec());
@@ -378,7 +378,7 @@ impl Runner {
 
     /// What `echo`, `printf`, `cat` with a here-document and `seq` print.
     fn printed(&mut self, simple: &Simple, scope: &Scope) -> Option<String> {
-        let (_, words) = divide(&simple.words);
+        let (_, words) = split_assignments(&simple.words);
         let [Part::Text(name, false)] = words.first()?.as_slice() else {
             return None;
         };
@@ -386,7 +386,7 @@ impl Runner {
             let words = words.get(1..).unwrap_or_default();
             words
                 .iter()
-                .flat_map(|word| fields(word, scope, self))
+                .flat_map(|word| expand_fields(word, scope, self))
                 .collect()
         };
         match name.as_str() {

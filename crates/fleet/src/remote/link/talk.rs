@@ -4,7 +4,7 @@ use super::{Link, SessionError};
 use crate::line::Lines;
 use crate::remote::outbox::Outbox;
 use crate::session::Fault;
-use assay_protocol::{Reply, Request};
+use assay_protocol::{Reply, AgentRequest};
 use assay_render::text::escape_line;
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub struct Speaker {
 impl Speaker {
     /// Sends bytes to its standard input.
     pub fn say(&self, bytes: &[u8]) {
-        let input = Request::Input(bytes.to_vec());
+        let input = AgentRequest::Input(bytes.to_vec());
         self.out.put(input.frame(self.request).encode());
     }
 
@@ -69,7 +69,7 @@ impl Link<'_> {
             match asked {
                 None if (talk.stop)() => {
                     asked = Some(Instant::now());
-                    self.send(request, &Request::Interrupt);
+                    self.send(request, &AgentRequest::Interrupt);
                 }
                 Some(at) if at.elapsed() > TO_END => {
                     let reason = "it does not end, though it was told to";

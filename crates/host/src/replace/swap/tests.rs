@@ -9,7 +9,7 @@ const ALL: [Means; 3] = [Means::Exchange, Means::Links, Means::Rename];
 /// A directory with a file and a replacement beside it.
 struct Bench {
     dir: tempfile::TempDir,
-    seen: Seen,
+    seen: FileVersion,
 }
 
 impl Bench {
@@ -81,7 +81,7 @@ fn a_file_that_somebody_is_about_to_write_keeps_its_place() {
             .open(bench.path("file"))
             .unwrap();
         let held =
-            super::open(&super::parent(&bench.seen.path).unwrap().0, "file".as_ref()).unwrap();
+            super::open(&super::open_parent(&bench.seen.path).unwrap().0, "file".as_ref()).unwrap();
         if Lease::take(&held.0) == Granted::Unknown {
             return assay_testing::skipped("leases", "this file system grants none");
         }
@@ -92,7 +92,7 @@ fn a_file_that_somebody_is_about_to_write_keeps_its_place() {
         assert_eq!(bench.names(), 1, "{means:?}");
         // Undo does not wait for ever, and still loses nothing that was written.
         let bench = Bench::new("text\n");
-        let seen = Seen {
+        let seen = FileVersion {
             despite_writers: true,
             ..bench.seen.clone()
         };
@@ -109,7 +109,7 @@ fn a_file_that_somebody_is_about_to_write_keeps_its_place() {
             .unwrap();
         other.write_all(b"edit\n").unwrap();
         writer.write_all(b"lost\n").unwrap();
-        let seen = Seen {
+        let seen = FileVersion {
             despite_writers: true,
             ..bench.seen.clone()
         };
@@ -184,7 +184,7 @@ fn raced(means: Means, writer: fn(&Path), delay: u64) -> bool {
 
 #[test]
 fn attack_an_edit_at_the_moment_of_the_exchange_is_not_lost() {
-    let rounds = 60 * assay_testing::factor();
+    let rounds = 60 * assay_testing::attack_factor();
     let (mut tried, mut held) = (0, 0);
     for round in 0..rounds {
         for writer in WRITERS {

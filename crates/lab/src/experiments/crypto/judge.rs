@@ -1,6 +1,6 @@
 //! What the comparison says: pure functions of what was found.
 
-use super::{Comparison, Model, Side};
+use super::{Comparison, Model, CryptoSide};
 use crate::Accel;
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ const PASS: &str = "give the guest the host's processor: `-cpu host`, in Proxmox
 
 /// What is wrong with which model.
 #[must_use]
-pub fn findings(comparison: &Comparison) -> Vec<Finding> {
+pub fn judge_models(comparison: &Comparison) -> Vec<Finding> {
     let host = &comparison.host;
     let of = |model: &Model| {
         let guest = &model.side;
@@ -34,8 +34,8 @@ pub fn findings(comparison: &Comparison) -> Vec<Finding> {
             remedy: remedy.to_owned(),
         };
         match (host.has("aes")?, guest.has("aes")?) {
-            (true, false) => Some(finding("aes-hidden", hidden(comparison, model), PASS)),
-            (_, true) if !accelerated(guest) && !guest.drivers.is_empty() => Some(finding(
+            (true, false) => Some(finding("aes-hidden", describe_hidden(comparison, model), PASS)),
+            (_, true) if !is_accelerated(guest) && !guest.drivers.is_empty() => Some(finding(
                 "aes-not-used",
                 format!(
                     "the guest's processor has aes, but its kernel encrypts with {}",
@@ -55,19 +55,19 @@ pub fn findings(comparison: &Comparison) -> Vec<Finding> {
 }
 
 /// Whether the kernel encrypts AES with the processor's instructions.
-fn accelerated(side: &Side) -> bool {
+fn is_accelerated(side: &CryptoSide) -> bool {
     let mut drivers = side.drivers.values();
     drivers.any(|driver| driver.contains("aesni") || driver.contains("vaes"))
 }
 
-fn hidden(comparison: &Comparison, model: &Model) -> String {
+fn describe_hidden(comparison: &Comparison, model: &Model) -> String {
     let driver = model.side.drivers.get("xts(aes)");
     let driver = driver.map_or(String::new(), |driver| {
         format!(", so its kernel encrypts with {driver}")
     });
-    let cause = cause(comparison, model).map_or(String::new(), |other| {
+    let cause = find_cause(comparison, model).map_or(String::new(), |other| {
         // An emulated instruction may be slower than code without it.
-        let ratio = ratio(&other.side, &model.side, "cryptsetup", "aes-xts 512")
+        let ratio = encryption_ratio(&other.side, &model.side, "cryptsetup", "aes-xts 512")
             .filter(|_| model.accel == Accel::Kvm.name());
         let ratio = ratio.map_or(String::new(), |ratio| {
             format!(", and encrypts aes-xts 512 at {ratio:.1} times the rate")
@@ -86,7 +86,7 @@ fn hidden(comparison: &Comparison, model: &Model) -> String {
 }
 
 /// The model that was measured and differs from this one in nothing but the flag.
-fn cause<'a>(comparison: &'a Comparison, model: &Model) -> Option<&'a Model> {
+fn find_cause<'a>(comparison: &'a Comparison, model: &Model) -> Option<&'a Model> {
     let plain = model.cpu.strip_suffix(",-aes");
     let with = format!("{},+aes", model.cpu);
     comparison.models.iter().find(|other| {
@@ -98,7 +98,7 @@ fn cause<'a>(comparison: &'a Comparison, model: &Model) -> Option<&'a Model> {
 
 /// Encryption on one side as a multiple of that on another; none where one is not known.
 #[must_use]
-pub fn ratio(one: &Side, other: &Side, tool: &str, cipher: &str) -> Option<f64> {
+pub fn encryption_ratio(one: &CryptoSide, other: &CryptoSide, tool: &str, cipher: &str) -> Option<f64> {
     let (one, other) = (one.rate(tool, cipher)?, other.rate(tool, cipher)?);
     Some(one.encrypt / other.encrypt)
 }
@@ -108,9 +108,9 @@ mod tests {
     use super::*;
     use crate::experiments::crypto::Rate;
 
-    fn side(flags: &[&str], driver: &str, rate: f64) -> Side {
+    fn side(flags: &[&str], driver: &str, rate: f64) -> CryptoSide {
         let owned = |word: &&str| (*word).to_owned();
-        Side {
+        CryptoSide {
             flags: Some(flags.iter().map(owned).collect()),
             drivers: [("xts(aes)".to_owned(), driver.to_owned())].into(),
             rates: vec![Rate {
@@ -123,8 +123,8 @@ mod tests {
         }
     }
 
-    fn comparison(host: &[&str], models: &[(&str, Side)]) -> Comparison {
-        let model = |(cpu, side): &(&str, Side)| Model {
+    fn comparison(host: &[&str], models: &[(&str, CryptoSide)]) -> Comparison {
+        let model = |(cpu, side): &(&str, CryptoSide)| Model {
             cpu: (*cpu).to_owned(),
             accel: "kvm".to_owned(),
             side: side.clone(),
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_model_that_hides_aes_is_found_with_its_cause() {
-        let found = findings(&comparison(
+        let found = judge_models(&comparison(
             &["aes", "ssse3"],
             &[
                 ("Westmere,-aes", side(&["ssse3"], GENERIC, 2e8)),
@@ -169,7 +169,7 @@ mod tests {
         for model in &mut both.models {
             "tcg".clone_into(&mut model.accel);
         }
-        let found = findings(&both);
+        let found = judge_models(&both);
         assert!(found[0].evidence.contains("xts-aes-aesni"));
         assert!(!found[0].evidence.contains("times"), "{found:?}");
     }
@@ -178,22 +178,22 @@ mod tests {
     #[test]
     fn a_model_without_any_flag_hides_aes_too() {
         let bare = [("qemu64", side(&[], GENERIC, 2e8))];
-        assert_eq!(findings(&comparison(&["aes"], &bare))[0].code, "aes-hidden");
+        assert_eq!(judge_models(&comparison(&["aes"], &bare))[0].code, "aes-hidden");
     }
 
     #[test]
     fn nothing_is_hidden_where_the_host_has_none_or_nothing_is_known() {
         let plain = [("kvm64", side(&["ssse3"], GENERIC, 2e8))];
-        assert_eq!(findings(&comparison(&["ssse3"], &plain)), []);
+        assert_eq!(judge_models(&comparison(&["ssse3"], &plain)), []);
         let mut unread = side(&[], GENERIC, 2e8);
         unread.flags = None;
-        assert_eq!(findings(&comparison(&["aes"], &[("kvm64", unread)])), []);
+        assert_eq!(judge_models(&comparison(&["aes"], &[("kvm64", unread)])), []);
     }
 
     #[test]
     fn aes_that_the_kernel_does_not_use_is_found() {
         let unused = [("host", side(&["aes"], GENERIC, 2e8))];
-        let found = findings(&comparison(&["aes"], &unused));
+        let found = judge_models(&comparison(&["aes"], &unused));
         assert_eq!(found[0].code, "aes-not-used");
     }
 }

@@ -4,7 +4,7 @@ use super::FLAGS;
 use std::collections::BTreeMap;
 
 /// Those of [`FLAGS`] in /proc/cpuinfo, the first processor speaks for all; none without a line of flags.
-pub(super) fn flags(cpuinfo: &str) -> Option<Vec<String>> {
+pub(super) fn parse_flags(cpuinfo: &str) -> Option<Vec<String>> {
     let line = cpuinfo
         .lines()
         .find_map(|line| line.strip_prefix("flags"))?;
@@ -15,7 +15,7 @@ pub(super) fn flags(cpuinfo: &str) -> Option<Vec<String>> {
 
 /// Bytes a second of the last size, from `openssl speed -mr`: `+F:25:AES-256-GCM:4180494628.57`
 /// (apps/speed.c, `print_result` of the machine-readable form).
-pub(super) fn openssl(text: &str) -> Option<f64> {
+pub(super) fn parse_openssl(text: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix("+F:"))?;
     let rate: f64 = line.rsplit(':').next()?.trim().parse().ok()?;
     (rate.is_finite() && rate > 0.0).then_some(rate)
@@ -23,7 +23,7 @@ pub(super) fn openssl(text: &str) -> Option<f64> {
 
 /// Bytes a second encrypted and decrypted, from the one line of `cryptsetup benchmark --cipher`:
 /// cipher, bits of the key followed by `b`, then each rate followed by `MiB/s`.
-pub(super) fn cryptsetup(text: &str) -> Option<(f64, f64)> {
+pub(super) fn parse_cryptsetup(text: &str) -> Option<(f64, f64)> {
     let line = text
         .lines()
         .find(|line| line.contains("MiB/s") && !line.starts_with('#'))?;
@@ -38,7 +38,7 @@ pub(super) fn cryptsetup(text: &str) -> Option<(f64, f64)> {
 
 /// The driver of the highest priority for each of these algorithms, from /proc/crypto. Internal
 /// ones serve others, not users of the algorithm.
-pub(super) fn drivers(text: &str, algorithms: &[&str]) -> BTreeMap<String, String> {
+pub(super) fn parse_drivers(text: &str, algorithms: &[&str]) -> BTreeMap<String, String> {
     let mut best: BTreeMap<String, (i64, String)> = BTreeMap::new();
     for block in text.split("\n\n") {
         let field = |key: &str| {
@@ -72,16 +72,16 @@ mod tests {
     fn no_flag_is_not_no_answer() {
         let line = "processor\t: 0\nflags\t\t: fpu sse2 aes ssse3 hypervisor\n";
         let found: Vec<String> = ["aes", "ssse3"].map(str::to_owned).into();
-        assert_eq!(flags(line), Some(found));
-        assert_eq!(flags("flags\t\t: fpu sse2 hypervisor\n"), Some(Vec::new()));
-        assert_eq!(flags("Features\t: fp asimd aes\n"), None);
+        assert_eq!(parse_flags(line), Some(found));
+        assert_eq!(parse_flags("flags\t\t: fpu sse2 hypervisor\n"), Some(Vec::new()));
+        assert_eq!(parse_flags("Features\t: fp asimd aes\n"), None);
     }
 
     /// OpenSSL 3.0.19: `openssl speed -mr -seconds 1 -bytes 16384 -evp aes-256-gcm`.
     #[test]
     fn openssl_tells_bytes_a_second() {
         let text = "+H:16384\n+F:25:AES-256-GCM:4180494628.57\n";
-        assert_eq!(openssl(text), Some(4_180_494_628.57));
+        assert_eq!(parse_openssl(text), Some(4_180_494_628.57));
         for bad in [
             "",
             "+H:16384\n",
@@ -89,7 +89,7 @@ mod tests {
             "+F:::\n",
             "+F:25:x:0.00\n",
         ] {
-            assert_eq!(openssl(bad), None, "{bad}");
+            assert_eq!(parse_openssl(bad), None, "{bad}");
         }
     }
 }

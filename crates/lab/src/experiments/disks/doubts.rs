@@ -4,7 +4,7 @@
 //! what the device was asked and for what its process moved on the host.
 
 use super::{GuestSide, HostSide};
-use crate::disk::{Bus, CacheMode, Disk, Format};
+use crate::disk::{Bus, CacheMode, Disk, DiskFormat};
 use assay_model::doubt::Severity;
 use assay_model::workload::{Durability, Workload};
 use assay_model::{Bytes, Doubt};
@@ -22,11 +22,11 @@ const LEAST_FLUSHES: u64 = 8;
 
 /// Why a sample may not mean what it seems to.
 #[must_use]
-pub fn doubts(disk: &Disk, workload: &Workload, guest: &GuestSide, host: &HostSide) -> Vec<Doubt> {
+pub fn judge_disk_sample(disk: &Disk, workload: &Workload, guest: &GuestSide, host: &HostSide) -> Vec<Doubt> {
     [
-        unseen(guest, host),
+        find_cached_io(guest, host),
         host_cache(disk, guest, host),
-        amplified(disk, guest, host),
+        find_amplification(disk, guest, host),
         flushes_uncounted(disk, guest, host),
         flushes_missing(disk, guest, host),
         flushes_dropped(disk, host),
@@ -37,7 +37,7 @@ pub fn doubts(disk: &Disk, workload: &Workload, guest: &GuestSide, host: &HostSi
     .collect()
 }
 
-fn doubt(code: &str, severity: Severity, evidence: String, remedy: &str) -> Option<Doubt> {
+fn make_doubt(code: &str, severity: Severity, evidence: String, remedy: &str) -> Option<Doubt> {
     Some(Doubt {
         code: code.to_owned(),
         severity,
@@ -46,18 +46,18 @@ fn doubt(code: &str, severity: Severity, evidence: String, remedy: &str) -> Opti
     })
 }
 
-fn share(part: u64, whole: u64) -> f64 {
+fn share_of(part: u64, whole: u64) -> f64 {
     part as f64 / (whole as f64).max(1.0)
 }
 
 /// fio read or wrote more than the device was asked for: the guest's own page cache took it.
-fn unseen(guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
+fn find_cached_io(guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     let fio = guest.fio_read + guest.fio_written;
     let device = host.read_bytes + host.written_bytes;
-    if fio < LEAST || share(device, fio) >= ENOUGH {
+    if fio < LEAST || share_of(device, fio) >= ENOUGH {
         return None;
     }
-    doubt(
+    make_doubt(
         "guest-cache",
         Severity::Void,
         format!(
@@ -71,14 +71,14 @@ fn unseen(guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
 
 /// The host's page cache answered the guest's reads.
 fn host_cache(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
-    if guest.fio_read < LEAST || share(host.process_read, host.read_bytes) >= HALF {
+    if guest.fio_read < LEAST || share_of(host.process_read, host.read_bytes) >= HALF {
         return None;
     }
     let remedy = match disk.cache.direct() {
         true => "look for a cache below: the host's file system has one of its own",
         false => "cache=none or directsync, or a disk much larger than the host's memory",
     };
-    doubt(
+    make_doubt(
         "host-cache-read",
         Severity::Suspect,
         format!(
@@ -92,20 +92,20 @@ fn host_cache(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> 
 }
 
 /// The host wrote more than it was asked to. Through the page cache that is not known.
-fn amplified(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
-    let factor = share(host.process_written, host.written_bytes);
+fn find_amplification(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
+    let factor = share_of(host.process_written, host.written_bytes);
     if guest.fio_written < LEAST || !disk.cache.direct() || factor < AMPLIFIED {
         return None;
     }
     let remedy = match disk.format {
-        Format::Qcow2 { .. } => {
+        DiskFormat::Qcow2 { .. } => {
             "qcow2 allocates as it goes: preallocation=metadata, or fill the disk before measuring"
         }
-        Format::Raw | Format::Luks => {
+        DiskFormat::Raw | DiskFormat::Luks => {
             "the host's blocks are larger than the guest's writes: compare block sizes"
         }
     };
-    doubt(
+    make_doubt(
         "host-write-amplified",
         Severity::Suspect,
         format!(
@@ -122,7 +122,7 @@ fn flushes_uncounted(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<
     if disk.bus != Bus::Nvme || host.flushes > 0 || guest.flushes < LEAST_FLUSHES {
         return None;
     }
-    doubt(
+    make_doubt(
         "flushes-not-counted",
         Severity::Suspect,
         format!(
@@ -136,11 +136,11 @@ fn flushes_uncounted(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<
 /// The guest's kernel sent flushes that the device was not asked for.
 fn flushes_missing(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     let counted = disk.bus != Bus::Nvme;
-    let missing = share(host.flushes, guest.flushes) < ENOUGH;
+    let missing = share_of(host.flushes, guest.flushes) < ENOUGH;
     if !counted || guest.flushes < LEAST_FLUSHES || !missing {
         return None;
     }
-    doubt(
+    make_doubt(
         "flushes-missing",
         Severity::Void,
         format!(
@@ -156,7 +156,7 @@ fn flushes_dropped(disk: &Disk, host: &HostSide) -> Option<Doubt> {
     if disk.cache != CacheMode::Unsafe || host.flushes == 0 {
         return None;
     }
-    doubt(
+    make_doubt(
         "flushes-dropped",
         Severity::Suspect,
         format!(
@@ -175,10 +175,10 @@ fn no_flush_asked(disk: &Disk, workload: &Workload, guest: &GuestSide) -> Option
     // The kernel joins flushes that wait: at most as many as are in flight.
     let joined = u64::from(workload.queue_depth.max(1)) * u64::from(workload.jobs.max(1));
     let sent = guest.flushes.saturating_mul(joined);
-    if !asked || forced || guest.syncs < LEAST_FLUSHES || share(sent, guest.syncs) >= HALF {
+    if !asked || forced || guest.syncs < LEAST_FLUSHES || share_of(sent, guest.syncs) >= HALF {
         return None;
     }
-    doubt(
+    make_doubt(
         "flushes-not-sent",
         Severity::Void,
         format!(
@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn codes(disk: &Disk, durability: &str, guest: GuestSide, host: HostSide) -> Vec<String> {
-        let found = doubts(disk, &workload(durability), &guest, &host);
+        let found = judge_disk_sample(disk, &workload(durability), &guest, &host);
         found.into_iter().map(|doubt| doubt.code).collect()
     }
 

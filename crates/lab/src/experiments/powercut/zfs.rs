@@ -4,14 +4,14 @@
 //! moment. A second guest has all of these disks, imports the pool from one after the other, which
 //! replays its intent log, and reads the records.
 
-use super::{Outcome, Trial, cuts, missing, write};
+use super::{PowerCutOutcome, PowerCutTrial, choose_cuts, count_missing, write};
 use crate::Guest;
 use crate::Image;
 use crate::LabError;
-use crate::Options;
-use crate::State;
-use crate::disk::{Bus, CacheMode, Disk, Format};
-use crate::experiments::pool::{command, copy_out, wait_for};
+use crate::GuestOptions;
+use crate::GuestRegistry;
+use crate::disk::{Bus, CacheMode, Disk, DiskFormat};
+use crate::experiments::pool::{run_command, copy_out, wait_for};
 use crate::experiments::writelog::{self, Unflushed};
 use crate::record::SIZE;
 use assay_loads::Cancel;
@@ -92,14 +92,14 @@ struct Cut {
 /// As [`Guest::boot`]; ZFS in the guest refuses. Nothing is left behind.
 pub fn run(
     image: &Image,
-    options: &Options,
-    trial: &Trial,
-    state: &State,
+    options: &GuestOptions,
+    trial: &PowerCutTrial,
+    state: &GuestRegistry,
     cancel: &Cancel,
     told: &mut dyn FnMut(u64, u64),
-) -> Result<Vec<Outcome>, LabError> {
+) -> Result<Vec<PowerCutOutcome>, LabError> {
     let most = (MOST / TARGETS.len() / trial.disks.len().max(1)) as u64;
-    let trial = Trial {
+    let trial = PowerCutTrial {
         cuts: trial.cuts.min(most),
         ..trial.clone()
     };
@@ -119,20 +119,20 @@ pub fn run(
         let (_, log) = guest.disk_log(disk).ok_or_else(|| super::no_log(disk))?;
         let entries = writelog::read(&log)?;
         let last = one.moments.last().copied().unwrap_or(one.begin);
-        outcomes.push(Outcome {
+        outcomes.push(PowerCutOutcome {
             disk: disk.name.clone(),
             what: one.target.describe(disk),
             claims: one.target.sync != "disabled" && disk.cache != CacheMode::Unsafe,
             acknowledged: one.moments.len() as u64,
-            flushes: writelog::flushes(&entries, one.begin + 1..last + 1),
+            flushes: writelog::count_flushes(&entries, one.begin + 1..last + 1),
             cuts: 0,
             lossy: 0,
             lost: 0,
             note: None,
         });
-        for (acknowledged, moment) in cuts(&one.moments, trial.cuts) {
+        for (acknowledged, moment) in choose_cuts(&one.moments, trial.cuts) {
             let left = (trial.unflushed, trial.seed);
-            let path = match rebuild(&guest, disk, (&entries, moment, left), images.len()) {
+            let path = match rebuild_disk(&guest, disk, (&entries, moment, left), images.len()) {
                 Ok(path) => path,
                 // An image that cannot be opened any more has lost all of them.
                 Err(error @ LabError::Disk { .. }) => {
@@ -167,12 +167,12 @@ pub fn run(
     for (index, (cut, device)) in images.iter().zip(&devices).enumerate() {
         told(index as u64, images.len() as u64);
         let one = &written[cut.written];
-        let pool = pool(&trial.disks[one.disk]);
+        let pool = pool_name(&trial.disks[one.disk]);
         let outcome = &mut outcomes[cut.written];
         let found = guest.dir().join("found");
         match look(&again, device, &pool, one.target, cut.acknowledged, &found) {
             Ok(()) => {
-                let lost = missing(&found, trial.seed, cut.acknowledged);
+                let lost = count_missing(&found, trial.seed, cut.acknowledged);
                 outcome.cut(lost.map_err(LabError::io(&found))?);
             }
             // Nothing can be read where there is no pool any more.
@@ -186,12 +186,12 @@ pub fn run(
     Ok(outcomes)
 }
 
-fn pool(disk: &Disk) -> String {
+fn pool_name(disk: &Disk) -> String {
     format!("lab-{}", disk.name)
 }
 
 /// Makes the pools and writes to each target in turn. The last writer is not waited for.
-fn write_all(guest: &Guest, disks: &[Disk], trial: &Trial) -> Result<Vec<Written>, LabError> {
+fn write_all(guest: &Guest, disks: &[Disk], trial: &PowerCutTrial) -> Result<Vec<Written>, LabError> {
     let names: Vec<_> = disks.iter().map(|disk| disk.name.as_str()).collect();
     let devices = guest.devices(&names)?;
     // Volumes are thin; a multiple of every volblocksize up to 1 MiB.
@@ -199,9 +199,9 @@ fn write_all(guest: &Guest, disks: &[Disk], trial: &Trial) -> Result<Vec<Written
     let size = size.to_string();
     let mut written = Vec::new();
     for (index, (disk, device)) in disks.iter().zip(&devices).enumerate() {
-        let pool = pool(disk);
+        let pool = pool_name(disk);
         let device = device.to_string_lossy();
-        command(guest, &["zpool", "create", "-f", &pool, &device])?;
+        run_command(guest, &["zpool", "create", "-f", &pool, &device])?;
         for target in TARGETS {
             make(guest, target, &pool, &size)?;
         }
@@ -232,7 +232,7 @@ fn make(guest: &Guest, target: Target, pool: &str, size: &str) -> Result<(), Lab
         argv.extend(["-s", "-V", size]);
     }
     argv.push(&dataset);
-    command(guest, &argv)?;
+    run_command(guest, &argv)?;
     match target.volume {
         true => Ok(()),
         false => guest.push_bytes(&[], &target.path(pool, ""), 0o600),
@@ -240,17 +240,17 @@ fn make(guest: &Guest, target: Target, pool: &str, size: &str) -> Result<(), Lab
 }
 
 /// The disk as a cut at this moment would leave it.
-fn rebuild(
+fn rebuild_disk(
     guest: &Guest,
     disk: &Disk,
-    (entries, moment, left): (&[writelog::Entry], u64, (Unflushed, u64)),
+    (entries, moment, left): (&[writelog::LoggedRequest], u64, (Unflushed, u64)),
     number: usize,
 ) -> Result<PathBuf, LabError> {
     let (first, log) = guest.disk_log(disk).ok_or_else(|| super::no_log(disk))?;
     let image = guest.dir().join(format!("cut{number}"));
     crate::sparse::copy(&first, &image)?;
     writelog::replay(&log, entries, moment, left, &image)?;
-    if disk.format == Format::Raw {
+    if disk.format == DiskFormat::Raw {
         return Ok(image);
     }
     let plain = guest.dir().join(format!("cut{number}.raw"));
@@ -269,7 +269,7 @@ fn look(
 ) -> Result<(), LabError> {
     // ZFS put a partition table on the disk; its own part is the first one.
     let part = format!("{}1", device.display());
-    command(
+    run_command(
         guest,
         &[
             "zpool",
@@ -285,6 +285,6 @@ fn look(
         ],
     )?;
     let copied = copy_out(guest, &target.path(pool, ALTROOT), records, found);
-    command(guest, &["zpool", "export", "-f", pool])?;
+    run_command(guest, &["zpool", "export", "-f", pool])?;
     copied
 }

@@ -1,20 +1,20 @@
 //! Files with an extended attribute, on a file system that assay made.
 
-use crate::engine::{EngineError, Meter, Place};
-use assay_loads::{LoadError, Measured, Timing, attributes};
+use crate::engine::{EngineError, Meter, LoadTarget};
+use assay_loads::{LoadError, LoadResult, Timing, attributes};
 use assay_model::Bytes;
 
 pub(super) fn run(
     files: u32,
     size: Bytes,
-    place: &Place,
+    place: &LoadTarget,
     timing: Timing,
     meter: &Meter<'_>,
-) -> Result<Result<Measured, LoadError>, EngineError> {
-    let Place::File { dir: Some(dir), .. } = place else {
+) -> Result<Result<LoadResult, LoadError>, EngineError> {
+    let LoadTarget::File { dir: Some(dir), .. } = place else {
         return Err(EngineError::Unfit("a file system of assay's own"));
     };
-    let request = attributes::Request {
+    let request = attributes::AttributesRequest {
         dir: dir.clone(),
         files,
         size,

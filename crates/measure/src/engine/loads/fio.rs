@@ -1,11 +1,11 @@
 //! fio: its job for each place, and from what it left to a sample.
 
 use super::Taken;
-use crate::engine::{EngineError, Meter, Place, Slot};
+use crate::engine::{EngineError, Meter, LoadTarget, MeterSlot};
 use assay_fio::job;
-use assay_fio::json::Document;
+use assay_fio::json::FioDocument;
 use assay_loads::Cancel;
-use assay_loads::fio::{Ended, Fio, FioError, Output, Request, complaint};
+use assay_loads::fio::{FioEnd, Fio, FioError, FioOutput, FioRequest, find_complaint};
 use assay_model::sample::{Outcome, Worker};
 use assay_model::workload::Engine;
 use assay_model::{Bytes, Nanos, Workload};
@@ -45,9 +45,9 @@ impl Times {
 
 pub(crate) fn run<E: From<EngineError>>(
     meter: &Meter<'_>,
-    slot: &Slot<'_>,
+    slot: &MeterSlot<'_>,
     workload: &Workload,
-    guest: &mut dyn FnMut(&str, Nanos) -> Result<Output, E>,
+    guest: &mut dyn FnMut(&str, Nanos) -> Result<FioOutput, E>,
 ) -> Result<Taken, E> {
     let workload = &Workload {
         runtime: Some(slot.runtime),
@@ -57,11 +57,11 @@ pub(crate) fn run<E: From<EngineError>>(
     let place = slot.place;
     let job = render(place, workload, slot.size, slot.seed)?;
     let times = Times::of(workload);
-    let (output, tool) = if let Place::Guest { .. } = place {
+    let (output, tool) = if let LoadTarget::Guest { .. } = place {
         (guest(&job, times.planned)?, "fio in the guest".to_owned())
     } else {
         let fio = meter.tools.fio.as_ref().ok_or(EngineError::Unfit("fio"))?;
-        let request = Request {
+        let request = FioRequest {
             job: &job,
             work_dir: meter.work,
             log_every: times.log_every,
@@ -76,7 +76,7 @@ pub(crate) fn run<E: From<EngineError>>(
         outcome,
         workers,
         // The clock of a guest is not ours.
-        wall: (!matches!(place, Place::Guest { .. })).then_some(output.wall),
+        wall: (!matches!(place, LoadTarget::Guest { .. })).then_some(output.wall),
         cpu: output.cpu,
         tool,
         series: output.series,
@@ -85,22 +85,22 @@ pub(crate) fn run<E: From<EngineError>>(
 
 /// The job file of a workload on a place.
 fn render(
-    place: &Place,
+    place: &LoadTarget,
     workload: &Workload,
     size: Bytes,
     seed: u64,
 ) -> Result<String, EngineError> {
     match place {
-        Place::File { link, .. } => job::render(workload, Path::new(link), size, seed),
-        Place::Guest { path } => job::render(workload, path, size, seed),
-        Place::Nbd { link, export } => {
+        LoadTarget::File { link, .. } => job::render(workload, Path::new(link), size, seed),
+        LoadTarget::Guest { path } => job::render(workload, path, size, seed),
+        LoadTarget::Nbd { link, export } => {
             let workload = Workload {
                 engine: Engine::Nbd,
                 ..workload.clone()
             };
             job::render_nbd(&workload, Path::new(link), export, size, seed)
         }
-        Place::Itself | Place::Address { .. } | Place::Named { .. } => {
+        LoadTarget::Itself | LoadTarget::Address { .. } | LoadTarget::Named { .. } => {
             return Err(EngineError::Unfit("a file or an export for fio"));
         }
     }
@@ -115,54 +115,54 @@ fn render(
 ///
 /// # Errors
 /// fio cannot be started, or its output cannot be kept.
-pub fn document(
+pub fn run_job_file(
     fio: &Fio,
     work: &Path,
     job: &str,
     limit: Duration,
     cancel: &Cancel,
-) -> Result<(Outcome, Document), FioError> {
-    let request = Request {
+) -> Result<(Outcome, FioDocument), FioError> {
+    let request = FioRequest {
         job,
         work_dir: work,
         log_every: LOG_EVERY,
         block: Bytes(4096),
         limit: limit.into(),
     };
-    Ok(ended(&fio.run(&request, cancel)?))
+    Ok(parse_result(&fio.run(&request, cancel)?))
 }
 
 /// Reads fio's result and says how the sample ended.
 #[must_use]
-pub fn read(output: &Output) -> (Outcome, Vec<Worker>) {
-    let (outcome, document) = ended(output);
+pub fn read(output: &FioOutput) -> (Outcome, Vec<Worker>) {
+    let (outcome, document) = parse_result(output);
     (outcome, document.jobs)
 }
 
-fn ended(output: &Output) -> (Outcome, Document) {
+fn parse_result(output: &FioOutput) -> (Outcome, FioDocument) {
     let failed = |error: String| Outcome::Failed { error };
-    let said = complaint(&output.stderr)
+    let said = find_complaint(&output.stderr)
         .map(|line| format!(": {line}"))
         .unwrap_or_default();
     let document = match assay_fio::json::parse(&output.json) {
         Ok(documents) => documents.into_iter().next_back().unwrap_or_default(),
-        Err(_) if output.ended == Ended::Cancelled => {
-            return (Outcome::Interrupted, Document::default());
+        Err(_) if output.ended == FioEnd::Cancelled => {
+            return (Outcome::Interrupted, FioDocument::default());
         }
         Err(error) => {
             let outcome = match output.ended {
-                Ended::TimedOut => Outcome::TimedOut { after: output.wall },
-                Ended::Exited(0) => failed(format!("fio printed no usable result: {error}{said}")),
-                Ended::Exited(code) => failed(format!("fio ended with status {code}{said}")),
-                Ended::Cancelled => Outcome::Interrupted,
+                FioEnd::TimedOut => Outcome::TimedOut { after: output.wall },
+                FioEnd::Exited(0) => failed(format!("fio printed no usable result: {error}{said}")),
+                FioEnd::Exited(code) => failed(format!("fio ended with status {code}{said}")),
+                FioEnd::Cancelled => Outcome::Interrupted,
             };
-            return (outcome, Document::default());
+            return (outcome, FioDocument::default());
         }
     };
     let outcome = match output.ended {
-        Ended::Cancelled => Outcome::Interrupted,
-        Ended::TimedOut => Outcome::TimedOut { after: output.wall },
-        Ended::Exited(code) => {
+        FioEnd::Cancelled => Outcome::Interrupted,
+        FioEnd::TimedOut => Outcome::TimedOut { after: output.wall },
+        FioEnd::Exited(code) => {
             let mut errnos = document.jobs.iter().map(|job| job.fio.error);
             match errnos.find(|errno| *errno != 0) {
                 Some(errno) => {
@@ -183,8 +183,8 @@ mod tests {
     use super::*;
     use assay_model::workload::{Durability, Pattern};
 
-    fn output(json: &str, stderr: &str, ended: Ended) -> Output {
-        Output {
+    fn output(json: &str, stderr: &str, ended: FioEnd) -> FioOutput {
+        FioOutput {
             json: json.as_bytes().to_vec(),
             stderr: stderr.to_owned(),
             ended,
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    fn error(output: &Output) -> String {
+    fn error(output: &FioOutput) -> String {
         match read(output).0 {
             Outcome::Failed { error } => error,
             other => panic!("{other:?}"),
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn an_export_is_loaded_over_nbd_whatever_the_workload_says() {
-        let place = Place::Nbd {
+        let place = LoadTarget::Nbd {
             link: "image".to_owned(),
             export: "it".to_owned(),
         };
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn fio_has_no_job_for_an_address() {
-        let place = Place::Address {
+        let place = LoadTarget::Address {
             host: "localhost".to_owned(),
             port: 80,
         };
@@ -267,30 +267,30 @@ mod tests {
         let said = error(&output(
             "",
             "fio: engine libaio not loadable\n",
-            Ended::Exited(1),
+            FioEnd::Exited(1),
         ));
         insta::assert_snapshot!(said, @"fio ended with status 1: fio: engine libaio not loadable");
-        insta::assert_snapshot!(error(&output("not json", "", Ended::Exited(0))), @r#"fio printed no usable result: no fio result in it: expected `{ "fio version": … }`; run fio with --output-format=json+"#);
+        insta::assert_snapshot!(error(&output("not json", "", FioEnd::Exited(0))), @r#"fio printed no usable result: no fio result in it: expected `{ "fio version": … }`; run fio with --output-format=json+"#);
         let said = error(&output(
             "{\"fio version\": \"fio-3.33\", \"jobs\": [",
             "",
-            Ended::Exited(0),
+            FioEnd::Exited(0),
         ));
         insta::assert_snapshot!(said, @"fio printed no usable result: cut off at line 1 (byte 37): the end of the JSON is missing; no complete document and no complete job of the cut one could still be read; run fio again, or copy the whole file");
     }
 
     #[test]
     fn a_timeout_is_a_timeout_whatever_was_printed() {
-        let (outcome, _) = read(&output("", "", Ended::TimedOut));
+        let (outcome, _) = read(&output("", "", FioEnd::TimedOut));
         assert!(matches!(outcome, Outcome::TimedOut { .. }));
-        let (outcome, _) = read(&output("", "", Ended::Cancelled));
+        let (outcome, _) = read(&output("", "", FioEnd::Cancelled));
         assert_eq!(outcome, Outcome::Interrupted);
     }
 
     #[test]
     fn an_io_error_names_itself() {
         let json = r#"{"fio version":"fio-3.33","jobs":[{"jobname":"a","error":28}]}"#;
-        let said = error(&output(json, "", Ended::Exited(1)));
+        let said = error(&output(json, "", FioEnd::Exited(1)));
         insta::assert_snapshot!(said, @"I/O error: No space left on device (os error 28)");
     }
 }

@@ -1,14 +1,14 @@
 //! HTTP requests.
 
 use super::Taken;
-use crate::engine::{EngineError, Meter, Place, Slot};
+use crate::engine::{EngineError, Meter, LoadTarget, MeterSlot};
 use assay_model::load::Http;
 use assay_model::sample::Outcome;
 use assay_web::Manner;
 use std::borrow::Cow;
 use std::time::Duration;
 
-pub(super) fn run(meter: &Meter<'_>, slot: &Slot<'_>, load: &Http) -> Result<Taken, EngineError> {
+pub(super) fn run(meter: &Meter<'_>, slot: &MeterSlot<'_>, load: &Http) -> Result<Taken, EngineError> {
     let load = pointed_at(load, slot.place);
     let found = meter.tools.server(&load.kept());
     let found = found.ok_or(EngineError::Unfit("a web server that was looked up"))?;
@@ -78,9 +78,9 @@ impl Taken {
 }
 
 /// A load that names no server loads the target.
-fn pointed_at(load: &Http, place: &Place) -> Http {
+fn pointed_at(load: &Http, place: &LoadTarget) -> Http {
     match place {
-        Place::Named { path } if load.url.is_empty() => Http {
+        LoadTarget::Named { path } if load.url.is_empty() => Http {
             url: path.to_string_lossy().into_owned(),
             ..load.clone()
         },

@@ -1,7 +1,7 @@
 //! IMAP logins.
 
 use crate::engine::{EngineError, Meter};
-use assay_loads::{LoadError, Measured, Timing, imap};
+use assay_loads::{LoadError, LoadResult, Timing, imap};
 
 pub(super) fn run(
     address: &str,
@@ -10,9 +10,9 @@ pub(super) fn run(
     sessions: u32,
     timing: Timing,
     meter: &Meter<'_>,
-) -> Result<Result<Measured, LoadError>, EngineError> {
+) -> Result<Result<LoadResult, LoadError>, EngineError> {
     let password = meter.tools.password(password_file).cloned();
-    let request = imap::Request {
+    let request = imap::ImapRequest {
         address: address.to_owned(),
         user: user.to_owned(),
         password: password.ok_or(EngineError::Unfit("a password"))?,

@@ -1,8 +1,8 @@
 //! Nothing, which shows what measuring costs by itself.
 
 use crate::engine::Meter;
-use assay_loads::{LoadError, Measured, Timing, null};
+use assay_loads::{LoadError, LoadResult, Timing, null};
 
-pub(super) fn run(timing: Timing, meter: &Meter<'_>) -> Result<Measured, LoadError> {
+pub(super) fn run(timing: Timing, meter: &Meter<'_>) -> Result<LoadResult, LoadError> {
     null::run(&timing, meter.cancel)
 }

@@ -1,7 +1,7 @@
 //! The loop on a machine whose truth is known.
 
 use super::*;
-use crate::trials::noise::noise;
+use crate::trials::noise::measure_noise;
 use assay_judge::trial::FRUITLESS;
 use assay_model::advice::RiskLevel;
 use assay_model::change::Setting;
@@ -49,7 +49,7 @@ impl Null {
     }
 }
 
-impl Bench for Null {
+impl TrialBench for Null {
     fn enter(&mut self, side: Side) -> Result<String, TrialError> {
         self.entered.push(side);
         Ok(format!("{side:?}"))
@@ -160,7 +160,7 @@ pub(crate) fn trial() -> Trial {
             budget: None,
             alpha: 0.05,
             seed,
-            first: crate::trials::plan::coins(seed, 60),
+            first: crate::trials::plan::draw_order(seed, 60),
         },
         target: None,
         facts: Facts::default(),
@@ -244,8 +244,8 @@ fn a_load_that_always_fails_ends_the_trial_and_says_why() {
     let (slots, _, stop) = run(&trial(), &mut bench, &Cancel::default());
     assert!(matches!(stop, Stop::Fruitless(why) if why.contains("it broke")));
     assert_eq!(slots.len(), 2 * FRUITLESS);
-    let mut silent = |_: Event<'_>| {};
-    let noise = noise(&trial(), &mut bench, None, &Cancel::default(), &mut silent);
+    let mut silent = |_: MeasureEvent<'_>| {};
+    let noise = measure_noise(&trial(), &mut bench, None, &Cancel::default(), &mut silent);
     assert!(matches!(noise, Err(TrialError::LoadFails { .. })));
 }
 
@@ -285,7 +285,7 @@ fn noise_decides_how_long_slots_are() {
     open.plan.slot_min = Some(Nanos(1_000_000_000));
     let chosen = |plan: &Trial, sd: f64| {
         let mut bench = Null::new(2.0, sd);
-        let seen = noise(plan, &mut bench, None, &Cancel::default(), &mut |_| {});
+        let seen = measure_noise(plan, &mut bench, None, &Cancel::default(), &mut |_| {});
         let slot = seen.unwrap().unwrap().slot;
         assert_eq!(bench.slot, slot.unwrap_or(plan.plan.slot));
         assert!(bench.entered.is_empty(), "nothing is changed for it");
@@ -302,15 +302,15 @@ fn noise_decides_how_long_slots_are() {
 
 #[test]
 fn noise_is_what_was_planted() {
-    let mut silent = |_: Event<'_>| {};
-    let quiet = noise(
+    let mut silent = |_: MeasureEvent<'_>| {};
+    let quiet = measure_noise(
         &trial(),
         &mut Null::new(2.0, 0.01),
         None,
         &Cancel::default(),
         &mut silent,
     );
-    let loud = noise(
+    let loud = measure_noise(
         &trial(),
         &mut Null::new(2.0, 0.3),
         None,

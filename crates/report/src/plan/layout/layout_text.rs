@@ -3,7 +3,7 @@
 use crate::plan::{draw_bars, format_legend};
 use assay_model::size::Convention::{Binary, Decimal};
 use assay_model::size::Unit;
-use assay_planner::layout::{BlockShare, Context, Disk, Plan};
+use assay_planner::layout::{BlockShare, Context, Disk, LayoutPlan};
 use assay_render::text::{format_named_value, pad_left, pad_right, wrap_indented};
 use assay_render::units::{format_duration, format_probability};
 use std::fmt::Write as _;
@@ -92,7 +92,7 @@ const NAMES: (usize, usize) = (30, 22);
 
 /// Formats every layout in a line; a narrow terminal leaves out the last columns.
 #[must_use]
-pub fn format_layouts(plans: &[Plan], found: usize, columns: usize) -> String {
+pub fn format_layouts(plans: &[LayoutPlan], found: usize, columns: usize) -> String {
     let all: usize = NAMES.0 + HEADINGS.iter().map(|(_, room)| room).sum::<usize>();
     let names = if columns < all { NAMES.1 } else { NAMES.0 };
     let mut taken = names;
@@ -165,7 +165,7 @@ pub fn format_layouts(plans: &[Plan], found: usize, columns: usize) -> String {
 /// Chooses the layout to show in full: the first that a file system supports and its manual does
 /// not discourage.
 #[must_use]
-pub fn choose_shown_plan(plans: &[Plan]) -> &Plan {
+pub fn choose_shown_plan(plans: &[LayoutPlan]) -> &LayoutPlan {
     let real = plans
         .iter()
         .find(|plan| plan.family != "declustered" && !plan.advised_against());
@@ -174,7 +174,7 @@ pub fn choose_shown_plan(plans: &[Plan]) -> &Plan {
 
 /// Formats a layout in full.
 #[must_use]
-pub fn format_plan(plan: &Plan, columns: usize) -> String {
+pub fn format_plan(plan: &LayoutPlan, columns: usize) -> String {
     let title = format!(
         "{}: {} usable of {} raw ({:.1} %)",
         plan.layout,
@@ -296,7 +296,7 @@ pub fn format_plan(plan: &Plan, columns: usize) -> String {
 /// Formats the space that a volume takes in the pool, by its block size (a question about Proxmox).
 /// Empty without a volume.
 #[must_use]
-pub fn format_volumes(plan: &Plan, volume: u64, columns: usize) -> String {
+pub fn format_volumes(plan: &LayoutPlan, volume: u64, columns: usize) -> String {
     let rows: Vec<&BlockShare> = (plan.blocks.iter())
         .filter(|share| share.refreservation.is_some())
         .collect();

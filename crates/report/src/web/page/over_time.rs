@@ -3,10 +3,10 @@
 use super::super::{name, nanos};
 use crate::plan::{BarLine, PlanSection};
 use assay_model::Nanos;
-use assay_model::units::significant;
+use assay_model::units::format_significant;
 use assay_model::web::Point;
 use assay_model::web::result::StepResult;
-use assay_render::svg::line_chart::{self, ChartLine, LineChart};
+use assay_render::svg::line_chart::{self, LineChart};
 use assay_render::text::escape_line;
 use assay_render::units::format_latency;
 
@@ -30,7 +30,7 @@ pub(super) fn section(
         return None;
     }
     let figures: [(&str, Figure, fn(f64) -> String); 3] = [
-        ("answers per second", |point| Some(point.rate), significant),
+        ("answers per second", |point| Some(point.rate), format_significant),
         (
             "p50",
             |point| point.p50.map(|time| time.0 as f64),
@@ -76,7 +76,7 @@ pub(super) fn section(
         let time = |value: f64| nanos(Some(Nanos(value as u64)));
         let mut cells = Vec::new();
         for (of, show) in [
-            (figures[0].1, &significant as &dyn Fn(f64) -> String),
+            (figures[0].1, &format_significant as &dyn Fn(f64) -> String),
             (figures[1].1, &time),
             (figures[2].1, &time),
         ] {

@@ -1,13 +1,13 @@
 //! The rungs are made, one after the other, and written from end to end.
 
-use super::{Bench, Place, unfit};
-use crate::ladder::ground::Volume;
+use super::{Bench, LoadTarget, unfit_workload};
+use crate::ladder::sibling_layers::Volume;
 use crate::ladder::rungs::Recipe;
-use crate::ladder::settle::Settle;
-use crate::ladder::{Environment, Event, Lab, MeasureError, Prepared, Tell, guest, volume};
-use assay_changes::Session;
+use crate::ladder::flush_writeback::Settle;
+use crate::ladder::{Environment, MeasureEvent, Lab, MeasureError, PreparedLadder, Tell, guest, volume};
+use assay_changes::ChangeSession;
 use assay_changes::side_by_side::{Built, Endpoint};
-use assay_lab::{Disk, Guest, Options};
+use assay_lab::{Disk, Guest, GuestOptions};
 use assay_loads::counters::Sources;
 use assay_loads::layout;
 use assay_loads::scratch::{self, Scratch};
@@ -20,10 +20,10 @@ impl<'a> Bench<'a> {
     /// Makes all rungs and writes their files from end to end. Scratch files go to `files`, which
     /// outlives the bench.
     pub(crate) fn new(
-        prepared: &Prepared<'_>,
+        prepared: &PreparedLadder<'_>,
         env: &Environment<'a>,
-        session: &'a Session,
-        scratch: &scratch::Session,
+        session: &'a ChangeSession,
+        scratch: &scratch::ScratchSession,
         files: &mut Vec<Scratch>,
         tell: &mut Tell<'_>,
     ) -> Result<Self, MeasureError> {
@@ -46,16 +46,16 @@ impl<'a> Bench<'a> {
                 return Err(MeasureError::Interrupted);
             }
             if matches!(recipe, Recipe::Disk { .. }) && bench.guest.is_none() {
-                tell(Event::Making("guest"));
-                bench.guest = boot(prepared, env, &bench.home)?;
+                tell(MeasureEvent::Making("guest"));
+                bench.guest = boot_guest(prepared, env, &bench.home)?;
             }
             let rung = &run.targets[index].name;
             if !matches!(recipe, Recipe::Again(_)) {
-                tell(Event::Making(rung));
+                tell(MeasureEvent::Making(rung));
             }
             let seed = run.plan.seed ^ index as u64;
             let size = run.plan.file_size;
-            let place = |dir: &Path| assay_changes::side_by_side::Place {
+            let place = |dir: &Path| assay_changes::side_by_side::ArmSite {
                 dir: dir.to_owned(),
                 name: rung.clone(),
                 size,
@@ -84,10 +84,10 @@ impl<'a> Bench<'a> {
                     let guest = bench.guest()?;
                     let device = guest.devices(&[&disk.name]);
                     let device = device.map_err(MeasureError::guest(rung))?.remove(0);
-                    let path = guest::pile(guest, rung, &device, on)?;
+                    let path = guest::build_layers(guest, rung, &device, on)?;
                     let job = assay_fio::job::layout_job(&path, size, seed);
-                    guest::lay_out(guest, rung, &job.map_err(|error| unfit("layout", &error))?)?;
-                    Place::Guest { path }
+                    guest::lay_out(guest, rung, &job.map_err(|error| unfit_workload("layout", &error))?)?;
+                    LoadTarget::Guest { path }
                 }
                 Recipe::Again(of) => {
                     let known = bench.learnt.iter().find(|(rung, _)| rung == of).cloned();
@@ -108,11 +108,11 @@ impl<'a> Bench<'a> {
     fn volume(
         &mut self,
         env: &Environment<'a>,
-        session: &'a Session,
+        session: &'a ChangeSession,
         volume: &Volume,
-        place: &assay_changes::side_by_side::Place,
+        place: &assay_changes::side_by_side::ArmSite,
         index: usize,
-    ) -> Result<(Place, PathBuf), MeasureError> {
+    ) -> Result<(LoadTarget, PathBuf), MeasureError> {
         let held = volume::build(env, session, volume, place)?;
         let path = held.path().to_owned();
         self.volumes.push(held);
@@ -121,21 +121,21 @@ impl<'a> Bench<'a> {
             let found = assay_facts::target(env.host, &path)?;
             self.learnt.push((index, found));
         }
-        let made = Place::at(&self.work, &place.name, &path)?;
+        let made = LoadTarget::at(&self.work, &place.name, &path)?;
         let dir = path.parent().unwrap_or(Path::new("/")).to_owned();
         Ok((made, dir))
     }
 
     fn file(
         &mut self,
-        prepared: &Prepared<'_>,
-        session: &scratch::Session,
+        prepared: &PreparedLadder<'_>,
+        session: &scratch::ScratchSession,
         files: &mut Vec<Scratch>,
         seed: u64,
         tell: &mut Tell<'_>,
-    ) -> Result<Place, MeasureError> {
+    ) -> Result<LoadTarget, MeasureError> {
         let directory = prepared.on.directory();
-        let directory = directory.ok_or_else(|| unfit("file", &"it needs a directory"))?;
+        let directory = directory.ok_or_else(|| unfit_workload("file", &"it needs a directory"))?;
         let scratch = session.scratch(directory)?;
         let size = prepared.run.plan.file_size;
         layout::fill(
@@ -144,7 +144,7 @@ impl<'a> Bench<'a> {
             seed,
             self.env.cancel,
             &mut |written, _| {
-                tell(Event::Layout {
+                tell(MeasureEvent::Layout {
                     target: "file",
                     written,
                     size,
@@ -158,7 +158,7 @@ impl<'a> Bench<'a> {
                 source,
             },
         })?;
-        let made = Place::held(&self.work, "file", scratch.held())?;
+        let made = LoadTarget::held(&self.work, "file", scratch.held())?;
         files.push(scratch);
         Ok(made)
     }
@@ -167,7 +167,7 @@ impl<'a> Bench<'a> {
         &mut self,
         rung: &str,
         built: Result<Built<'a>, assay_changes::side_by_side::ArmError>,
-    ) -> Result<Place, MeasureError> {
+    ) -> Result<LoadTarget, MeasureError> {
         let built = built.map_err(|source| match source {
             assay_changes::side_by_side::ArmError::Cancelled => MeasureError::Interrupted,
             source => MeasureError::Image {
@@ -178,12 +178,12 @@ impl<'a> Bench<'a> {
         let endpoint = built.endpoint();
         self.images.push(built);
         match endpoint {
-            Endpoint::Nbd { socket, export } => Ok(Place::Nbd {
+            Endpoint::Nbd { socket, export } => Ok(LoadTarget::Nbd {
                 link: link(&self.work, rung, &socket)?,
                 export,
             }),
-            Endpoint::Path(path) => Ok(Place::at(&self.work, rung, &path)?),
-            Endpoint::Address { .. } => Err(unfit(rung, &"an image is no address")),
+            Endpoint::Path(path) => Ok(LoadTarget::at(&self.work, rung, &path)?),
+            Endpoint::Address { .. } => Err(unfit_workload(rung, &"an image is no address")),
         }
     }
 }
@@ -192,8 +192,8 @@ impl<'a> Bench<'a> {
 const BOOT_LIMIT: Duration = Duration::from_secs(600);
 
 /// One guest with a disk for each rung that needs one.
-fn boot(
-    prepared: &Prepared<'_>,
+fn boot_guest(
+    prepared: &PreparedLadder<'_>,
     env: &Environment<'_>,
     dir: &Path,
 ) -> Result<Option<Guest>, MeasureError> {
@@ -208,7 +208,7 @@ fn boot(
     let (false, Some(Lab { image, state })) = (disks.is_empty(), &prepared.lab) else {
         return Ok(None);
     };
-    let mut options = Options::new(&format!("stack-{}", std::process::id()));
+    let mut options = GuestOptions::new(&format!("stack-{}", std::process::id()));
     options.disks = disks;
     options.memory_mib = prepared.wanted.memory_mib;
     options.accel = prepared.wanted.accel;

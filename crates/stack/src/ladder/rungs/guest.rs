@@ -1,10 +1,10 @@
 //! Rungs in a guest: its disk, and what lies on it.
 
-use super::image::opened;
+use super::image::open_options;
 use super::{Building, On, Recipe};
-use crate::ladder::part::{FileSystem, Part};
+use crate::ladder::layer_names::{FileSystem, LadderPart};
 use assay_lab::Disk;
-use assay_lab::disk::Format;
+use assay_lab::disk::DiskFormat;
 use assay_model::LayerKind;
 
 /// Room beyond the test file on a disk that holds only headers (LUKS2 16 MiB, LVM 1 to 4 MiB).
@@ -18,7 +18,7 @@ impl Building<'_> {
     pub(super) fn guest(&mut self, file: usize) -> usize {
         let disk = self.choice.disk;
         let raw = Disk {
-            format: Format::Raw,
+            format: DiskFormat::Raw,
             ..disk.clone()
         };
         let bus = disk.bus.name();
@@ -31,7 +31,7 @@ impl Building<'_> {
             LayerKind::VirtualDisk,
             recipe,
         );
-        self.set(top, &opened(disk));
+        self.set(top, &open_options(disk));
         self.set(
             top,
             &[
@@ -51,20 +51,20 @@ impl Building<'_> {
             top = self.image(top, disk, &name, recipe);
         }
         let mut on = Vec::new();
-        if self.wants(Part::Luks) {
+        if self.wants(LadderPart::Luks) {
             on.push(On::Luks);
             let recipe = self.on_disk(disk, "luks", &on);
             top = self.add(Some(top), "luks", "LUKS", LayerKind::Crypt, recipe);
             self.set(top, &[("cipher", "aes-xts-plain64".to_owned())]);
         }
-        if self.wants(Part::Lvm) {
+        if self.wants(LadderPart::Lvm) {
             on.push(On::Lvm);
             let recipe = self.on_disk(disk, "lvm", &on);
             top = self.add(Some(top), "lvm", "LVM", LayerKind::LogicalVolume, recipe);
         }
         let mut first = None;
         for system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
-            if !self.wants(Part::FileSystem(system)) {
+            if !self.wants(LadderPart::FileSystem(system)) {
                 continue;
             }
             let name = system.name();

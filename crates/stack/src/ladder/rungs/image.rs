@@ -1,11 +1,11 @@
 //! What a rung's image is: the settings that people see, and the image without a guest.
 
 use assay_lab::Disk;
-use assay_lab::disk::Format;
+use assay_lab::disk::DiskFormat;
 use assay_model::change::{ImageArm, ImageFormat};
 
 /// How an image is opened.
-pub(super) fn opened(disk: &Disk) -> [(&'static str, String); 2] {
+pub(super) fn open_options(disk: &Disk) -> [(&'static str, String); 2] {
     [
         ("cache", disk.cache.name().to_owned()),
         ("aio", disk.aio.name().to_owned()),
@@ -13,8 +13,8 @@ pub(super) fn opened(disk: &Disk) -> [(&'static str, String); 2] {
 }
 
 /// The options of a format, as `qemu-img create -o` names them.
-pub(super) fn options(format: Format) -> Vec<(&'static str, String)> {
-    let Format::Qcow2 {
+pub(super) fn format_options(format: DiskFormat) -> Vec<(&'static str, String)> {
+    let DiskFormat::Qcow2 {
         cluster,
         preallocated,
         extended_l2,
@@ -38,19 +38,19 @@ pub(super) fn options(format: Format) -> Vec<(&'static str, String)> {
 }
 
 /// The image that a guest's disk has, without the guest.
-pub(super) fn image(disk: &Disk) -> ImageArm {
-    let options = options(disk.format).into_iter();
+pub(super) fn to_image_arm(disk: &Disk) -> ImageArm {
+    let options = format_options(disk.format).into_iter();
     ImageArm {
         format: match disk.format {
-            Format::Qcow2 { .. } => ImageFormat::Qcow2,
-            Format::Raw | Format::Luks => ImageFormat::Raw,
+            DiskFormat::Qcow2 { .. } => ImageFormat::Qcow2,
+            DiskFormat::Raw | DiskFormat::Luks => ImageFormat::Raw,
         },
         options: options
             .map(|(key, value)| (key.to_owned(), value))
             .collect(),
         cache: disk.cache,
         aio: disk.aio,
-        luks: disk.format == Format::Luks,
+        luks: disk.format == DiskFormat::Luks,
         filled: true,
     }
 }

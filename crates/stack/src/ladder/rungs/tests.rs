@@ -1,7 +1,7 @@
 //! Ladders of one kind of target each.
 
 use super::*;
-use crate::ladder::ground::Base;
+use crate::ladder::sibling_layers::Base;
 use assay_model::change::CacheMode;
 
 static NONE: Ground = Ground {
@@ -11,7 +11,7 @@ static NONE: Ground = Ground {
     pool_devices: Vec::new(),
 };
 
-fn choice<'a>(parts: &'a BTreeSet<Part>, disk: &'a Disk) -> Choice<'a> {
+fn choice<'a>(parts: &'a BTreeSet<LadderPart>, disk: &'a Disk) -> Choice<'a> {
     Choice {
         target: "/srv",
         parts,
@@ -32,7 +32,7 @@ fn shown(ladder: &Ladder) -> Vec<String> {
 
 #[test]
 fn each_rung_adds_one_layer_to_its_parent() {
-    let parts: BTreeSet<Part> = Part::ALL.into();
+    let parts: BTreeSet<LadderPart> = LadderPart::ALL.into();
     let disk = Disk::parse("256M,format=qcow2,cluster=128k,cache=none", "d").unwrap();
     let (ladder, recipes) = settle(&choice(&parts, &disk));
     assert_eq!(
@@ -69,7 +69,7 @@ fn each_rung_adds_one_layer_to_its_parent() {
 #[test]
 fn what_is_not_wanted_or_cannot_be_had_is_left_out() {
     let disk = Disk::scratch("d", 64 << 20);
-    let parts: BTreeSet<Part> = [Part::Image, Part::Luks, "xfs".parse().unwrap()].into();
+    let parts: BTreeSet<LadderPart> = [LadderPart::Image, LadderPart::Luks, "xfs".parse().unwrap()].into();
     let (ladder, _) = settle(&choice(&parts, &disk));
     let expected = [
         "file",
@@ -96,12 +96,12 @@ fn what_is_not_wanted_or_cannot_be_had_is_left_out() {
         ladder.rungs[1].holds[1].contains("page cache"),
         "{ladder:?}"
     );
-    assert!("floppy".parse::<Part>().unwrap_err().contains("btrfs"));
+    assert!("floppy".parse::<LadderPart>().unwrap_err().contains("btrfs"));
 }
 
 #[test]
 fn volumes_lie_below_the_file_or_beside_it() {
-    let parts: BTreeSet<Part> = [Part::Image].into();
+    let parts: BTreeSet<LadderPart> = [LadderPart::Image].into();
     let disk = Disk::scratch("d", 64 << 20);
     let parent = "tank/x".to_owned();
     let properties = BTreeMap::from([("volblocksize".to_owned(), "16k".to_owned())]);

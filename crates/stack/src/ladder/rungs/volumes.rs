@@ -1,7 +1,7 @@
 //! Rungs below the file: volumes like those that the target stands on.
 
 use super::{Building, Recipe};
-use crate::ladder::ground::{Base, Volume};
+use crate::ladder::sibling_layers::{Base, Volume};
 use assay_model::LayerKind;
 
 /// What every rung on ZFS has in common, beside its properties.

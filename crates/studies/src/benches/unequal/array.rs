@@ -1,6 +1,6 @@
 //! A btrfs over loop devices of unequal sizes: made, filled, broken, mended.
 
-use crate::{Place, StudyError};
+use crate::{BenchContext, StudyError};
 use assay_changes::{Made, MadeId, OwnDirectory};
 use assay_host::Limits;
 use assay_host::held::{Access, Held};
@@ -27,7 +27,7 @@ struct Member {
 
 /// A mounted btrfs with its loop devices; dropping it takes all of it away.
 pub(super) struct Array<'a> {
-    place: &'a Place<'a>,
+    place: &'a BenchContext<'a>,
     dir: OwnDirectory,
     mountpoint: PathBuf,
     members: Vec<Member>,
@@ -50,7 +50,7 @@ pub(super) struct Use {
 impl<'a> Array<'a> {
     /// Makes and mounts it.
     pub fn new(
-        place: &'a Place<'a>,
+        place: &'a BenchContext<'a>,
         name: &str,
         sizes: &[u64],
         data: Profile,
@@ -250,7 +250,7 @@ impl<'a> Array<'a> {
             self.place,
             &["btrfs", "device", "usage", "-b", &self.target()],
         )?;
-        let found = usage(&text);
+        let found = parse_usage(&text);
         match found.len() == self.members.len() {
             true => Ok(found),
             false => Err(StudyError::measure(
@@ -281,7 +281,7 @@ impl Drop for Array<'_> {
 }
 
 /// Reads `btrfs device usage -b`.
-pub(super) fn usage(text: &str) -> Vec<Use> {
+pub(super) fn parse_usage(text: &str) -> Vec<Use> {
     let mut found: Vec<Use> = Vec::new();
     for line in text.lines() {
         if let Some((device, _)) = line.split_once(", ID:") {
@@ -305,12 +305,12 @@ pub(super) fn usage(text: &str) -> Vec<Use> {
     found
 }
 
-fn run(place: &Place<'_>, argv: &[&str]) -> Result<String, StudyError> {
+fn run(place: &BenchContext<'_>, argv: &[&str]) -> Result<String, StudyError> {
     let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
     run_os(place, &words)
 }
 
-fn run_os(place: &Place<'_>, argv: &[&OsStr]) -> Result<String, StudyError> {
+fn run_os(place: &BenchContext<'_>, argv: &[&OsStr]) -> Result<String, StudyError> {
     let output = place.env.host.run(argv, Limits { timeout: LIMIT })?;
     match output.success() {
         true => Ok(output.text()),
@@ -329,7 +329,7 @@ mod tests {
     fn device_usage_is_read() {
         // btrfs-progs 6.2 on Linux 6.18.
         let text = include_str!("../../../fixtures/btrfs-device-usage-6.2.txt");
-        let found = usage(text);
+        let found = parse_usage(text);
         assert_eq!(found.len(), 6);
         assert_eq!(
             found[5],
@@ -339,6 +339,6 @@ mod tests {
                 unallocated: 463_470_592
             }
         );
-        assert!(usage("ERROR: not a btrfs filesystem\n").is_empty());
+        assert!(parse_usage("ERROR: not a btrfs filesystem\n").is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! The servers that are known: where their programs are, and the configuration that each gets. What is not
 //! said there is the program's own default.
 
-use super::ground;
+use super::served_directory;
 use crate::{StudyError, settings};
 use assay_host::{Host, Limits};
 use assay_model::study::Configuration;
@@ -213,7 +213,7 @@ pub(super) struct Configured {
 
 /// Makes a server's configuration. It stays in the foreground, logs no access, and writes below its own
 /// directory alone.
-pub(super) fn configure(wanted: &Wanted, program: &Program, site: &Site<'_>) -> Configured {
+pub(super) fn write_configuration(wanted: &Wanted, program: &Program, site: &Site<'_>) -> Configured {
     let (work, www, port) = (site.own.display(), site.www.display(), site.port);
     let lines = |indent: &str| {
         wanted.lines.iter().fold(String::new(), |mut text, line| {
@@ -395,6 +395,6 @@ http://127.0.0.1:{port} {{
 }
 
 /// As whom a server is started: root's servers as nobody.
-pub(super) fn user() -> Option<u32> {
-    ground::is_root().then_some(ground::NOBODY)
+pub(super) fn server_user() -> Option<u32> {
+    served_directory::is_root().then_some(served_directory::NOBODY)
 }

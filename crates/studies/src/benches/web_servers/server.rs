@@ -1,9 +1,9 @@
 //! A web server that was started.
 
-use super::configuration::{Configured, Program, Site, Wanted, configure, user};
-use super::ground::Ground;
-use crate::{Place, StudyError};
-use assay_host::process::{Dies, Ended, Running};
+use super::configuration::{Configured, Program, Site, Wanted, write_configuration, server_user};
+use super::served_directory::Ground;
+use crate::{BenchContext, StudyError};
+use assay_host::process::{Dies, ProgramEnd, Running};
 use rustix::fs::OFlags;
 use rustix::process::Signal;
 use std::fs;
@@ -31,7 +31,7 @@ pub(super) struct Server {
     port: u16,
     /// Where it may have written why it ended.
     logs: [PathBuf; 2],
-    ended: Option<Ended>,
+    ended: Option<ProgramEnd>,
 }
 
 impl Server {
@@ -40,7 +40,7 @@ impl Server {
     /// # Errors
     /// It does not start: with the last that it wrote.
     pub fn start(
-        place: &Place<'_>,
+        place: &BenchContext<'_>,
         ground: &Ground,
         name: &str,
         wanted: &Wanted,
@@ -64,7 +64,7 @@ impl Server {
     }
 
     fn start_on(
-        place: &Place<'_>,
+        place: &BenchContext<'_>,
         ground: &Ground,
         name: &str,
         wanted: &Wanted,
@@ -85,7 +85,7 @@ impl Server {
             file,
             text,
             arguments,
-        } = configure(wanted, program, &site);
+        } = write_configuration(wanted, program, &site);
         let written = given.held.join(file);
         fs::write(&written, text).map_err(StudyError::io(&written))?;
         let log = given.held.join("output");
@@ -102,7 +102,7 @@ impl Server {
             .current_dir("/")
             .stdout(Stdio::from(output))
             .stderr(Stdio::from(again));
-        if let Some(user) = user() {
+        if let Some(user) = server_user() {
             // It clears the other groups as well.
             command.uid(user).gid(user);
         }

@@ -1,7 +1,7 @@
 //! Layers on top of each other, made and taken away again.
 
 use super::built::{Built, Undo};
-use super::ground::{Ground, Here};
+use super::guest_or_dataset::{Ground, Here};
 use super::settings::{Base, Fs, Full, Image, Layers};
 use crate::StudyError;
 use assay_changes::Made;
@@ -111,7 +111,7 @@ impl Builder<'_> {
         let dataset = format!("{above}/{name}");
         self.create(&dataset, layers, &[])?;
         let destroy = ["zfs", "destroy", "-r", &dataset];
-        built.undo.push(Undo::Run(line(&destroy)));
+        built.undo.push(Undo::Run(to_line(&destroy)));
         if layers.on == Base::Dataset {
             built.directory = Some(format!("/{dataset}"));
         }
@@ -164,7 +164,7 @@ impl Builder<'_> {
     fn create(&self, dataset: &str, layers: &Layers, own: &[String]) -> Result<(), StudyError> {
         let properties = layers.properties.iter();
         let properties = properties.map(|(key, value)| format!("{key}={value}"));
-        let mut argv = line(&["zfs", "create"]);
+        let mut argv = to_line(&["zfs", "create"]);
         for property in properties.chain(own.iter().cloned()) {
             argv.extend(["-o".to_owned(), property]);
         }
@@ -232,7 +232,7 @@ impl Builder<'_> {
         let connect = format!("--connect={device}");
         self.run(&["qemu-nbd", "--fork", &cache, &aio, &format, &connect, &file])?;
         let disconnect = ["qemu-nbd", "--disconnect", &device];
-        built.undo.push(Undo::Run(line(&disconnect)));
+        built.undo.push(Undo::Run(to_line(&disconnect)));
         self.wait_for(&device)?;
         built.bottom = Some(device.clone());
         built.device = Some(device);
@@ -264,7 +264,7 @@ impl Builder<'_> {
         let only = ["--quiet", "--yes", "--devices", &device];
         self.run(&[&["vgcreate"], &only[..], &[&group, &device]].concat())?;
         let remove = [&["vgremove", "--force"], &only[..], &[&group]].concat();
-        built.undo.push(Undo::Run(line(&remove)));
+        built.undo.push(Undo::Run(to_line(&remove)));
         let size = ["--name=lv", "--extents=100%FREE", &group];
         self.run(&[&["lvcreate"], &only[..], &size].concat())?;
         built.device = Some(format!("/dev/{group}/lv"));
@@ -290,7 +290,7 @@ impl Builder<'_> {
         self.run(&[&argv[..], &["--key-file", &key, &device]].concat())?;
         self.run(&["cryptsetup", "open", "--key-file", &key, &device, &opened])?;
         let close = ["cryptsetup", "close", &opened];
-        built.undo.push(Undo::Run(line(&close)));
+        built.undo.push(Undo::Run(to_line(&close)));
         built.device = Some(format!("/dev/mapper/{opened}"));
         Ok(())
     }
@@ -313,13 +313,13 @@ impl Builder<'_> {
             self.run(&["mount", "-t", fs.name(), &device, &dir])?;
         } else {
             self.run(&["mount", "-t", fs.name(), &device, &dir])?;
-            built.undo.push(Undo::Run(line(&["umount", &dir])));
+            built.undo.push(Undo::Run(to_line(&["umount", &dir])));
         }
         built.directory = Some(dir);
         Ok(())
     }
 }
 
-fn line(words: &[&str]) -> Vec<String> {
+fn to_line(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }

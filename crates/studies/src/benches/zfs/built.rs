@@ -1,11 +1,11 @@
 //! Layers that are there, and work on the top of them.
 
-use super::ground::Ground;
+use super::guest_or_dataset::Ground;
 use super::load::Job;
 use super::settings::Image;
 use crate::StudyError;
 use assay_changes::MadeId;
-use assay_fio::json::Document;
+use assay_fio::json::FioDocument;
 use assay_model::Bytes;
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl Built {
         ground: &Ground<'_>,
         job: &Job<'_>,
         limit: Duration,
-    ) -> Result<Document, StudyError> {
+    ) -> Result<FioDocument, StudyError> {
         let (key, on) = match (&self.directory, &self.device) {
             // fio takes no link to a directory for one.
             (Some(dir), _) => ("directory", (dir, "/.")),

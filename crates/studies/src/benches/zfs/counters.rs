@@ -1,10 +1,10 @@
 //! What is counted around a job: in ZFS and the block layer, and, of a guest, on the host's side of
 //! its disks.
 
-use super::ground::Ground;
+use super::guest_or_dataset::Ground;
 use crate::StudyError;
 use assay_host::kstat;
-use assay_lab::counters::{flushes, of_disk};
+use assay_lab::counters::{parse_flushes, of_disk};
 use serde_json::{Value, json};
 
 /// Counters since the start of the machine.
@@ -41,8 +41,8 @@ impl Counters {
         let text = ground.command(&argv)?;
         let last = text.lines().last().filter(|_| name.is_some());
         let mut found = Self {
-            commits: kstat::value(&text, "zil_commit_count").unwrap_or(0),
-            flushes: last.and_then(flushes).unwrap_or(0),
+            commits: kstat::find_counter(&text, "zil_commit_count").unwrap_or(0),
+            flushes: last.and_then(parse_flushes).unwrap_or(0),
             ..Self::default()
         };
         if let Some(guest) = ground.guest() {
@@ -58,13 +58,13 @@ impl Counters {
         Self {
             commits: self.commits.saturating_sub(before.commits),
             flushes: self.flushes.saturating_sub(before.flushes),
-            host_flushes: since(self.host_flushes, before.host_flushes),
-            host_bytes: since(self.host_bytes, before.host_bytes),
+            host_flushes: count_since(self.host_flushes, before.host_flushes),
+            host_bytes: count_since(self.host_bytes, before.host_bytes),
         }
     }
 }
 
-fn since(now: Option<u64>, before: Option<u64>) -> Option<u64> {
+fn count_since(now: Option<u64>, before: Option<u64>) -> Option<u64> {
     Some(now?.saturating_sub(before?))
 }
 
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn commits_and_flushes_are_read_from_what_the_guest_prints() {
         let stat = include_str!("../../../fixtures/linux-6.1-nbd-stat.txt");
-        assert_eq!(flushes(stat), Some(59));
+        assert_eq!(parse_flushes(stat), Some(59));
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //! before the rest; what has none is the processor of the guest in which all else happens.
 
 use super::settings::{Base, Layers};
-use super::wanted::{Wanted, wanted};
-use crate::guest::command;
-use crate::{Place, StudyError};
-use assay_lab::{Guest, Options};
+use super::requirements::{Wanted, parse_requirements};
+use crate::guest::run_command;
+use crate::{BenchContext, StudyError};
+use assay_lab::{Guest, GuestOptions};
 use assay_model::study::{Configuration, Figure, Form, Observation, Study};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// # Errors
 /// QEMU does not know the model, or a guest does not come up.
 pub(super) fn measure(
-    place: &Place<'_>,
+    place: &BenchContext<'_>,
     study: &Study,
     form: &Form,
     layers: &BTreeMap<String, (usize, Layers)>,
@@ -38,13 +38,13 @@ pub(super) fn measure(
         place.go_on()?;
         (place.say)(&format!("booting a guest with {}", one.title()));
         let image = place.image.as_ref().ok_or(StudyError::NoImage)?;
-        let mut options = Options::new(&format!("study-{}-cpu{number}", std::process::id()));
+        let mut options = GuestOptions::new(&format!("study-{}-cpu{number}", std::process::id()));
         options.memory_mib = 512;
         options.cpus = 1;
         options.accel = place.accel;
         options.cpu_model.clone_from(&layers.cpu);
         let guest = Guest::boot(image, &options, place.guests, place.env.cancel)?;
-        found.insert(one.name.clone(), rounds(&guest, study, form, one)?);
+        found.insert(one.name.clone(), run_rounds(&guest, study, form, one)?);
         guest.kill()?;
     }
     Ok(found)
@@ -54,7 +54,7 @@ pub(super) fn measure(
 ///
 /// # Errors
 /// The guest does not answer.
-pub(super) fn rounds(
+pub(super) fn run_rounds(
     guest: &Guest,
     study: &Study,
     form: &Form,
@@ -67,9 +67,9 @@ pub(super) fn rounds(
             if !study.asks(form, one, figure) {
                 continue;
             }
-            let wanted = wanted(figure)?;
+            let wanted = parse_requirements(figure)?;
             let value = match &wanted.cipher {
-                Some(cipher) => encryption(guest, cipher)?,
+                Some(cipher) => measure_encryption(guest, cipher)?,
                 None => f64::from(u8::from(has_aes(guest)?)),
             };
             values.insert(figure.name.clone(), value);
@@ -80,7 +80,7 @@ pub(super) fn rounds(
 }
 
 /// The figures of one round.
-pub(super) fn observed(
+pub(super) fn round_figures(
     configuration: &Configuration,
     asked: &[(&Figure, Wanted)],
     round: u32,
@@ -89,20 +89,20 @@ pub(super) fn observed(
     let index = round.saturating_sub(1) as usize;
     let figures = asked.iter().filter_map(|(figure, _)| {
         let value = *all.get(index)?.get(&figure.name)?;
-        Some(crate::observed(configuration, figure, round, value))
+        Some(crate::to_observation(configuration, figure, round, value))
     });
     figures.collect()
 }
 
 /// Whether the guest's kernel sees instructions for AES (AES-NI on x86).
 fn has_aes(guest: &Guest) -> Result<bool, StudyError> {
-    let text = command(guest, &["cat", "/proc/cpuinfo"], LIMIT)?;
+    let text = run_command(guest, &["cat", "/proc/cpuinfo"], LIMIT)?;
     let mut flags = text.lines().filter(|line| line.starts_with("flags"));
     Ok(flags.any(|line| line.split_whitespace().any(|flag| flag == "aes")))
 }
 
 /// Encrypts in the guest's kernel: `aes-xts-512` is a cipher, its mode and the bits of its key.
-fn encryption(guest: &Guest, cipher: &str) -> Result<f64, StudyError> {
+fn measure_encryption(guest: &Guest, cipher: &str) -> Result<f64, StudyError> {
     let (name, bits) = cipher.rsplit_once('-').unwrap_or((cipher, "256"));
     let argv = [
         "cryptsetup",
@@ -112,12 +112,12 @@ fn encryption(guest: &Guest, cipher: &str) -> Result<f64, StudyError> {
         "--key-size",
         bits,
     ];
-    let text = command(guest, &argv, LIMIT)?;
-    speed(&text, name).ok_or_else(|| StudyError::measure(argv.join(" "), text.trim()))
+    let text = run_command(guest, &argv, LIMIT)?;
+    parse_speed(&text, name).ok_or_else(|| StudyError::measure(argv.join(" "), text.trim()))
 }
 
 /// Encryption in a line of `cryptsetup benchmark`: algorithm, key, encryption, decryption.
-fn speed(text: &str, cipher: &str) -> Option<f64> {
+fn parse_speed(text: &str, cipher: &str) -> Option<f64> {
     let mut lines = text.lines().map(str::split_whitespace);
     let mut words = lines.find(|words| words.clone().next() == Some(cipher))?;
     let mebibytes: f64 = words.nth(2)?.parse().ok()?;
@@ -134,9 +134,9 @@ mod tests {
         let text = "# Tests are approximate using memory only (no storage IO).\n\
             # Algorithm |       Key |      Encryption |      Decryption\n\
             \u{20}   aes-xts        512b        10.8 MiB/s        11.7 MiB/s\n";
-        assert_eq!(speed(text, "aes-xts"), Some(10.8 * 1_048_576.0));
-        assert_eq!(speed(text, "serpent-xts"), None);
+        assert_eq!(parse_speed(text, "aes-xts"), Some(10.8 * 1_048_576.0));
+        assert_eq!(parse_speed(text, "serpent-xts"), None);
         // What it prints for a cipher that the kernel has not.
-        assert_eq!(speed("    aes-xts  512b   N/A   N/A\n", "aes-xts"), None);
+        assert_eq!(parse_speed("    aes-xts  512b   N/A   N/A\n", "aes-xts"), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::build::LIMIT;
 use crate::StudyError;
-use crate::guest::command;
+use crate::guest::run_command;
 use assay_lab::Guest;
 
 /// Acts while the file systems of all configurations are frozen. What they still have to write, the
@@ -11,15 +11,15 @@ use assay_lab::Guest;
 ///
 /// # Errors
 /// One cannot be frozen or thawed, or `act` fails.
-pub(super) fn frozen<T>(
+pub(super) fn while_frozen<T>(
     guest: &Guest,
     act: impl FnOnce() -> Result<T, StudyError>,
 ) -> Result<T, StudyError> {
-    let mounts = command(guest, &["cat", "/proc/mounts"], LIMIT)?;
-    let all = ours(&mounts);
+    let mounts = run_command(guest, &["cat", "/proc/mounts"], LIMIT)?;
+    let all = study_mounts(&mounts);
     let each = |how: &str| {
         all.iter()
-            .try_for_each(|dir| command(guest, &["fsfreeze", how, dir], LIMIT).map(drop))
+            .try_for_each(|dir| run_command(guest, &["fsfreeze", how, dir], LIMIT).map(drop))
     };
     let done = each("--freeze").and_then(|()| act());
     let thawed = each("--unfreeze");
@@ -29,7 +29,7 @@ pub(super) fn frozen<T>(
 }
 
 /// Mount points of file systems on zvols, images and disks, in the guest's /proc/mounts.
-fn ours(mounts: &str) -> Vec<&str> {
+fn study_mounts(mounts: &str) -> Vec<&str> {
     let found = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ').skip(1);
         Some((words.next()?, words.next()?))
@@ -47,6 +47,6 @@ mod tests {
         let mounts = "/dev/vda / ext4 rw 0 0\ntmpfs /run tmpfs rw 0 0\n\
             tank/c2 /run/study-c2 zfs rw 0 0\n/dev/zd0 /run/study-c0-fs ext4 rw,relatime 0 0\n\
             /dev/mapper/c3 /run/study-c3-fs xfs rw 0 0\n";
-        assert_eq!(ours(mounts), ["/run/study-c0-fs", "/run/study-c3-fs"]);
+        assert_eq!(study_mounts(mounts), ["/run/study-c0-fs", "/run/study-c3-fs"]);
     }
 }

@@ -6,8 +6,8 @@ use super::built::Built;
 use super::program::{Check, REQUEST, Said, boot_disk};
 use super::settings::{Full, Image, Layers};
 use crate::StudyError;
-use crate::guest::command;
-use assay_lab::{Conversation, Guest, Hears, LabError, Output, Says};
+use crate::guest::run_command;
+use assay_lab::{Conversation, Guest, Hears, LabError, CommandOutputPart, Says};
 use assay_model::Bytes;
 use assay_qemu::{Qmp, QmpError};
 use serde_json::json;
@@ -60,15 +60,15 @@ pub(super) fn fill(
     guest.push_bytes(&boot_disk(requests), Path::new(BOOT), 0o600)?;
     guest.push_bytes(b"", Path::new(SAID), 0o600)?;
     take_space(guest, full, left)?;
-    let went = run(guest, arguments(image, format, layers), &|| {
+    let went = run(guest, qemu_arguments(image, format, layers), &|| {
         give_back(guest, full)
     });
     // QEMU is gone, and with it what it held back; only now is there room again for one that was
     // not paused.
     give_back(guest, full)?;
     let paused = went?;
-    let said = Said::read(&command(guest, &["cat", SAID], LIMIT)?);
-    let there = there(guest, image, format, u64::from(requests))?;
+    let said = Said::read(&run_command(guest, &["cat", SAID], LIMIT)?);
+    let there = requests_on_disk(guest, image, format, u64::from(requests))?;
     let count =
         |what: &dyn Fn(usize) -> bool| (0..there.len()).filter(|&at| what(at)).count() as u64;
     let told = |at: usize| said.done.get(at).copied();
@@ -82,10 +82,10 @@ pub(super) fn fill(
 
 /// Leaves so much space.
 fn take_space(guest: &Guest, full: Full, left: Bytes) -> Result<(), StudyError> {
-    command(guest, &["zpool", "sync", POOL], LIMIT)?;
+    run_command(guest, &["zpool", "sync", POOL], LIMIT)?;
     let number = |property: &str, dataset: &str| {
         let argv = ["zfs", "get", "-Hp", "-o", "value", property, dataset];
-        let text = command(guest, &argv, LIMIT)?;
+        let text = run_command(guest, &argv, LIMIT)?;
         let parsed: Result<u64, _> = text.trim().parse();
         parsed.map_err(|error| StudyError::measure(argv.join(" "), error))
     };
@@ -99,7 +99,7 @@ fn take_space(guest: &Guest, full: Full, left: Bytes) -> Result<(), StudyError> 
             (format!("quota={}", used + left.0), FENCE)
         }
     };
-    command(guest, &["zfs", "set", &set, dataset], LIMIT)?;
+    run_command(guest, &["zfs", "set", &set, dataset], LIMIT)?;
     Ok(())
 }
 
@@ -108,12 +108,12 @@ fn give_back(guest: &Guest, full: Full) -> Result<(), StudyError> {
         Full::Pool => ("reservation=none", FILLER),
         Full::Quota => ("quota=none", FENCE),
     };
-    command(guest, &["zfs", "set", set, dataset], LIMIT)?;
+    run_command(guest, &["zfs", "set", set, dataset], LIMIT)?;
     Ok(())
 }
 
 /// QEMU's command line. What it does at a write error is left to it, as in a guest of everybody.
-fn arguments(image: &str, format: Image, layers: &Layers) -> Vec<String> {
+fn qemu_arguments(image: &str, format: Image, layers: &Layers) -> Vec<String> {
     let boot = json!({ "driver": "file", "node-name": "boot", "filename": BOOT });
     // -drive, because that is what its `cache=` is documented for; commas end a value.
     let drive = format!(
@@ -184,7 +184,7 @@ fn attend(
     free: &dyn Fn() -> Result<(), StudyError>,
 ) -> Result<bool, StudyError> {
     let reader = Box::new(BufReader::new(says));
-    let mut qmp = Qmp::over(reader, Box::new(hears), QEMU_ANSWERS_WITHIN).map_err(monitor)?;
+    let mut qmp = Qmp::over(reader, Box::new(hears), QEMU_ANSWERS_WITHIN).map_err(monitor_error)?;
     let went = watch(guest, &mut qmp, free);
     // An end of its input alone does not end QEMU. One that is gone has ended.
     let _ = qmp.execute("quit", json!({}));
@@ -201,11 +201,11 @@ fn watch(
         let events = match qmp.wait_for_events(LOOK) {
             // It ended by itself; its end says why.
             Err(error) if error.is_gone() => return Ok(paused),
-            events => events.map_err(monitor)?,
+            events => events.map_err(monitor_error)?,
         };
         if events.is_empty() {
             looks += 1;
-            if Said::read(&command(guest, &["cat", SAID], LIMIT)?).ended {
+            if Said::read(&run_command(guest, &["cat", SAID], LIMIT)?).ended {
                 return Ok(paused);
             }
         }
@@ -214,19 +214,19 @@ fn watch(
                 paused = true;
                 free()?;
             } else if event["event"] == "STOP" {
-                qmp.execute("cont", json!({})).map_err(monitor)?;
+                qmp.execute("cont", json!({})).map_err(monitor_error)?;
             }
         }
     }
     Ok(paused)
 }
 
-fn monitor(error: QmpError) -> StudyError {
+fn monitor_error(error: QmpError) -> StudyError {
     LabError::from(error).into()
 }
 
 /// For each request, whether it is on the disk: read past the caches.
-fn there(
+fn requests_on_disk(
     guest: &Guest,
     image: &str,
     format: Image,
@@ -239,24 +239,24 @@ fn there(
             let argv = [
                 "qemu-img", "convert", "-f", "qcow2", "-O", "raw", image, PLAIN,
             ];
-            command(guest, &argv, LIMIT)?;
+            run_command(guest, &argv, LIMIT)?;
             PLAIN
         }
     };
     if image.starts_with("/dev/") {
-        command(guest, &["blockdev", "--flushbufs", image], LIMIT)?;
+        run_command(guest, &["blockdev", "--flushbufs", image], LIMIT)?;
     }
     let (size, count) = (format!("bs={REQUEST}"), format!("count={requests}"));
     let from = format!("if={plain}");
     let argv = ["dd", "status=none", &from, &size, &count].map(OsStr::new);
     let mut check = Check::default();
     let status = guest.stream(&argv, Some(LIMIT), None, &mut |output| {
-        if let Output::Out(piece) = output {
+        if let CommandOutputPart::Out(piece) = output {
             check.add(piece);
         }
     })?;
     if plain == PLAIN {
-        command(guest, &["rm", "-f", PLAIN], LIMIT)?;
+        run_command(guest, &["rm", "-f", PLAIN], LIMIT)?;
     }
     match status {
         0 => Ok(check.end()),

@@ -7,12 +7,12 @@
 
 use super::build::LIMIT;
 use super::built::Built;
-use super::ground::Ground;
+use super::guest_or_dataset::Ground;
 use super::serve::{ANSWER, Requests, Served, boot_disk};
 use super::settings::{Image, Layers};
 use crate::StudyError;
 use assay_changes::Made;
-use assay_host::{Host as _, Limits, Live, ProcessId};
+use assay_host::{Host as _, Limits, LiveHost, ProcessId};
 use assay_lab::Accel;
 use assay_lab::disk::Bus;
 use assay_model::Bytes;
@@ -163,7 +163,7 @@ fn start(
     line: &str,
 ) -> Result<(), StudyError> {
     let pid_file = ground.path("pid");
-    let mut argv = arguments(disks, accel, boot, line)?;
+    let mut argv = qemu_arguments(disks, accel, boot, line)?;
     argv.extend(["-pidfile".to_owned(), pid_file.clone()]);
     let Some(here) = ground.here() else {
         argv.push("-daemonize".to_owned());
@@ -175,14 +175,14 @@ fn start(
     // The kernel kills QEMU when this thread ends, however that comes.
     std::thread::spawn(move || {
         let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
-        let _ = ended.send(Live.run(&words, Limits { timeout: LIFE }));
+        let _ = ended.send(LiveHost.run(&words, Limits { timeout: LIFE }));
     });
     let begun = Instant::now();
     let process = loop {
         if let Ok(ended) = end.try_recv() {
             return Err(StudyError::measure("QEMU", ended?.complaint()));
         }
-        let text = Live.read_text(pid_file.as_ref()).unwrap_or_default();
+        let text = LiveHost.read_text(pid_file.as_ref()).unwrap_or_default();
         let process = text.trim().parse().ok().and_then(ProcessId::of);
         match process {
             Some(process) => break process,
@@ -212,7 +212,7 @@ fn ready(ground: &Ground<'_>, line: &str, limit: Duration) -> Result<(), StudyEr
     }
 }
 
-fn arguments(
+fn qemu_arguments(
     disks: &[Wanted<'_>],
     accel: Accel,
     boot: &str,

@@ -1,7 +1,7 @@
 //! fio's jobs as a study writes them, and what their results say.
 
-use super::wanted::Of;
-use assay_fio::json::Document;
+use super::requirements::Of;
+use assay_fio::json::FioDocument;
 use assay_model::sample::Worker;
 use assay_model::{Bytes, Nanos};
 use std::fmt::Write as _;
@@ -55,19 +55,19 @@ impl Job<'_> {
 }
 
 /// Writes of all jobs.
-pub(super) fn writes(document: &Document) -> u64 {
+pub(super) fn count_writes(document: &FioDocument) -> u64 {
     let of = |job: &Worker| job.write().map_or(0, |write| write.count);
     document.jobs.iter().map(of).sum()
 }
 
 /// Bytes written by all jobs.
-pub(super) fn written(document: &Document) -> u64 {
+pub(super) fn count_written_bytes(document: &FioDocument) -> u64 {
     let of = |job: &Worker| job.write().map_or(0, |write| write.bytes.0);
     document.jobs.iter().map(of).sum()
 }
 
 /// A figure that fio's result alone tells; none when there was no I/O.
-pub(super) fn figure(of: Of, document: &Document) -> Option<f64> {
+pub(super) fn fio_figure(of: Of, document: &FioDocument) -> Option<f64> {
     let sides = || {
         let jobs = document.jobs.iter();
         jobs.flat_map(|job| [job.read(), job.write()]).flatten()
@@ -83,7 +83,7 @@ pub(super) fn figure(of: Of, document: &Document) -> Option<f64> {
             (time > 0).then(|| bytes as f64 / (time as f64 / 1e9))
         }
         Of::Depth => {
-            let depths: Vec<f64> = document.jobs.iter().filter_map(depth).collect();
+            let depths: Vec<f64> = document.jobs.iter().filter_map(mean_depth).collect();
             (!depths.is_empty()).then(|| depths.iter().sum::<f64>() / depths.len() as f64)
         }
         _ => None,
@@ -92,7 +92,7 @@ pub(super) fn figure(of: Of, document: &Document) -> Option<f64> {
 
 /// I/Os in flight, averaged over submissions: fio's `iodepth_level` counts those up to 1, 2, 4, …
 /// so that this is an upper bound (fio HOWTO, "IO depths").
-fn depth(job: &Worker) -> Option<f64> {
+fn mean_depth(job: &Worker) -> Option<f64> {
     let levels = job.fio.iodepth_level.iter().filter_map(|(level, share)| {
         let depth: f64 = level.trim_start_matches(">=").parse().ok()?;
         Some((depth, *share))
@@ -107,7 +107,7 @@ fn depth(job: &Worker) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn document(text: &str) -> Document {
+    fn document(text: &str) -> FioDocument {
         assay_fio::json::parse(text).unwrap().pop().unwrap()
     }
 
@@ -121,20 +121,20 @@ mod tests {
         let synced = document(include_str!(
             "../../../../fio/fixtures/fio-3.33-fdatasync.json"
         ));
-        assert_eq!((writes(&synced), written(&synced)), (3572, 14_630_912));
-        near(figure(Of::Iops, &synced), 7_129.740_519);
-        near(figure(Of::Rate, &synced), 14_630_912.0 / 0.501);
+        assert_eq!((count_writes(&synced), count_written_bytes(&synced)), (3572, 14_630_912));
+        near(fio_figure(Of::Iops, &synced), 7_129.740_519);
+        near(fio_figure(Of::Rate, &synced), 14_630_912.0 / 0.501);
         // fio counts a flush as an I/O of depth 1, which makes its shares 200 %.
-        near(figure(Of::Depth, &synced), 1.0);
+        near(fio_figure(Of::Depth, &synced), 1.0);
         let mix = document(include_str!("../../../../fio/fixtures/fio-3.33-mix.json"));
         near(
-            figure(Of::Rate, &mix),
+            fio_figure(Of::Rate, &mix),
             (29_270_016.0 + 69_144_576.0) / 0.501,
         );
-        let depth = figure(Of::Depth, &mix).unwrap();
+        let depth = fio_figure(Of::Depth, &mix).unwrap();
         assert!((7.9..=8.0).contains(&depth), "{depth}");
-        assert_eq!(figure(Of::Iops, &Document::default()), None);
-        assert_eq!(figure(Of::Depth, &Document::default()), None);
+        assert_eq!(fio_figure(Of::Iops, &FioDocument::default()), None);
+        assert_eq!(fio_figure(Of::Depth, &FioDocument::default()), None);
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! The pool of the guest.
 
 use super::build::{FENCE, FILLER, LIMIT, POOL};
-use super::ground::Ground;
+use super::guest_or_dataset::Ground;
 use super::settings::{Form, Pool};
 use crate::StudyError;
-use crate::guest::{self, command};
+use crate::guest::{self, run_command};
 use assay_lab::{Disk, Guest};
 use assay_model::Bytes;
 
 /// The pool's disks. They lie in the guest's own directory on the host.
-pub(super) fn disks(pool: &Pool) -> Vec<Disk> {
+pub(super) fn pool_disks(pool: &Pool) -> Vec<Disk> {
     let data = (1..=pool.disks).map(|number| Disk::scratch(&format!("pool{number}"), pool.size.0));
     let log = pool.log.map(|size| Disk::scratch("log", size.0));
     let cache = pool.cache.map(|size| Disk::scratch("cache", size.0));
@@ -21,7 +21,7 @@ pub(super) fn disks(pool: &Pool) -> Vec<Disk> {
 /// # Errors
 /// ZFS refuses.
 pub(super) fn make(guest: &Guest, pool: &Pool) -> Result<(), StudyError> {
-    let names: Vec<String> = disks(pool).into_iter().map(|disk| disk.name).collect();
+    let names: Vec<String> = pool_disks(pool).into_iter().map(|disk| disk.name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let devices = guest.devices(&names)?;
     let mut argv = vec!["zpool".to_owned(), "create".to_owned(), "-f".to_owned()];
@@ -40,14 +40,14 @@ pub(super) fn make(guest: &Guest, pool: &Pool) -> Result<(), StudyError> {
         argv.push(device.display().to_string());
     }
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
-    command(guest, &words, LIMIT)?;
-    command(
+    run_command(guest, &words, LIMIT)?;
+    run_command(
         guest,
         &["zfs", "create", "-o", "mountpoint=none", FILLER],
         LIMIT,
     )?;
-    command(guest, &["zfs", "create", FENCE], LIMIT)?;
-    command(guest, &["modprobe", "nbd"], LIMIT)?;
+    run_command(guest, &["zfs", "create", FENCE], LIMIT)?;
+    run_command(guest, &["modprobe", "nbd"], LIMIT)?;
     Ok(())
 }
 
@@ -98,11 +98,11 @@ pub(super) fn machine_here(ground: &Ground<'_>) -> Vec<(String, String)> {
 ///
 /// # Errors
 /// The guest does not answer.
-pub(super) fn machine(guest: &Guest, form: &Form) -> Result<Vec<(String, String)>, StudyError> {
-    let mut lines = guest::machine(guest);
-    let zfs = command(guest, &["cat", "/sys/module/zfs/version"], LIMIT)?;
+pub(super) fn describe_machine(guest: &Guest, form: &Form) -> Result<Vec<(String, String)>, StudyError> {
+    let mut lines = guest::describe_guest(guest);
+    let zfs = run_command(guest, &["cat", "/sys/module/zfs/version"], LIMIT)?;
     lines.push(("OpenZFS".to_owned(), zfs.trim().to_owned()));
-    let qemu = command(guest, &["qemu-nbd", "--version"], LIMIT)?;
+    let qemu = run_command(guest, &["qemu-nbd", "--version"], LIMIT)?;
     let version = qemu.lines().next().unwrap_or_default();
     lines.push(("QEMU in the guest".to_owned(), version.trim().to_owned()));
     let pool = &form.pool;

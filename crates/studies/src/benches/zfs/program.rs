@@ -19,13 +19,13 @@ const CODE: [u8; 92] = [
 
 /// A boot disk whose program writes so many requests.
 pub(super) fn boot_disk(requests: u32) -> Vec<u8> {
-    let mut disk = sector(&CODE);
+    let mut disk = boot_sector_disk(&CODE);
     disk[COUNT..COUNT + 4].copy_from_slice(&requests.to_le_bytes());
     disk
 }
 
 /// A disk with a boot sector of this code.
-pub(super) fn sector(code: &[u8]) -> Vec<u8> {
+pub(super) fn boot_sector_disk(code: &[u8]) -> Vec<u8> {
     // SeaBIOS takes a disk for what it is from 1 MiB on.
     let mut disk = vec![0; 1 << 20];
     disk[..code.len()].copy_from_slice(code);

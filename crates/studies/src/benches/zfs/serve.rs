@@ -114,7 +114,7 @@ impl Served {
 
 /// The boot disk.
 pub(super) fn boot_disk() -> Vec<u8> {
-    super::program::sector(&CODE)
+    super::program::boot_sector_disk(&CODE)
 }
 
 #[cfg(test)]

@@ -75,13 +75,13 @@ pub(super) struct Layers {
     #[serde(default)]
     pub cluster: Option<Bytes>,
     /// QEMU's cache mode for the image.
-    #[serde(default = "writeback", deserialize_with = "word")]
+    #[serde(default = "default_cache_mode", deserialize_with = "deserialize_word")]
     pub cache: CacheMode,
     /// QEMU's way of doing input and output for the image.
-    #[serde(default = "threads", deserialize_with = "word")]
+    #[serde(default = "default_aio", deserialize_with = "deserialize_word")]
     pub aio: Aio,
     /// The controller with which a small QEMU has the image as a disk of its own, and no kernel.
-    #[serde(default, deserialize_with = "maybe")]
+    #[serde(default, deserialize_with = "deserialize_optional_word")]
     pub guest: Option<Bus>,
     /// Whether that controller has a thread of its own.
     #[serde(default)]
@@ -106,22 +106,22 @@ pub(super) struct Layers {
     pub cpu: Option<String>,
 }
 
-fn writeback() -> CacheMode {
+fn default_cache_mode() -> CacheMode {
     CacheMode::Writeback
 }
 
-fn threads() -> Aio {
+fn default_aio() -> Aio {
     Aio::Threads
 }
 
-fn word<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(from: D) -> Result<T, D::Error> {
+fn deserialize_word<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(from: D) -> Result<T, D::Error> {
     String::deserialize(from)?.parse().map_err(D::Error::custom)
 }
 
-fn maybe<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(
+fn deserialize_optional_word<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
-    word(from).map(Some)
+    deserialize_word(from).map(Some)
 }
 
 impl Layers {
@@ -213,7 +213,7 @@ pub(super) enum Full {
 }
 
 /// Reads a configuration and refuses what does not fit together.
-pub(super) fn layers(one: &Configuration) -> Result<Layers, StudyError> {
+pub(super) fn parse_layers(one: &Configuration) -> Result<Layers, StudyError> {
     let found: Layers = settings::of_configuration(one)?;
     let refuse = |message: &str| {
         Err(StudyError::Setting {
@@ -223,7 +223,7 @@ pub(super) fn layers(one: &Configuration) -> Result<Layers, StudyError> {
     };
     let zfs = matches!(found.on, Base::Zvol | Base::Dataset);
     if found.on == Base::Disk {
-        disk(&found, "d", Bytes(512))?;
+        to_lab_disk(&found, "d", Bytes(512))?;
     }
     match &found {
         layers if layers.on != Base::Disk && !layers.device.is_empty() => {
@@ -271,7 +271,7 @@ pub(super) fn layers(one: &Configuration) -> Result<Layers, StudyError> {
 }
 
 /// The virtual disk that a configuration asks for.
-pub(super) fn disk(
+pub(super) fn to_lab_disk(
     layers: &Layers,
     name: &str,
     size: Bytes,

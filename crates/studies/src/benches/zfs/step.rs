@@ -3,13 +3,13 @@
 use super::build::LIMIT;
 use super::built::Built;
 use super::counters::Counters;
-use super::freeze::frozen;
-use super::ground::Ground;
+use super::freeze::while_frozen;
+use super::guest_or_dataset::Ground;
 use super::serve::Requests;
 use super::settings::{Base, Layers};
-use super::wanted::{Of, Wanted};
+use super::requirements::{Of, Wanted};
 use super::{Up, full, load, pool};
-use crate::{StudyError, observed};
+use crate::{StudyError, to_observation};
 use assay_model::Bytes;
 use assay_model::study::{Configuration, Figure, Observation};
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) struct Step<'a> {
 
 impl Step<'_> {
     fn observed(&self, figure: &Figure, value: f64) -> Observation {
-        observed(self.configuration, figure, self.round, value)
+        to_observation(self.configuration, figure, self.round, value)
     }
 
     /// Takes every figure; those of the same job from one run of it.
@@ -48,7 +48,7 @@ impl Step<'_> {
                 let set = self.up.ground.run(&["zfs", "set", set, dataset], LIMIT)?;
                 taken.push(self.observed(figure, f64::from(u8::from(set.success()))));
             } else if wanted.of == Of::Space
-                && let Some(value) = space(&self.up.ground, built)?
+                && let Some(value) = charged_space(&self.up.ground, built)?
             {
                 taken.push(self.observed(figure, value));
             }
@@ -71,7 +71,7 @@ impl Step<'_> {
         let Some(guest) = self.up.ground.guest() else {
             return Ok(Vec::new());
         };
-        let outcome = frozen(guest, || full::fill(guest, built, self.layers, left))?;
+        let outcome = while_frozen(guest, || full::fill(guest, built, self.layers, left))?;
         let figures = asked.iter().filter_map(|(figure, wanted)| {
             #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
             let value = match wanted.of {
@@ -111,7 +111,7 @@ impl Step<'_> {
         let mut taken = Vec::new();
         for (figure, of) in figures {
             let value = match since {
-                Some(since) if counted(of) => ratio(*of, since, &went),
+                Some(since) if counted(of) => counter_ratio(*of, since, &went),
                 _ => went.figure(*of),
             };
             let Some(value) = value else { continue };
@@ -144,11 +144,11 @@ impl Step<'_> {
                 let judged = assay_judge::doubts::judge_result(&document);
                 let doubts = judged.into_iter().flat_map(|jobs| jobs.doubts);
                 Ok(Went {
-                    writes: load::writes(&document),
-                    written: load::written(&document),
+                    writes: load::count_writes(&document),
+                    written: load::count_written_bytes(&document),
                     doubts: doubts.map(|doubt| doubt.code).collect(),
                     figures: [Of::Iops, Of::Rate, Of::Depth]
-                        .map(|of| (of, load::figure(of, &document)))
+                        .map(|of| (of, load::fio_figure(of, &document)))
                         .to_vec(),
                 })
             }
@@ -179,7 +179,7 @@ impl Step<'_> {
     fn disks(&self) -> Vec<String> {
         match self.layers.on {
             Base::Disk => vec![format!("c{}", self.number)],
-            _ => pool::disks(&self.up.form.pool)
+            _ => pool::pool_disks(&self.up.form.pool)
                 .into_iter()
                 .map(|disk| disk.name)
                 .collect(),
@@ -221,7 +221,7 @@ impl Went {
 }
 
 /// A count for each write; of bytes, for each byte written.
-fn ratio(of: Of, since: Counters, went: &Went) -> Option<f64> {
+fn counter_ratio(of: Of, since: Counters, went: &Went) -> Option<f64> {
     let (count, by) = match of {
         Of::Flushes => (since.flushes, went.writes),
         Of::Commits => (since.commits, went.writes),
@@ -234,7 +234,7 @@ fn ratio(of: Of, since: Counters, went: &Went) -> Option<f64> {
 }
 
 /// Space that ZFS charges for each byte that is stored.
-fn space(ground: &Ground<'_>, built: &Built) -> Result<Option<f64>, StudyError> {
+fn charged_space(ground: &Ground<'_>, built: &Built) -> Result<Option<f64>, StudyError> {
     let Some(dataset) = &built.dataset else {
         return Ok(None);
     };

@@ -9,14 +9,14 @@ use assay_host::held::Directory;
 use assay_loads::scratch;
 use assay_model::Bytes;
 use assay_model::ladder::RungPlace;
-use assay_stack::ladder::{Made, Prepared, Within};
+use assay_stack::ladder::{Made, PreparedLadder, Within};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
 
 /// Removes what an assay that was killed left of its rungs.
 pub(super) fn sweep(
     journal: &Journal,
-    guests: &assay_lab::State,
+    guests: &assay_lab::GuestRegistry,
     target: &Path,
 ) -> anyhow::Result<()> {
     crate::sweep::said(&scratch::sweep_directory(&Directory::open(target)?));
@@ -25,7 +25,7 @@ pub(super) fn sweep(
 }
 
 /// What will be made, how large, how long.
-pub(super) fn plan_text(prepared: &Prepared) -> String {
+pub(super) fn plan_text(prepared: &PreparedLadder) -> String {
     let run = &prepared.run;
     let mut text = String::new();
     let Some(ladder) = &run.ladder else {

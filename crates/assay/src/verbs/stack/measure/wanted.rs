@@ -5,12 +5,12 @@ use super::Measure;
 use crate::context;
 use crate::verbs::run::{read_plan, set_times};
 use anyhow::{Context as _, bail};
-use assay_host::Live;
+use assay_host::LiveHost;
 use assay_lab::Disk;
-use assay_model::plan::{PlanSpec, builtin};
-use assay_stack::Target;
-use assay_stack::ladder::follow::{Followed, Taken, follow};
-use assay_stack::ladder::{DEFAULT_PLAN, Part, Scratch, Wanted};
+use assay_model::plan::{PlanSpec, builtin_plan};
+use assay_stack::StackTarget;
+use assay_stack::ladder::follow::{Followed, FollowedSetting, follow};
+use assay_stack::ladder::{DEFAULT_PLAN, LadderPart, Scratch, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -23,8 +23,8 @@ const OF_QCOW2: [&str; 4] = ["cluster", "preallocation", "extended_l2", "lazy_re
 /// What to measure, and what to say of it beforehand.
 pub(super) fn wanted(args: &Measure, target: &Path) -> anyhow::Result<Wanted> {
     let (dir, followed) = place(args, target)?;
-    let parts: BTreeSet<Part> = match args.layers.is_empty() {
-        true => Part::ALL.into(),
+    let parts: BTreeSet<LadderPart> = match args.layers.is_empty() {
+        true => LadderPart::ALL.into(),
         false => args.layers.iter().copied().collect(),
     };
     let (disk, remarks) = disk(args.disk.as_deref(), followed.as_ref())?;
@@ -62,7 +62,7 @@ fn place(args: &Measure, target: &Path) -> anyhow::Result<(PathBuf, Option<Follo
             .with_context(|| path.display().to_string().escape_debug().to_string())
     };
     let target = understand(target)?;
-    if let Target::Path(path) = &target
+    if let StackTarget::Path(path) = &target
         && real(path)?.is_dir()
     {
         if args.scratch_dir.is_some() || args.vm_disk.is_some() {
@@ -73,7 +73,7 @@ fn place(args: &Measure, target: &Path) -> anyhow::Result<(PathBuf, Option<Follo
         }
         return Ok((real(path)?, None));
     }
-    let followed = follow(&Live, &target, args.vm_disk.as_deref())?;
+    let followed = follow(&LiveHost, &target, args.vm_disk.as_deref())?;
     let dir = match (&args.scratch_dir, &followed.dir) {
         (Some(dir), _) | (None, Some(dir)) => real(dir)?,
         (None, None) => bail!(
@@ -94,7 +94,7 @@ fn disk(asked: Option<&str>, followed: Option<&Followed>) -> anyhow::Result<(Dis
         .collect();
     let key = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
     let own: BTreeSet<String> = asked.iter().map(|word| key(word)).collect();
-    let usual = USUAL.map(|(key, value)| Taken {
+    let usual = USUAL.map(|(key, value)| FollowedSetting {
         key,
         value: value.to_owned(),
         from: "what is usual".to_owned(),
@@ -104,7 +104,7 @@ fn disk(asked: Option<&str>, followed: Option<&Followed>) -> anyhow::Result<(Dis
         let of_format = OF_QCOW2.contains(&taken.key) && own.contains("format");
         !own.contains(taken.key) && !of_format
     });
-    let kept: Vec<&Taken> = kept.collect();
+    let kept: Vec<&FollowedSetting> = kept.collect();
     let words = kept
         .iter()
         .map(|taken| format!("{}={}", taken.key, taken.value));
@@ -125,7 +125,7 @@ fn disk(asked: Option<&str>, followed: Option<&Followed>) -> anyhow::Result<(Dis
 }
 
 /// A line for each place that settings were read from, and one for what is not followed.
-fn told(followed: &Followed, kept: &[&Taken], asked: &[&str]) -> Vec<String> {
+fn told(followed: &Followed, kept: &[&FollowedSetting], asked: &[&str]) -> Vec<String> {
     let mut by_place: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for taken in kept {
         let word = format!("{}={}", taken.key, taken.value);
@@ -188,7 +188,7 @@ fn plan(args: &Measure) -> anyhow::Result<PlanSpec> {
         return read_plan(path);
     }
     if let Some(name) = &args.plan {
-        let found = builtin(name).with_context(|| {
+        let found = builtin_plan(name).with_context(|| {
             format!("unknown plan `{name}`: `assay run --help` lists the plans")
         })?;
         // What is built in says how long its own questions take, not this one.
@@ -208,7 +208,7 @@ fn plan(args: &Measure) -> anyhow::Result<PlanSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_lab::disk::Format;
+    use assay_lab::disk::DiskFormat;
 
     fn followed() -> Followed {
         let taken = [
@@ -218,7 +218,7 @@ mod tests {
             ("cache", "writeback", "its command line"),
             ("aio", "io_uring", "its command line"),
         ];
-        let taken = taken.map(|(key, value, from)| Taken {
+        let taken = taken.map(|(key, value, from)| FollowedSetting {
             key,
             value: value.to_owned(),
             from: from.to_owned(),
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(found.describe(), "raw virtio-scsi none io_uring iothread");
         assert!(lines[0].contains("(from --disk)"), "{lines:?}");
         let (usual, lines) = disk(None, None).unwrap();
-        assert_eq!((usual.format, lines.len()), (Format::QCOW2, 0));
+        assert_eq!((usual.format, lines.len()), (DiskFormat::QCOW2, 0));
         let (cached, _) = disk(Some("cache=writeback"), None).unwrap();
         assert_eq!(cached.describe(), "qcow2 virtio-blk writeback threads");
     }

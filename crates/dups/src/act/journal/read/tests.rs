@@ -5,8 +5,8 @@
 )]
 
 use super::*;
-use crate::act::journal::{Found, Journal};
-use crate::act::{Action, Step, Subject};
+use crate::act::journal::{RemovedFile, Journal};
+use crate::act::{Action, ActStep, Subject};
 use std::path::{Path, PathBuf};
 
 fn subject(name: &str) -> Subject {
@@ -26,8 +26,8 @@ fn subject(name: &str) -> Subject {
     }
 }
 
-fn step(name: &str) -> Step {
-    Step {
+fn step(name: &str) -> ActStep {
+    ActStep {
         action: Action::Delete,
         keep: subject("/a"),
         remove: subject(name),
@@ -42,7 +42,7 @@ fn written(dir: &Path) -> PathBuf {
     let steps = ["/b", "/c", "/d"].map(step);
     let intents = steps.iter().map(|step| (step, &b"aside"[..], None));
     assert_eq!(journal.intend(intents).unwrap(), 0);
-    let found = || Found {
+    let found = || RemovedFile {
         content: serde_json::from_value("00".repeat(32).into()).unwrap(),
         attributes: serde_json::from_str(r#"{"xattrs":[],"flags":0}"#).unwrap(),
         across: false,
@@ -50,7 +50,7 @@ fn written(dir: &Path) -> PathBuf {
     journal
         .note((0..3).map(|number| (number, found())))
         .unwrap();
-    let done = (0..3).map(|number| (number, State::Done));
+    let done = (0..3).map(|number| (number, StepState::Done));
     journal.conclude(done).unwrap();
     journal.end(0).unwrap();
     journal.path().to_owned()
@@ -135,7 +135,7 @@ fn a_torn_line_is_cut_off() {
             let whole = usize::from(at >= second - 1);
             assert_eq!(before.entries.len(), whole, "{at}");
             let mut journal = Journal::reopen(&path).unwrap();
-            journal.conclude([(0, State::Untouched)]).unwrap();
+            journal.conclude([(0, StepState::Untouched)]).unwrap();
             journal.end(0).unwrap();
             let after = Journal::load(&path).unwrap();
             assert_eq!(after.damaged, [], "{at}");
@@ -179,11 +179,11 @@ fn an_old_journal_is_read_and_goes_on() {
     assert!(before.is_unfinished() && before.damaged.is_empty());
     Journal::reopen(&path)
         .unwrap()
-        .conclude([(0, State::Done)])
+        .conclude([(0, StepState::Done)])
         .unwrap();
     let after = Journal::load(&path).unwrap();
     assert!(!after.is_unfinished() && after.damaged.is_empty());
-    assert_eq!(after.entries[&0].state, State::Done);
+    assert_eq!(after.entries[&0].state, StepState::Done);
     std::fs::write(
         &path,
         old("/b", 0).replace("intent", "intend") + &old("/c", 1),

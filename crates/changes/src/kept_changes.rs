@@ -1,0 +1,328 @@
+//! Changes that the user keeps, and may want to take back one day.
+//!
+//! A session that is kept moves, as it is, from `sessions` to `kept`: one rename(2) decides. Before it the
+//! session is one like any other, and recovery takes it back when its process is gone; after it nobody
+//! touches it until the user wants it taken back. Then it moves to `sessions` again, so that taking back
+//! may be cut off anywhere as well.
+
+use crate::disk::{PREFIX, make_dir, new_file, sync_dir};
+use crate::error::ChangeError;
+use crate::journal::{Journal, tell};
+use crate::recover::{Foreign, Recovered, take_back};
+use crate::session::ChangeSession;
+use crate::stored::{Stored, load};
+use assay_host::{HostMut, ProcessId};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// In the directory of a session that waits for the user's confirmation.
+const WAITS: &str = "waits";
+/// There as well, once the user has confirmed.
+const CONFIRMED: &str = "confirmed";
+
+/// A session whose changes were kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptSession {
+    /// Its number.
+    pub uid: String,
+    /// What it did.
+    pub label: String,
+    /// On what.
+    pub target: String,
+    /// When it began, in seconds since 1970.
+    pub begun: u64,
+    /// What it changed, in words, oldest first.
+    pub what: Vec<String>,
+}
+
+/// A live session that waits for the user's confirmation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its number.
+    pub uid: String,
+    /// What it did.
+    pub label: String,
+}
+
+/// How it stands with a session that was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionState {
+    /// It was kept, or taken back.
+    Gone,
+    /// A process works on it: the one that began it, or one that takes it back.
+    Live {
+        /// Which, where the kernel shows it.
+        holder: Option<ProcessId>,
+    },
+    /// Its process is gone, and what it changed is not taken back.
+    Left,
+}
+
+impl ChangeSession {
+    /// Its number among the sessions of its journal.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        &self.header().uid
+    }
+
+    /// Keeps everything that the session has changed ([`crate::Switch::leave`]) until
+    /// [`Journal::take_back_kept`]. The session is at its end then.
+    ///
+    /// # Errors
+    /// The journal cannot be written: then nothing is kept, and the session is to be closed.
+    pub fn put_by(&self) -> Result<(), ChangeError> {
+        let journal = self.journal().clone();
+        let _mutex = journal.mutex()?;
+        let kept = journal.kept_dir();
+        make_dir(&kept)?;
+        for name in [WAITS, CONFIRMED] {
+            remove(&self.dir().join(name))?;
+        }
+        // What the machine knows of the settings goes first: a note would tell of a journal that is no
+        // longer there. Cut off in between, recovery takes the locks anew.
+        let claims = std::mem::take(&mut *self.claims());
+        for claim in claims.into_values() {
+            claim.release()?;
+        }
+        moved(self.dir(), &kept)?;
+        self.let_go();
+        Ok(())
+    }
+
+    /// Says that the session waits for [`Journal::confirm`].
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub fn wait_for_confirmation(&self) -> Result<(), ChangeError> {
+        let path = self.dir().join(WAITS);
+        new_file(&path)
+            .map(drop)
+            .map_err(ChangeError::journal(&path))
+    }
+
+    /// Whether the user has confirmed.
+    #[must_use]
+    pub fn is_confirmed(&self) -> bool {
+        self.dir().join(CONFIRMED).exists()
+    }
+}
+
+impl Journal {
+    /// Live sessions that wait for a confirmation.
+    ///
+    /// # Errors
+    /// The directory cannot be read, or holds what this assay does not understand.
+    pub fn waiting(&self) -> Result<Vec<Waiting>, ChangeError> {
+        let _mutex = self.mutex()?;
+        let live = |stored: &Stored| stored.locks.is_none() && stored.dir.join(WAITS).exists();
+        let all = self.stored()?.into_iter().filter(live);
+        let waiting = all.filter_map(|stored| {
+            let header = stored.found?.header;
+            Some(Waiting {
+                uid: header.uid,
+                label: header.label,
+            })
+        });
+        Ok(waiting.collect())
+    }
+
+    /// Confirms a session that waits for it.
+    ///
+    /// # Errors
+    /// It is gone, or the journal cannot be written.
+    pub fn confirm(&self, uid: &str) -> Result<(), ChangeError> {
+        let path = self.session_dir(&self.sessions(), uid)?.join(CONFIRMED);
+        match new_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            other => other.map(drop).map_err(ChangeError::journal(&path)),
+        }
+    }
+
+    /// Sessions whose changes were kept, the newest first. Nothing is the usual case.
+    ///
+    /// # Errors
+    /// The directory cannot be read, or holds what this assay does not understand.
+    pub fn kept(&self) -> Result<Vec<KeptSession>, ChangeError> {
+        let mut kept = Vec::new();
+        for dir in self.kept_dirs()? {
+            let Some(found) = load(dir)?.and_then(|stored| stored.found) else {
+                continue;
+            };
+            kept.push(KeptSession {
+                uid: found.header.uid,
+                label: found.header.label,
+                target: found.header.target,
+                begun: found.header.begun,
+                what: found.state.open().map(|(_, entry)| tell(entry)).collect(),
+            });
+        }
+        kept.sort_by_key(|one| std::cmp::Reverse((one.begun, one.uid.clone())));
+        Ok(kept)
+    }
+
+    /// Takes back what a session has kept, newest first. What somebody else has changed since is left
+    /// alone unless `foreign` says otherwise; the session waits for [`Journal::recover`] then.
+    ///
+    /// # Errors
+    /// It is not there, its journal is damaged, another assay works on the same target, or the journal
+    /// cannot be written.
+    pub fn take_back_kept(
+        &self,
+        uid: &str,
+        host: &dyn HostMut,
+        foreign: Foreign,
+    ) -> Result<Vec<Recovered>, ChangeError> {
+        let session = {
+            let _mutex = self.mutex()?;
+            let dir = self.session_dir(&self.kept_dir(), uid)?;
+            let stored = load(dir.clone())?;
+            let Some(found) = stored.and_then(|stored| stored.found) else {
+                return Err(no_such_session(uid));
+            };
+            if let Some(damage) = found.damage.first() {
+                let reason = format!(
+                    "{damage}; nothing was taken back. Files ending in .saved in {} are configuration files as they were found",
+                    dir.display()
+                );
+                return Err(ChangeError::refused(found.header.label, reason));
+            }
+            let target = found.header.target.clone();
+            self.free(&target, None, |header, _| header.target == target)?;
+            moved(&dir, &self.sessions())?;
+            let dir = self.session_dir(&self.sessions(), uid)?;
+            match load(dir.clone())? {
+                Some(Stored {
+                    found: Some(found),
+                    locks: Some(locks),
+                    ..
+                }) => ChangeSession::resume(self.clone(), dir, found, locks)?,
+                _ => return Err(no_such_session(uid)),
+            }
+        };
+        take_back(&session, host, foreign, true)
+    }
+
+    /// Takes back what one session left whose process is gone: what stands by for a session that may
+    /// lock its user out.
+    ///
+    /// # Errors
+    /// As [`Journal::recover`].
+    pub fn recover_session(
+        &self,
+        uid: &str,
+        host: &dyn HostMut,
+    ) -> Result<Vec<Recovered>, ChangeError> {
+        let stored = {
+            let _mutex = self.mutex()?;
+            let dir = self.sessions().join(format!("{PREFIX}{uid}"));
+            match dir.is_dir() {
+                true => load(dir)?,
+                false => None,
+            }
+        };
+        match stored {
+            Some(stored) => self.recover_stored(stored, host, Foreign::Leave),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether a session is there whose process is gone.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn is_left(&self, uid: &str) -> Result<bool, ChangeError> {
+        let _mutex = self.mutex()?;
+        let dir = self.sessions().join(format!("{PREFIX}{uid}"));
+        if !dir.is_dir() {
+            return Ok(false);
+        }
+        Ok(load(dir)?.is_some_and(|stored| stored.locks.is_some()))
+    }
+
+    /// How it stands with a session that was begun.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn standing(&self, uid: &str) -> Result<SessionState, ChangeError> {
+        let _mutex = self.mutex()?;
+        let dir = self.sessions().join(format!("{PREFIX}{uid}"));
+        if !dir.is_dir() {
+            return Ok(SessionState::Gone);
+        }
+        Ok(match load(dir.clone())? {
+            None => SessionState::Gone,
+            Some(Stored { locks: Some(_), .. }) => SessionState::Left,
+            Some(Stored { found, .. }) => {
+                let pid = found.map(|found| found.state.resumed.unwrap_or(found.header.pid));
+                let holder = pid
+                    .filter(|pid| holds_file_in(*pid, &dir))
+                    .and_then(ProcessId::of);
+                SessionState::Live { holder }
+            }
+        })
+    }
+
+    fn kept_dir(&self) -> PathBuf {
+        self.dir().join("kept")
+    }
+
+    fn kept_dirs(&self) -> Result<Vec<PathBuf>, ChangeError> {
+        let dir = self.kept_dir();
+        let entries = match fs::read_dir(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(ChangeError::journal(&dir))?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(ChangeError::journal(&dir))?;
+            if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+                found.push(entry.path());
+            }
+        }
+        Ok(found)
+    }
+
+    /// The directory of a session that the user, or another process, named.
+    fn session_dir(&self, below: &Path, uid: &str) -> Result<PathBuf, ChangeError> {
+        let plain = !uid.is_empty() && uid.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let dir = below.join(format!("{PREFIX}{uid}"));
+        match plain && dir.is_dir() {
+            true => Ok(dir),
+            false => Err(no_such_session(uid)),
+        }
+    }
+}
+
+/// Whether a process has a file of that directory open: a number may be another process's by now.
+fn holds_file_in(pid: u32, dir: &Path) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten();
+    open.flatten()
+        .filter_map(|one| fs::read_link(one.path()).ok())
+        .any(|file| file.starts_with(dir))
+}
+
+fn no_such_session(uid: &str) -> ChangeError {
+    let what = format!("change {}", uid.escape_debug());
+    ChangeError::refused(what, "there is no such change any more")
+}
+
+fn remove(path: &Path) -> Result<(), ChangeError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(ChangeError::journal(path)),
+    }
+}
+
+/// Moves a session to another directory, in one step that lasts.
+fn moved(dir: &Path, to: &Path) -> Result<(), ChangeError> {
+    let name = dir.file_name().unwrap_or_default();
+    let moved = || -> io::Result<()> {
+        fs::rename(dir, to.join(name))?;
+        sync_dir(to)?;
+        dir.parent().map_or(Ok(()), sync_dir)
+    };
+    moved().map_err(ChangeError::journal(dir))
+}

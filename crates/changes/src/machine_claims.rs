@@ -1,0 +1,354 @@
+//! What the machine knows of the settings that assays change, whatever state directory they use.
+//!
+//! A setting belongs to the machine, not to a state directory. Who changes one holds a lock that every
+//! assay of the same user sees (`assay_host::lockdir`), with a note of where its journal is. The note
+//! outlives its process: a setting that a killed assay left changed is never taken for the original.
+
+use crate::disk::{PREFIX, read_boot_id};
+use crate::error::{ChangeError, Orphan};
+use crate::journal::Journal;
+use crate::never_kept::survives_reboot;
+use crate::session::ChangeSession;
+use crate::setting::{Knob, Original};
+use crate::stored::load;
+use assay_host::held::Identity;
+use assay_host::lockdir::{Attempt, Lock};
+use assay_host::{HostError, HostMut};
+use assay_model::change::Setting;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// What is noted in a lock, in one line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Note {
+    what: String,
+    identity: String,
+    label: String,
+    pid: u32,
+    #[serde(with = "assay_host::path_json")]
+    journal: PathBuf,
+    session: String,
+    boot: String,
+    /// How the setting was found.
+    value: Option<String>,
+    shown: String,
+}
+
+impl Note {
+    fn of(session: &ChangeSession, what: &str, identity: &str, original: &Original) -> Self {
+        let header = session.header();
+        Self {
+            what: what.to_owned(),
+            identity: identity.to_owned(),
+            label: header.label.clone(),
+            pid: std::process::id(),
+            journal: session.journal().dir().to_owned(),
+            session: header.uid.clone(),
+            boot: header.boot.clone(),
+            value: original.value.clone(),
+            shown: original.shown.clone(),
+        }
+    }
+
+    fn is_of(&self, session: &ChangeSession) -> bool {
+        self.session == session.header().uid && self.journal == session.journal().dir()
+    }
+
+    /// What the journal says of it.
+    fn told(&self) -> Result<Told, ChangeError> {
+        if !self.dir().is_dir() {
+            return Ok(Told::Nothing);
+        }
+        let found = load(self.dir())?.and_then(|stored| stored.found);
+        let open = found.is_some_and(|found| {
+            let same = |id| {
+                let switched = found.state.switched(id);
+                switched.is_some_and(|one| one.identity == self.identity)
+            };
+            !found.damage.is_empty() || found.state.open().any(|(id, _)| same(id))
+        });
+        Ok(match open {
+            true => Told::Open,
+            // Killed after it had set it back, before it could remove the note.
+            false => Told::Closed,
+        })
+    }
+
+    fn dir(&self) -> PathBuf {
+        let name = format!("{PREFIX}{}", self.session);
+        self.journal.join("sessions").join(name)
+    }
+
+    /// The state directory, as the user names it.
+    fn state(&self) -> PathBuf {
+        match self.journal.file_name() {
+            Some(name) if name == "journal" => self.journal.parent().unwrap_or(&self.journal),
+            _ => &self.journal,
+        }
+        .to_owned()
+    }
+}
+
+/// What a journal says of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// It may still be changed.
+    Open,
+    /// It is as it was found.
+    Closed,
+    /// The journal is gone.
+    Nothing,
+}
+
+/// What a process holds of a setting: the locks of all that it is known by.
+#[derive(Debug)]
+pub(crate) struct Claim(Vec<Lock>);
+
+impl Claim {
+    /// Lets it go, with its notes.
+    pub(crate) fn release(self) -> Result<(), HostError> {
+        // The one that is tried first is the last to go.
+        self.0.into_iter().rev().try_for_each(Lock::release)
+    }
+}
+
+/// What came of trying to take all locks of a setting.
+enum Tried {
+    Taken(Claim),
+    Busy { note: String },
+}
+
+/// What a setting is locked by. Sysctls of the network are those of a network namespace. A file has a
+/// path, which outlives a boot, and a place, which is the same through a bind mount or another name of
+/// its directory; a file system has mount points, and is remounted through any of them.
+fn lock_keys(host: &dyn HostMut, identity: &str) -> Result<Vec<String>, HostError> {
+    if identity.starts_with("kernel:/proc/sys/net/") {
+        let space = host.link(Path::new("/proc/self/ns/net"))?;
+        return Ok(vec![format!("{identity} in {}", space.display())]);
+    }
+    let mut keys = vec![identity.to_owned()];
+    if let Some(path) = identity.strip_prefix("file:").map(Path::new)
+        && let (Some(above), Some(name)) = (path.parent(), path.file_name())
+        && let Ok(Some(above)) = host.identity(above)
+    {
+        let Identity { device, inode } = above;
+        keys.push(format!("file {name:?} in {device:x} {inode:x}"));
+    }
+    if let Some(path) = identity.strip_prefix("mount:").map(Path::new)
+        && let Ok(Some(Identity { device, .. })) = host.identity(path)
+    {
+        keys.push(format!("file system {device:x}"));
+    }
+    Ok(keys)
+}
+
+/// The locks of a setting.
+fn attempt(
+    host: &dyn HostMut,
+    setting: &Setting,
+    identity: &str,
+) -> Result<Option<Tried>, HostError> {
+    let Some(locks) = host.locks(survives_reboot(setting))? else {
+        return Ok(None);
+    };
+    let mut taken = Vec::new();
+    for key in lock_keys(host, identity)? {
+        match locks.try_lock(&key)? {
+            Attempt::Taken(lock) => taken.push(lock),
+            Attempt::Busy { note } => {
+                // What this one noted nothing in is nobody's.
+                for lock in taken
+                    .into_iter()
+                    .filter(|lock: &Lock| lock.left().is_empty())
+                {
+                    let _ = lock.release();
+                }
+                return Ok(Some(Tried::Busy { note }));
+            }
+        }
+    }
+    Ok(Some(Tried::Taken(Claim(taken))))
+}
+
+/// Takes the lock of a setting that is about to be changed.
+///
+/// # Errors
+/// A live assay has it, or one that was killed left the setting changed.
+pub(crate) fn take(
+    session: &ChangeSession,
+    host: &dyn HostMut,
+    setting: &Setting,
+    what: &str,
+    knob: &dyn Knob,
+) -> Result<Option<Claim>, ChangeError> {
+    match attempt(host, setting, &knob.identity())? {
+        None => Ok(None),
+        Some(Tried::Busy { note }) => Err(busy_error(what, &note)),
+        Some(Tried::Taken(claim)) => {
+            for (number, lock) in claim.0.iter().enumerate() {
+                let lasts = number == 0 && survives_reboot(setting);
+                check(session, host, lasts, what, knob, lock)?;
+            }
+            Ok(Some(claim))
+        }
+    }
+}
+
+fn busy_error(what: &str, note: &str) -> ChangeError {
+    let note: Option<Note> = serde_json::from_str(note).ok();
+    ChangeError::Busy {
+        what: what.to_owned(),
+        pid: note.as_ref().map_or(0, |note| note.pid),
+        label: note.map_or_else(|| "which has just begun".to_owned(), |note| note.label),
+    }
+}
+
+/// Whether what a former process noted still matters. What does not last over a boot is a setting of
+/// the running kernel, or a place: the numbers of devices are given anew, and the path has a note too.
+fn check(
+    session: &ChangeSession,
+    host: &dyn HostMut,
+    lasts: bool,
+    what: &str,
+    knob: &dyn Knob,
+    lock: &Lock,
+) -> Result<(), ChangeError> {
+    if lock.left().is_empty() {
+        return Ok(());
+    }
+    let note: Note = serde_json::from_str(lock.left()).map_err(|error| ChangeError::Foreign {
+        path: lock.path().to_owned(),
+        reason: format!(
+            "an assay that was killed noted here how {what} was, and it cannot be read ({error}): set {what} as it shall be, then remove this file"
+        ),
+    })?;
+    let rebooted = note.boot != read_boot_id()? && !lasts;
+    if rebooted || note.is_of(session) {
+        return Ok(());
+    }
+    match note.told()? {
+        Told::Open => {
+            let place = (note.journal != session.journal().dir()).then(|| note.state());
+            return Err(ChangeError::Pending {
+                what: what.to_owned(),
+                label: note.label,
+                place,
+            });
+        }
+        Told::Closed => return Ok(()),
+        Told::Nothing => {}
+    }
+    let now = knob.read(host)?;
+    match knob.same(now.value.as_deref(), note.value.as_deref()) {
+        true => Ok(()),
+        false => Err(ChangeError::Orphan(Box::new(Orphan {
+            what: what.to_owned(),
+            label: note.label,
+            journal: note.journal,
+            original: note.shown,
+            found: now.shown,
+            note: lock.path().to_owned(),
+        }))),
+    }
+}
+
+/// Notes where the journal of a change is, before the change is made.
+pub(crate) fn note(
+    session: &ChangeSession,
+    claim: &Claim,
+    what: &str,
+    identity: &str,
+    original: &Original,
+) -> Result<(), ChangeError> {
+    let note = Note::of(session, what, identity, original);
+    for lock in &claim.0 {
+        let text = serde_json::to_string(&note)
+            .map_err(|error| ChangeError::journal(lock.path())(error.into()))?;
+        lock.note(&text)?;
+    }
+    Ok(())
+}
+
+/// Takes the lock of a setting that a dead session left, so that nobody else begins with it now.
+///
+/// # Errors
+/// A live assay works on it.
+pub(crate) fn retake(
+    session: &ChangeSession,
+    host: &dyn HostMut,
+    id: u64,
+    setting: &Setting,
+    identity: &str,
+) -> Result<(), ChangeError> {
+    let mut claims = session.claims();
+    if claims.contains_key(&id) {
+        return Ok(());
+    }
+    // Setting back does not hang on a directory that cannot be used.
+    match attempt(host, setting, identity) {
+        Ok(Some(Tried::Busy { note })) => Err(busy_error(&crate::setting::setting_name(setting), &note)),
+        Ok(Some(Tried::Taken(Claim(locks)))) => {
+            // What another one noted stays for it.
+            let ours = |lock: &Lock| {
+                let note: Option<Note> = serde_json::from_str(lock.left()).ok();
+                lock.left().is_empty() || note.is_some_and(|note| note.is_of(session))
+            };
+            claims.insert(id, Claim(locks.into_iter().filter(ours).collect()));
+            Ok(())
+        }
+        Ok(None) | Err(_) => Ok(()),
+    }
+}
+
+/// A setting that an assay with another state directory left changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The setting, in words.
+    pub what: String,
+    /// What the assay did.
+    pub label: String,
+    /// Its state directory.
+    pub state: PathBuf,
+    /// What the setting read before.
+    pub original: String,
+    /// The file that tells of it, when its journal is gone.
+    pub note: Option<PathBuf>,
+}
+
+impl Journal {
+    /// Settings that assays with other state directories left changed when they were killed.
+    ///
+    /// # Errors
+    /// The directories of locks cannot be read.
+    pub fn elsewhere(&self, host: &dyn HostMut) -> Result<Vec<Elsewhere>, ChangeError> {
+        let (mut found, boot) = (Vec::new(), read_boot_id()?);
+        for lasting in [false, true] {
+            let Some(locks) = host.locks(lasting)? else {
+                continue;
+            };
+            for (path, left) in locks.left()? {
+                let Ok(note) = serde_json::from_str::<Note>(&left) else {
+                    continue;
+                };
+                let told = note.told()?;
+                let ours = note.journal == self.dir() && told != Told::Nothing;
+                if ours || told == Told::Closed || !lasting && note.boot != boot {
+                    continue;
+                }
+                // One that has several locks is told of once.
+                let told_of = |one: &Elsewhere| one.what == note.what && one.state == note.state();
+                if found.iter().any(told_of) {
+                    continue;
+                }
+                found.push(Elsewhere {
+                    state: note.state(),
+                    what: note.what,
+                    label: note.label,
+                    original: note.shown,
+                    note: (told == Told::Nothing).then_some(path),
+                });
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,34 @@
+//! Values of several settings as one: a JSON array, in the order of the settings.
+
+/// The values in a text, when it is an array of so many.
+pub(crate) fn parse_values(text: Option<&str>, count: usize) -> Option<Vec<Option<String>>> {
+    let values: Vec<Option<String>> = serde_json::from_str(text?).ok()?;
+    (values.len() == count).then_some(values)
+}
+
+/// The text for these values.
+pub(crate) fn join_values(values: &[Option<String>]) -> String {
+    serde_json::Value::from(values.to_vec()).to_string()
+}
+
+/// What a reader wants to see of a text that [`text`] made.
+pub(crate) fn display_values(values: &[Option<String>]) -> String {
+    let one = |value: &Option<String>| value.clone().unwrap_or_else(|| "no line for it".to_owned());
+    values.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_what_they_were() {
+        let all = [Some("a \"b\", c".to_owned()), None, Some(String::new())];
+        assert_eq!(parse_values(Some(&join_values(&all)), 3).as_deref(), Some(&all[..]));
+        for wrong in ["", "yes", "[]", "[\"a\"]", "[1, 2, 3]", "{}"] {
+            assert_eq!(parse_values(Some(wrong), 3), None, "{wrong}");
+        }
+        assert_eq!(parse_values(None, 0), None);
+        assert_eq!(display_values(&all[1..2]), "no line for it");
+    }
+}

@@ -1,0 +1,225 @@
+//! The rows of an exported file as records that can be merged, each checked: it may come from anywhere.
+
+use super::machines::Machines;
+use super::{VERSION, export_columns, note};
+use crate::Error;
+use crate::hash::HashKind;
+use assay_columns::{Batch, Reader, TableSource};
+use rustix::fs::{Mode, OFlags};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Hash, size, machine, count; numbers big-endian.
+pub const ROW: usize = 32 + 8 + 4 + 8;
+
+/// Opens a table that somebody put there: a regular file, through no link, and no pipe that never ends.
+pub(crate) fn open_table(path: &Path) -> Result<TableSource, Error> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let open = || -> std::io::Result<TableSource> {
+        let file: File = rustix::fs::open(path, flags, Mode::empty())?.into();
+        match file.metadata()?.is_file() {
+            true => TableSource::file(file),
+            false => Err(std::io::Error::other("not a regular file")),
+        }
+    };
+    open().map_err(crate::error::io_error(path, "cannot open"))
+}
+
+/// Which hash a table says it has, if it is one of exports.
+fn read_hash_kind(reader: &Reader) -> Result<HashKind, String> {
+    if reader.note(note::WHAT) != Some("dups") {
+        return Err("it is no export of `assay dups`".into());
+    }
+    match reader.note(note::VERSION) {
+        Some(VERSION) => {}
+        other => {
+            return Err(format!(
+                "it has version {}, this assay reads {VERSION}; use the same assay on both sides",
+                other.unwrap_or("none").escape_debug()
+            ));
+        }
+    }
+    let hash = reader.note(note::HASH).unwrap_or_default();
+    HashKind::named(hash).ok_or_else(|| format!("it has a hash `{}`", hash.escape_debug()))
+}
+
+/// Rows in order.
+pub struct Feed {
+    reader: Reader,
+    batch: Batch,
+    at: usize,
+    path: PathBuf,
+    kind: HashKind,
+    machine: u32,
+    name: Vec<u8>,
+    /// With which every hash begins.
+    prefix: Prefix,
+    last: Option<[u8; 40]>,
+    over: bool,
+}
+
+impl Feed {
+    /// Opens a file of the folder of a prefix.
+    pub fn open(path: &Path, prefix: &str, machines: &Mutex<Machines>) -> Result<Self, Error> {
+        Self::of(open_table(path)?, path, prefix, machines)
+    }
+
+    /// Of what was opened; `path` is for messages.
+    pub fn of(
+        source: TableSource,
+        path: &Path,
+        prefix: &str,
+        machines: &Mutex<Machines>,
+    ) -> Result<Self, Error> {
+        let short = export_columns(HashKind::Xxh3.length());
+        let reader = Reader::open(source.clone(), &short)
+            .or_else(|error| {
+                Reader::open(source, &export_columns(HashKind::Blake3.length())).map_err(|_| error)
+            })
+            .map_err(|source| Error::table(path, source))?;
+        let kind = read_hash_kind(&reader).map_err(|what| Error::strange(path, what))?;
+        let mut machines = machines.lock().unwrap_or_else(PoisonError::into_inner);
+        let machine = machines.enter(&reader, prefix, path)?;
+        Ok(Self {
+            name: machines.name(machine).as_bytes().to_vec(),
+            reader,
+            batch: Batch::default(),
+            at: 0,
+            path: path.into(),
+            kind,
+            machine,
+            prefix: Prefix::of(prefix),
+            last: None,
+            over: false,
+        })
+    }
+
+    /// Which hash it has.
+    pub fn kind(&self) -> HashKind {
+        self.kind
+    }
+
+    fn row(&mut self) -> Result<Option<[u8; ROW]>, Error> {
+        if self.at == self.batch.rows {
+            self.at = 0;
+            let read = self.reader.read(&mut self.batch);
+            read.map_err(|source| Error::table(&self.path, source))?;
+            if self.batch.rows == 0 {
+                return Ok(None);
+            }
+        }
+        let at = self.at;
+        self.at += 1;
+        let [machine, hash, size, count] = &self.batch.columns[..] else {
+            return Err(self.damaged());
+        };
+        let (hash, length) = (hash.bytes(at), self.kind.length());
+        let number = |column: &assay_columns::Values, least: u64| {
+            let value = column.int(at).and_then(|value| u64::try_from(value).ok());
+            value.filter(|value| *value >= least)
+        };
+        let (Some(size), Some(count)) = (number(size, 0), number(count, 1)) else {
+            return Err(self.damaged());
+        };
+        if hash.len() != length || machine.bytes(at) != self.name || !self.prefix.begins(hash) {
+            return Err(self.damaged());
+        }
+        let mut row = [0; ROW];
+        row[..length].copy_from_slice(hash);
+        row[32..40].copy_from_slice(&size.to_be_bytes());
+        row[40..44].copy_from_slice(&self.machine.to_be_bytes());
+        row[44..].copy_from_slice(&count.to_be_bytes());
+        let mut key = [0; 40];
+        key.copy_from_slice(&row[..40]);
+        if self.last.is_some_and(|last| last >= key) {
+            return Err(self.damaged());
+        }
+        self.last = Some(key);
+        Ok(Some(row))
+    }
+
+    fn damaged(&self) -> Error {
+        Error::strange(
+            &self.path,
+            "its rows are not as assay writes them: hashes of this folder's prefix, in order, of one machine; remove it, or export there again",
+        )
+    }
+}
+
+/// The hexadecimal digits of a folder, as bits that are compared at once.
+struct Prefix {
+    mask: u64,
+    value: u64,
+}
+
+impl Prefix {
+    /// Of at most sixteen digits; with more, or others, no hash begins with them.
+    fn of(digits: &str) -> Self {
+        let bits = 4 * digits.len() as u32;
+        match u64::from_str_radix(digits, 16) {
+            Ok(value) if (1..=64).contains(&bits) => Self {
+                mask: u64::MAX << (64 - bits),
+                value: value << (64 - bits),
+            },
+            _ if digits.is_empty() => Self { mask: 0, value: 0 },
+            _ => Self { mask: 0, value: 1 },
+        }
+    }
+
+    fn begins(&self, hash: &[u8]) -> bool {
+        let first = hash.first_chunk().map(|first| u64::from_be_bytes(*first));
+        first.is_some_and(|first| first & self.mask == self.value)
+    }
+}
+
+impl Iterator for Feed {
+    type Item = Result<[u8; ROW], Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        let row = self.row();
+        self.over = !matches!(row, Ok(Some(_)));
+        row.transpose()
+    }
+}
+
+/// Reads a whole exported file, whose hashes are to begin with these digits, and counts its rows.
+///
+/// # Errors
+/// When it is another file, or damaged.
+pub fn count_rows(source: TableSource, path: &Path, prefix: &str) -> Result<u64, Error> {
+    let mut count = 0;
+    for row in Feed::of(source, path, prefix, &Mutex::default())? {
+        row?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_begin_with_digits() {
+        let hash = [0xab, 0xcd, 0xef, 0, 0, 0, 0, 1, 9];
+        for (digits, begins) in [
+            ("", true),
+            ("a", true),
+            ("b", false),
+            ("abc", true),
+            ("abcd", true),
+            ("abce", false),
+            ("abcdef0000000001", true),
+            ("abcdef00000000011", false),
+            ("xy", false),
+            ("+a", false),
+        ] {
+            assert_eq!(Prefix::of(digits).begins(&hash), begins, "{digits}");
+        }
+        assert!(!Prefix::of("a").begins(&hash[..7]));
+    }
+}

@@ -1,0 +1,389 @@
+//! On which file system a name lies, and whether two names there can be shown to be two files.
+//!
+//! Device and inode number tell two files apart only within one file system that numbers its own
+//! files. What hands through the files of another (overlayfs, FUSE, ecryptfs), what another machine
+//! keeps (NFS), and one disk mounted twice show one file under two pairs of numbers. So two names
+//! count as two files only where that follows from what is mounted; everything else is not proved.
+
+use crate::sys;
+use assay_facts::mountinfo::{self, Mount};
+use assay_host::DeviceNumber;
+use std::collections::{HashMap, HashSet};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Where files come from that a file system shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// Its own disk. Kinds of one family can read each other's disks.
+    Disk(&'static str),
+    /// A pool, which is in use once on a machine; every data set has files of its own.
+    Pool,
+    /// Memory of its own.
+    Memory,
+    /// Somebody else's, but numbered reliably within one mount: another machine's (the file number of
+    /// NFS is unique within a file system, RFC 8881 section 5.8.1.20), or that of layers.
+    Numbered,
+    /// Somebody else's, and nobody says which names are one file.
+    Unknown,
+}
+
+/// What the kernel calls them in mountinfo.
+fn to_source(fs_type: &str) -> Source {
+    match fs_type {
+        "ext2" | "ext3" | "ext4" => Source::Disk("ext"),
+        "xfs" => Source::Disk("xfs"),
+        "btrfs" => Source::Disk("btrfs"),
+        "f2fs" => Source::Disk("f2fs"),
+        "bcachefs" => Source::Disk("bcachefs"),
+        "jfs" => Source::Disk("jfs"),
+        "nilfs2" => Source::Disk("nilfs2"),
+        "reiserfs" => Source::Disk("reiserfs"),
+        "squashfs" => Source::Disk("squashfs"),
+        "iso9660" | "udf" => Source::Disk("disc"),
+        "hfs" | "hfsplus" => Source::Disk("hfs"),
+        // fuseblk is FUSE over a block device of its own (NTFS, exFAT): it hands nothing through.
+        "vfat" | "msdos" | "exfat" | "ntfs" | "ntfs3" | "fuseblk" => Source::Disk("dos"),
+        "zfs" => Source::Pool,
+        "tmpfs" | "ramfs" | "devtmpfs" | "rootfs" => Source::Memory,
+        "nfs" | "nfs4" | "overlay" => Source::Numbered,
+        _ => Source::Unknown,
+    }
+}
+
+/// UUIDs by family and device of the disk's file system.
+type Uuids = HashMap<DeviceNumber, (&'static str, Option<[u8; 16]>)>;
+
+/// What is mounted.
+#[derive(Debug, Default)]
+pub(crate) struct Grounds {
+    text: Vec<u8>,
+    mounts: Vec<Mount>,
+    uuids: OnceLock<Uuids>,
+}
+
+const MOUNTINFO: &str = "/proc/self/mountinfo";
+
+impl Grounds {
+    /// As it is now.
+    ///
+    /// # Errors
+    /// When `/proc` does not tell.
+    pub fn now() -> Result<Self, String> {
+        let mut grounds = Self::default();
+        grounds.refresh().map(|()| grounds)
+    }
+
+    /// Looks again; cheap when nothing has changed.
+    ///
+    /// # Errors
+    /// As [`Grounds::now`].
+    pub fn refresh(&mut self) -> Result<(), String> {
+        let text = std::fs::read(MOUNTINFO)
+            .map_err(|error| format!("cannot tell what is mounted: {MOUNTINFO}: {error}"))?;
+        if text != self.text {
+            let mounts = mountinfo::parse(&text).map_err(|line| {
+                format!("{MOUNTINFO}:{line}: expected a mount as in proc_pid_mountinfo(5)")
+            })?;
+            *self = Self {
+                text,
+                mounts,
+                uuids: OnceLock::new(),
+            };
+        }
+        Ok(())
+    }
+
+    /// The mount of this number.
+    pub fn mount(&self, id: u64) -> Option<&Mount> {
+        self.mounts.iter().find(|mount| u64::from(mount.id) == id)
+    }
+
+    /// Whether two files of different numbers on these mounts are two files.
+    ///
+    /// # Errors
+    /// Why that is not proved.
+    pub fn apart(&self, a: Option<&Mount>, b: Option<&Mount>) -> Result<(), String> {
+        let (Some(a), Some(b)) = (a, b) else {
+            return Err("it is not known on which mount it lies".into());
+        };
+        let (one, other) = (to_source(&a.fs_type), to_source(&b.fs_type));
+        if a.dev == b.dev {
+            return match one {
+                Source::Unknown => Err(format!(
+                    "{} does not say which of its names are one file; act on the file system below it",
+                    a.fs_type
+                )),
+                _ => Ok(()),
+            };
+        }
+        let proved = match (one, other) {
+            (Source::Unknown | Source::Numbered, _) | (_, Source::Unknown | Source::Numbered) => {
+                false
+            }
+            (Source::Disk(x), Source::Disk(y)) if x == y => {
+                self.uuid(a).is_some() && self.uuid(b).is_some() && self.uuid(a) != self.uuid(b)
+            }
+            _ => true,
+        };
+        match proved && !self.is_double(a) && !self.is_double(b) {
+            true => Ok(()),
+            false => Err(format!(
+                "it may be one file with the other copy: nothing proves that {} ({}) and {} ({}) hold different files",
+                describe_mount(a),
+                a.fs_type,
+                describe_mount(b),
+                b.fs_type
+            )),
+        }
+    }
+
+    /// Whether the disk of a mount is mounted through another device as well, so that what one of the
+    /// two shows may be out of date.
+    fn is_double(&self, mount: &Mount) -> bool {
+        let uuids = self.uuids();
+        let Some(own @ (_, Some(_))) = uuids.get(&mount.dev) else {
+            return false;
+        };
+        let same = |one: &(&DeviceNumber, &(&str, Option<[u8; 16]>))| one.1 == own;
+        uuids.iter().filter(same).count() > 1
+    }
+
+    fn uuid(&self, mount: &Mount) -> Option<[u8; 16]> {
+        self.uuids().get(&mount.dev).and_then(|one| one.1)
+    }
+
+    fn uuids(&self) -> &Uuids {
+        self.uuids.get_or_init(|| {
+            let mut found = Uuids::new();
+            for mount in &self.mounts {
+                if let Source::Disk(family) = to_source(&mount.fs_type) {
+                    let entry = found.entry(mount.dev).or_insert((family, None));
+                    if entry.1.is_none() {
+                        entry.1 = uuid_at(mount);
+                    }
+                }
+            }
+            found
+        })
+    }
+}
+
+/// The UUID of the file system that is mounted at a folder, unless something hides it there.
+fn uuid_at(mount: &Mount) -> Option<[u8; 16]> {
+    use rustix::fs::OFlags;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(&mount.point, flags, rustix::fs::Mode::empty()).ok()?;
+    let id = sys::mount_id(&fd)?;
+    (id == u64::from(mount.id)).then(|| sys::read_fs_uuid(&fd, &mount.fs_type))?
+}
+
+fn describe_mount(mount: &Mount) -> String {
+    crate::name::format_readable(sys::path_bytes(&mount.point))
+}
+
+/// The file systems below some folders, by number, and which of them may show the same files.
+#[derive(Debug, Default)]
+pub(crate) struct Landscape {
+    /// Folders at which a file system begins, the longest paths first.
+    stands: Vec<(Vec<u8>, usize)>,
+    /// By number of two file systems: whether files there may be one.
+    tangled: Vec<Vec<bool>>,
+}
+
+impl Landscape {
+    /// Of open folders, each under the name that paths begin with.
+    pub fn survey<'a, F: AsFd>(roots: impl IntoIterator<Item = (&'a [u8], F)>) -> Self {
+        let Ok(grounds) = Grounds::now() else {
+            return Self::default();
+        };
+        let mut land = Self::default();
+        let mut numbers: Vec<&Mount> = Vec::new();
+        for (path, fd) in roots {
+            let Some(mount) = sys::mount_id(&fd).and_then(|id| grounds.mount(id)) else {
+                continue;
+            };
+            land.stand(path.to_vec(), mount, &mut numbers);
+            let Ok(real) = sys::real_path(&fd) else {
+                continue;
+            };
+            let within = |point: &'_ Path| {
+                let below = point.strip_prefix(sys::path_from_bytes(&real)).ok()?;
+                let below = sys::path_bytes(below);
+                (!below.is_empty()).then(|| crate::table::join(path, below))
+            };
+            let mut seen = HashSet::new();
+            for found in &grounds.mounts {
+                if let Some(prefix) = within(&found.point)
+                    && seen.insert(&found.point)
+                    && let Some(top) = mountinfo::of(&grounds.mounts, &found.point)
+                {
+                    land.stand(prefix, top, &mut numbers);
+                }
+            }
+        }
+        land.stands
+            .sort_by_key(|one| std::cmp::Reverse(one.0.len()));
+        let doubt = |a: &Mount, b: &Mount| grounds.apart(Some(a), Some(b)).is_err();
+        land.tangled = numbers
+            .iter()
+            .map(|a| numbers.iter().map(|b| doubt(a, b)).collect())
+            .collect();
+        land
+    }
+
+    fn stand<'a>(&mut self, prefix: Vec<u8>, mount: &'a Mount, numbers: &mut Vec<&'a Mount>) {
+        let known = numbers.iter().position(|one| one.dev == mount.dev);
+        let number = known.unwrap_or_else(|| {
+            numbers.push(mount);
+            numbers.len() - 1
+        });
+        self.stands.push((prefix, number));
+    }
+
+    /// Whether every file there is told from every other by its numbers.
+    pub fn is_plain(&self) -> bool {
+        !self.tangled.iter().flatten().any(|one| *one)
+    }
+
+    /// The number of the file system on which a folder lies.
+    pub fn ground(&self, folder: &[u8]) -> Option<usize> {
+        let folder = sys::path_from_bytes(folder);
+        let stand = self
+            .stands
+            .iter()
+            .find(|one| folder.starts_with(sys::path_from_bytes(&one.0)))?;
+        Some(stand.1)
+    }
+
+    /// Whether a file on the one may be a file on the other.
+    pub fn doubt(&self, a: usize, b: usize) -> bool {
+        let row = self.tangled.get(a);
+        row.and_then(|row| row.get(b)).is_some_and(|one| *one)
+    }
+}
+
+/// Which of several files may be one with another of them; each is given by the number of its file
+/// system, `None` where that is another machine's.
+pub(crate) fn find_possible_aliases(files: &[Option<usize>], doubt: impl Fn(usize, usize) -> bool) -> Vec<bool> {
+    let mut counts: HashMap<usize, usize> = HashMap::new();
+    for ground in files.iter().flatten() {
+        *counts.entry(*ground).or_default() += 1;
+    }
+    let lost: HashSet<usize> = counts
+        .iter()
+        .filter(|(a, count)| {
+            counts
+                .keys()
+                .any(|b| (*a != b || **count > 1) && doubt(**a, *b))
+        })
+        .map(|one| *one.0)
+        .collect();
+    files
+        .iter()
+        .map(|ground| ground.is_some_and(|one| lost.contains(&one)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grounds(lines: &str) -> Grounds {
+        let grounds = Grounds {
+            text: Vec::new(),
+            mounts: mountinfo::parse(lines.as_bytes()).unwrap(),
+            uuids: OnceLock::new(),
+        };
+        // Nothing of this is mounted here.
+        grounds.uuids.set(HashMap::new()).unwrap();
+        grounds
+    }
+
+    fn with_uuids(grounds: &mut Grounds, uuids: &[(u32, u32, u8)]) {
+        let list = uuids.iter().map(|(major, minor, byte)| {
+            let device = DeviceNumber {
+                major: *major,
+                minor: *minor,
+            };
+            (device, ("ext", Some([*byte; 16])))
+        });
+        grounds.uuids = OnceLock::from(list.collect::<Uuids>());
+    }
+
+    #[test]
+    fn only_what_follows_from_the_mounts_is_proved() {
+        let mut all = grounds(
+            "1 0 8:1 / / rw - ext4 /dev/sda1 rw
+2 1 8:2 / /b rw - ext4 /dev/sdb rw
+3 1 7:1 / /image rw - ext4 /dev/loop1 ro
+4 1 0:40 / /over rw - overlay overlay rw,lowerdir=/l,upperdir=/u,workdir=/w
+5 1 0:41 / /fuse rw - fuse.bindfs /b rw
+6 1 0:42 / /tmp rw - tmpfs tmpfs rw
+7 1 0:43 / /nfs rw - nfs4 host:/b rw
+8 1 0:43 /x /nfs-too rw - nfs4 host:/b/x rw
+9 1 0:44 / /pool rw - zfs pool rw
+10 1 8:1 /home /home rw - ext4 /dev/sda1 rw
+11 1 0:45 / /over2 rw - overlay overlay rw,lowerdir=/l
+12 1 8:9 / /stick rw - vfat /dev/sdc1 rw
+13 1 8:10 / /stick2 rw - exfat /dev/sdd1 rw
+",
+        );
+        with_uuids(&mut all, &[(8, 1, 1), (8, 2, 2), (7, 1, 2)]);
+        let apart = |a, b| {
+            let (one, other) = (all.mount(a), all.mount(b));
+            let forth = all.apart(one, other).is_ok();
+            assert_eq!(forth, all.apart(other, one).is_ok(), "{a} {b}");
+            forth
+        };
+        for (a, b) in [
+            (1, 1),
+            (1, 10),
+            (4, 4),
+            (6, 6),
+            (6, 1),
+            (7, 7),
+            (7, 8),
+            (9, 1),
+            (12, 1),
+        ] {
+            assert!(apart(a, b), "{a} {b}");
+        }
+        // 2 and 3 are one disk, through two devices; one of the two is out of date for all others too.
+        for (a, b) in [
+            (2, 3),
+            (1, 2),
+            (1, 3),
+            (3, 6),
+            (4, 1),
+            (4, 6),
+            (4, 11),
+            (5, 5),
+            (5, 1),
+        ] {
+            assert!(!apart(a, b), "{a} {b}");
+        }
+        for (a, b) in [(7, 1), (7, 6), (12, 13), (1, 99), (99, 99)] {
+            assert!(!apart(a, b), "{a} {b}");
+        }
+        with_uuids(&mut all, &[(8, 1, 1), (8, 2, 2)]);
+        assert!(all.apart(all.mount(1), all.mount(2)).is_ok());
+        assert!(all.apart(all.mount(1), all.mount(3)).is_err(), "no UUID");
+    }
+
+    #[test]
+    fn what_may_be_another_is_left_out_of_account() {
+        // 0 and 1 may show the same files, 2 does not even tell its own apart.
+        let doubt = |a, b| (a, b) == (0, 1) || (a, b) == (1, 0) || (a, b) == (2, 2);
+        let found = |list: &[usize]| {
+            let list: Vec<Option<usize>> = list.iter().copied().map(Some).collect();
+            find_possible_aliases(&list, doubt)
+        };
+        assert_eq!(found(&[0, 0, 3]), [false, false, false]);
+        assert_eq!(found(&[0, 1, 3]), [true, true, false]);
+        assert_eq!(found(&[2, 3]), [false, false]);
+        assert_eq!(found(&[2, 3, 2]), [true, false, true]);
+        assert_eq!(find_possible_aliases(&[None, Some(2), None], doubt), [false; 3]);
+    }
+}

@@ -1,0 +1,231 @@
+//! Whether a directory is ours alone: nobody but this user and root may change what is in it, or put
+//! another one in its place.
+//!
+//! What root reads back from its own directory it carries out. A directory that somebody else may write,
+//! or that lies below one, is therefore no place for it.
+
+use crate::error::HostError;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Stat};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Component, Path, PathBuf};
+
+/// As many links as the kernel follows (path_resolution(7)).
+const MOST_LINKS: usize = 40;
+
+/// What is left of a way that has been walked.
+enum Step {
+    /// Up to the parent.
+    Up,
+    /// Down to a name; whether the user wrote it, or a link said it.
+    Down(OsString, bool),
+}
+
+/// Makes sure that nobody else may write in a directory or exchange it, as far as it is there; what is
+/// missing of it can be made. Links on the way are followed, when nobody else may exchange them
+/// either; the directory itself must not be one.
+///
+/// # Errors
+/// Who else may write where, in words.
+pub fn check(path: &Path) -> Result<(), HostError> {
+    let absolute = std::path::absolute(path).map_err(|error| HostError::io(path, &error))?;
+    let root = look(Path::new("/"))?.ok_or_else(|| HostError::path(path, "there is no root"))?;
+    let mut at = PathBuf::from("/");
+    let mut last = judge(&at, &root, &root, false);
+    let mut steps: VecDeque<Step> = path_steps(&absolute, true).collect();
+    let mut links = 0;
+    while let Some(step) = steps.pop_front() {
+        let (name, named) = match step {
+            Step::Up => {
+                at.pop();
+                last = Ok(());
+                continue;
+            }
+            Step::Down(name, named) => (name, named),
+        };
+        // A directory with something below it.
+        last?;
+        let next = at.join(&name);
+        let Some(found) = look(&next)? else {
+            return Ok(());
+        };
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::Directory => {
+                at = next;
+                last = judge(&at, &found, &root, steps.is_empty());
+            }
+            FileType::Symlink if named && steps.is_empty() => {
+                return Err(HostError::path(&next, "a link, not a directory"));
+            }
+            FileType::Symlink => {
+                owner(&next, &found, &root)?;
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(HostError::path(path, "too many links on the way"));
+                }
+                let target = rustix::fs::readlinkat(CWD, &next, Vec::new())
+                    .map_err(|error| HostError::io(&next, &error.into()))?;
+                let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+                if target.is_absolute() {
+                    at = PathBuf::from("/");
+                }
+                last = Ok(());
+                for step in self::path_steps(&target, false).rev() {
+                    steps.push_front(step);
+                }
+            }
+            _ => return Err(HostError::path(&next, "not a directory")),
+        }
+    }
+    last
+}
+
+fn path_steps(path: &Path, named: bool) -> impl DoubleEndedIterator<Item = Step> {
+    let parts = path.components().filter_map(move |part| match part {
+        Component::Normal(name) => Some(Step::Down(name.to_owned(), named)),
+        Component::ParentDir => Some(Step::Up),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    });
+    parts.collect::<Vec<_>>().into_iter()
+}
+
+fn look(path: &Path) -> Result<Option<Stat>, HostError> {
+    match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => Ok(Some(found)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(HostError::io(path, &error.into())),
+    }
+}
+
+/// Judges one directory; `inmost` is the one that is asked about.
+fn judge(path: &Path, found: &Stat, root: &Stat, inmost: bool) -> Result<(), HostError> {
+    owner(path, found, root)?;
+    let mode = Mode::from_raw_mode(found.st_mode);
+    // In a directory such as /tmp nobody may rename what belongs to somebody else.
+    let sticky = mode.contains(Mode::SVTX) && !inmost;
+    // Many systems give each user a group of their own, with the user's number, and let it write.
+    let us = rustix::process::geteuid().as_raw();
+    let alone = !inmost && (found.st_gid == 0 || found.st_gid == us);
+    let who = match (mode.contains(Mode::WOTH), mode.contains(Mode::WGRP)) {
+        (true, _) if !sticky => "everybody".to_owned(),
+        (_, true) if !sticky && !alone => format!("group {}", found.st_gid),
+        _ => return Ok(()),
+    };
+    Err(HostError::path(path, format!("{who} may write here")))
+}
+
+/// Who owns a directory may do with it what they like. The owner of `/` is root, also where this
+/// process lives in a user namespace that has no number for root (user_namespaces(7)).
+fn owner(path: &Path, found: &Stat, root: &Stat) -> Result<(), HostError> {
+    let us = rustix::process::geteuid().as_raw();
+    match [0, us, root.st_uid].contains(&found.st_uid) {
+        true => Ok(()),
+        false => Err(HostError::path(
+            path,
+            format!("belongs to user {}, and this is user {us}", found.st_uid),
+        )),
+    }
+}
+
+/// A directory that is this user's own, to be used by name: owned by this user, and closed to others.
+pub(crate) fn closed(path: &Path, found: &Stat) -> Result<(), HostError> {
+    let us = rustix::process::geteuid().as_raw();
+    if found.st_uid != us {
+        let reason = format!("belongs to user {}, and this is user {us}", found.st_uid);
+        return Err(HostError::path(path, reason));
+    }
+    let mode = Mode::from_raw_mode(found.st_mode);
+    match (mode & (Mode::RWXG | Mode::RWXO)).is_empty() {
+        true => Ok(()),
+        false => Err(HostError::path(path, "open to other users (chmod 700 it)")),
+    }
+}
+
+/// The name of a path as it is used with its parent held.
+pub(crate) fn last_component(path: &Path) -> Result<&OsStr, HostError> {
+    path.file_name()
+        .ok_or_else(|| HostError::path(path, "has no name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    fn mode(path: &Path, mode: u32) {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn what_others_may_write_or_exchange_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = dir.path().join("a/b/c");
+        std::fs::create_dir_all(&deep).unwrap();
+        check(&deep).unwrap();
+        check(&deep.join("not/yet")).unwrap();
+        for (path, bits) in [
+            ("a/b/c", 0o777),
+            ("a/b/c", 0o1777),
+            ("a/b/c", 0o770),
+            ("a/b", 0o777),
+            ("a", 0o757),
+        ] {
+            let path = dir.path().join(path);
+            mode(&path, bits);
+            let refused = check(&deep).unwrap_err();
+            let HostError::Path { path: told, .. } = refused else {
+                panic!("{refused}");
+            };
+            assert_eq!(told, path);
+            // What is not there yet is made as in /tmp.
+            let closed = bits & 0o1002 == 0o002;
+            assert_eq!(check(&deep.join("not/yet")).is_err(), closed, "{bits:o}");
+            mode(&path, 0o755);
+        }
+        // As /tmp.
+        mode(&dir.path().join("a"), 0o1777);
+        check(&deep).unwrap();
+    }
+
+    #[test]
+    fn links_are_followed_only_on_the_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(path("real/state")).unwrap();
+        std::fs::create_dir_all(path("open/state")).unwrap();
+        mode(&path("open"), 0o777);
+        symlink("real", path("way")).unwrap();
+        symlink("open", path("trap")).unwrap();
+        symlink(path("real"), path("absolute")).unwrap();
+        symlink("real/../way", path("around")).unwrap();
+        symlink("real/state", path("end")).unwrap();
+        symlink("loop", path("loop")).unwrap();
+        for fine in ["way/state", "absolute/state", "around/state/x", "way/new"] {
+            check(&path(fine)).unwrap();
+        }
+        for refused in ["end", "trap/state", "loop/x", "way/../trap/state"] {
+            assert!(check(&path(refused)).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_others_is_refused() {
+        if !rustix::process::geteuid().is_root() {
+            assay_testing::skipped("root", "only root can give a directory away");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(path("theirs/state")).unwrap();
+        symlink(path("theirs"), path("link")).unwrap();
+        check(&path("theirs/state")).unwrap();
+        chown(path("theirs"), Some(1234), None).unwrap();
+        assert!(check(&path("theirs/state")).is_err());
+        assert!(check(&path("theirs")).is_err());
+        std::os::unix::fs::lchown(path("link"), Some(1234), None).unwrap();
+        chown(path("theirs"), Some(0), None).unwrap();
+        assert!(check(&path("link/state")).is_err());
+    }
+}

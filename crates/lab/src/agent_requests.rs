@@ -1,0 +1,394 @@
+//! What can be asked of a guest: run a command, bring a file in or out, look at a path.
+
+use crate::channel::Channel;
+use crate::error::LabError;
+use crate::guest::Guest;
+use crate::plug::{GUEST_NOTICES_WITHIN, PAUSE};
+use assay_host::held::{Access, Held};
+use assay_host::{CommandOutput, Limits, MAX_BYTES, OutputFile};
+use assay_loads::fio::{self, FioEnd};
+use assay_model::Nanos;
+use assay_protocol::{CHUNK, PathLook, Reply, AgentRequest, Sync};
+use std::ffi::OsStr;
+use std::io::{Read, Write};
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+/// What fio's own start and end may take in an emulated guest.
+pub const FIO_START_AND_END: Duration = Duration::from_secs(120);
+
+/// Time that the guest gets beyond a command's limit to say that it killed it, and for everything
+/// that has no limit of its own: an emulated guest on a busy machine is slow.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// A command's agent says every five seconds that it runs on. This many of them late, and the guest
+/// hangs.
+const SILENCE: Duration = Duration::from_secs(120);
+
+/// Output of a command while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandOutputPart<'a> {
+    /// On standard output.
+    Out(&'a [u8]),
+    /// On standard error.
+    Err(&'a [u8]),
+}
+
+impl Guest {
+    /// Runs a command to its end: no shell, no standard input, `LC_ALL=C`, killed with its
+    /// children after the limit. An exit status other than 0 is no error here.
+    ///
+    /// # Errors
+    /// No such command, too long, too much output, or the guest is gone.
+    pub fn run(&self, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, LabError> {
+        let mut found = CommandOutput::default();
+        let mut much = false;
+        found.status = self.stream(argv, Some(limits.timeout), None, &mut |output| {
+            let (bytes, all) = match output {
+                CommandOutputPart::Out(bytes) => (bytes, &mut found.stdout),
+                CommandOutputPart::Err(bytes) => (bytes, &mut found.stderr),
+            };
+            much |= all.len() + bytes.len() > MAX_BYTES;
+            if !much {
+                all.extend_from_slice(bytes);
+            }
+        })?;
+        match much {
+            true => Err(LabError::TooMuch {
+                what: join_arguments(argv),
+                limit: MAX_BYTES,
+            }),
+            false => Ok(found),
+        }
+    }
+
+    /// Runs a command and passes on what it writes as it comes; with `input` it reads from there.
+    /// Returns its exit status.
+    ///
+    /// # Errors
+    /// No such command, too long, or the guest is gone.
+    pub fn stream(
+        &self,
+        argv: &[&OsStr],
+        limit: Option<Duration>,
+        input: Option<Box<dyn Read + Send>>,
+        output: &mut dyn FnMut(CommandOutputPart<'_>),
+    ) -> Result<i32, LabError> {
+        let watch = || self.watch();
+        let mut channel = self.channel()?;
+        let request = AgentRequest::Run {
+            timeout_ms: limit.map_or(0, |limit| {
+                u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1)
+            }),
+            input: input.is_some(),
+            argv: argv.iter().map(|word| word.as_bytes().to_vec()).collect(),
+        };
+        channel.begin(&request, &watch)?;
+        let feeder = input.map(|input| feed(&channel, input)).transpose()?;
+        let deadline = limit.map(|limit| Instant::now() + limit + GRACE);
+        let ended = loop {
+            let silent = Instant::now() + SILENCE;
+            let until = deadline.map_or(silent, |deadline| deadline.min(silent));
+            let Some(reply) = channel.receive(Some(until), &watch)? else {
+                let late = limit.filter(|_| until < silent);
+                return Err(self.silent(late.map_or(SILENCE, |limit| limit + GRACE)));
+            };
+            match reply {
+                Reply::Out(bytes) => output(CommandOutputPart::Out(&bytes)),
+                Reply::Err(bytes) => output(CommandOutputPart::Err(&bytes)),
+                Reply::Exit(status) => break Ok(status),
+                Reply::TimedOut => {
+                    break Err(LabError::Timeout {
+                        argv: join_arguments(argv),
+                        limit: limit.unwrap_or_default(),
+                    });
+                }
+                Reply::NoCommand => {
+                    let name = argv.first().copied().unwrap_or_default();
+                    break Err(LabError::NoCommand(name.to_string_lossy().into_owned()));
+                }
+                Reply::Failed { errno, reason } => {
+                    let name = argv.first().copied().unwrap_or_default();
+                    break Err(refused_request(Path::new(name), errno, &reason));
+                }
+                Reply::Ready => {
+                    if let Some(feeder) = &feeder {
+                        let _ = feeder.send(());
+                    }
+                }
+                _ => {}
+            }
+        };
+        // One that still reads our standard input would write to the channel later.
+        if feeder.is_none() {
+            self.put_back(channel);
+        }
+        ended
+    }
+
+    /// Runs a job file of fio to its end; what it printed is its JSON+ result.
+    ///
+    /// # Errors
+    /// As [`Guest::push_bytes`] and [`Guest::run`].
+    pub fn fio(&self, job: &str, timeout: Duration) -> Result<CommandOutput, LabError> {
+        const JOB: &str = "/run/assay-job.fio";
+        self.push_bytes(job.as_bytes(), Path::new(JOB), 0o600)?;
+        let argv = ["fio", "--output-format=json+", "--eta=never", JOB];
+        self.run(&argv.map(OsStr::new), Limits { timeout })
+    }
+
+    /// As [`Guest::fio`], in the words of the instrument that runs fio on this machine. One that takes
+    /// longer than `limit` is an output that says so. The caller has the clock.
+    ///
+    /// # Errors
+    /// As [`Guest::fio`].
+    pub fn load(&self, job: &str, limit: Duration) -> Result<fio::FioOutput, LabError> {
+        let (json, stderr, ended) = match self.fio(job, limit) {
+            Ok(output) => (
+                output.stdout,
+                String::from_utf8_lossy(&output.stderr).into_owned(),
+                FioEnd::Exited(output.status),
+            ),
+            Err(LabError::Timeout { .. }) => (Vec::new(), String::new(), FioEnd::TimedOut),
+            Err(error) => return Err(error),
+        };
+        Ok(fio::FioOutput {
+            json,
+            stderr,
+            ended,
+            wall: Nanos(0),
+            cpu: None,
+            series: Vec::new(),
+        })
+    }
+
+    /// Writes a file into the guest, replacing what is there.
+    ///
+    /// # Errors
+    /// The guest's kernel refuses, or the guest is gone.
+    pub fn push_bytes(&self, mut bytes: &[u8], to: &Path, mode: u32) -> Result<(), LabError> {
+        self.put(&mut bytes, to, mode)
+    }
+
+    /// The device node of each disk, in the order of `names`: found by serial number, because the
+    /// kernel numbers devices as it finds them. Waits for those that this guest was given: a kernel looks for
+    /// disks behind a controller while programs run already, one after the other.
+    ///
+    /// # Errors
+    /// One is not there, or the guest is gone.
+    pub fn devices(&self, names: &[&str]) -> Result<Vec<PathBuf>, LabError> {
+        let deadline = Instant::now() + GUEST_NOTICES_WITHIN;
+        loop {
+            let found = self.devices_now(names);
+            let Err(LabError::Disk { name, .. }) = &found else {
+                return found;
+            };
+            let entry = self.place.entered();
+            let disks = &entry.as_ref().unwrap_or(&self.entry).disks;
+            let given = disks.iter().any(|(given, _)| given == name);
+            if !given || self.cancel.is_cancelled() || Instant::now() >= deadline {
+                return found;
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn devices_now(&self, names: &[&str]) -> Result<Vec<PathBuf>, LabError> {
+        let argv = [
+            "lsblk",
+            "--nodeps",
+            "--noheadings",
+            "--raw",
+            "--output=NAME,SERIAL",
+        ];
+        let output = self.run(&argv.map(OsStr::new), Limits { timeout: GRACE })?;
+        let text = output.text();
+        let known: Vec<_> = text
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .collect();
+        let find = |name: &&str| {
+            let found = known.iter().find(|(_, serial)| serial.trim() == *name);
+            found
+                .map(|(device, _)| Path::new("/dev").join(device))
+                .ok_or_else(|| LabError::Disk {
+                    name: (*name).to_owned(),
+                    source: format!("the guest does not see it; it sees\n{text}").into(),
+                })
+        };
+        names.iter().map(find).collect()
+    }
+
+    /// Copies a file into the guest with its permission bits, replacing what is there.
+    ///
+    /// # Errors
+    /// It cannot be read, the guest's kernel refuses, or the guest is gone.
+    pub fn push(&self, from: &Path, to: &Path) -> Result<(), LabError> {
+        let file = Held::follow(from, Access::Read)?;
+        let mut file = file.file();
+        let found = file.metadata().map_err(LabError::io(from))?;
+        self.put(&mut file, to, found.permissions().mode())
+    }
+
+    fn put(&self, from: &mut dyn Read, to: &Path, mode: u32) -> Result<(), LabError> {
+        let watch = || self.watch();
+        let mut channel = self.channel()?;
+        let path = to.as_os_str().as_bytes().to_vec();
+        channel.begin(&AgentRequest::Put { mode, path }, &watch)?;
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            let count = from.read(&mut buffer).map_err(LabError::io(to))?;
+            channel.send(&AgentRequest::Data(buffer[..count].to_vec()), &watch)?;
+            if count == 0 {
+                break;
+            }
+        }
+        let answer = channel.receive(Some(Instant::now() + GRACE), &watch)?;
+        self.put_back(channel);
+        match answer {
+            Some(Reply::Done(_)) => Ok(()),
+            Some(Reply::Failed { errno, reason }) => Err(refused_request(to, errno, &reason)),
+            _ => Err(self.silent(GRACE)),
+        }
+    }
+
+    /// Copies a file out of the guest with its permission bits. The file appears whole or not at
+    /// all, and replaces what is there.
+    ///
+    /// # Errors
+    /// The guest's kernel refuses, it cannot be written, or the guest is gone.
+    pub fn pull(&self, from: &Path, to: &Path) -> Result<(), LabError> {
+        let output = OutputFile::create_private(to)?;
+        let mut file = output.file();
+        let mut failed = None;
+        let numbers = self.look(PathLook::Get, from, &mut |piece| {
+            if let Err(error) = file.write_all(piece) {
+                failed.get_or_insert(error);
+            }
+        })?;
+        if let Some(error) = failed {
+            return Err(LabError::io(to)(error));
+        }
+        let mode = numbers.first().map_or(0o600, |mode| mode & 0o777);
+        let mode = u32::try_from(mode).unwrap_or(0o600);
+        output.set_mode(mode)?;
+        Ok(output.publish()?)
+    }
+
+    /// Writes numbered records to a file or device in the guest, one after the other, and tells
+    /// `acknowledged` how many the guest's kernel has called durable, until that says no.
+    ///
+    /// # Errors
+    /// The guest's kernel refuses, or the guest is gone.
+    pub fn log(
+        &self,
+        path: &Path,
+        sync: Sync,
+        seed: u64,
+        acknowledged: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), LabError> {
+        self.log_records(path, sync, seed, 0..u64::MAX, acknowledged)
+    }
+
+    /// As [`Guest::log`], the records of these numbers, each at its own place.
+    ///
+    /// # Errors
+    /// The guest's kernel refuses, or the guest is gone.
+    pub fn log_records(
+        &self,
+        path: &Path,
+        sync: Sync,
+        seed: u64,
+        records: Range<u64>,
+        acknowledged: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), LabError> {
+        let watch = || self.watch();
+        let mut channel = self.channel()?;
+        let request = AgentRequest::Log {
+            sync,
+            first: records.start,
+            records: records.end.saturating_sub(records.start),
+            seed,
+            path: path.as_os_str().as_bytes().to_vec(),
+        };
+        channel.begin(&request, &watch)?;
+        let ended = loop {
+            let Some(reply) = channel.receive(Some(Instant::now() + GRACE), &watch)? else {
+                return Err(self.silent(GRACE));
+            };
+            match reply {
+                Reply::Logged(count) if acknowledged(count) => {}
+                Reply::Failed { errno, reason } => break Err(refused_request(path, errno, &reason)),
+                _ => break Ok(()),
+            }
+        };
+        channel.send(&AgentRequest::Kill, &watch)?;
+        self.put_back(channel);
+        ended
+    }
+
+    /// Looks at a path: pieces as they come, numbers at the end.
+    pub(crate) fn look(
+        &self,
+        look: PathLook,
+        path: &Path,
+        piece: &mut dyn FnMut(&[u8]),
+    ) -> Result<Vec<u64>, LabError> {
+        let watch = || self.watch();
+        let mut channel = self.channel()?;
+        let bytes = path.as_os_str().as_bytes().to_vec();
+        channel.begin(&AgentRequest::Look(look, bytes), &watch)?;
+        let answer = loop {
+            let Some(reply) = channel.receive(Some(Instant::now() + GRACE), &watch)? else {
+                return Err(self.silent(GRACE));
+            };
+            match reply {
+                Reply::Piece(bytes) => piece(&bytes),
+                Reply::Done(numbers) => break Ok(numbers),
+                Reply::Failed { errno, reason } => break Err(refused_request(path, errno, &reason)),
+                _ => {}
+            }
+        };
+        self.put_back(channel);
+        answer
+    }
+}
+
+/// Sends `input` piece by piece, the next one when the guest took the last.
+fn feed(channel: &Channel, mut input: Box<dyn Read + Send>) -> Result<Sender<()>, LabError> {
+    let fail = LabError::io(Path::new("channel to the guest"));
+    let (mut line, request) = channel.writer().map_err(fail)?;
+    let (sender, taken) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            let count = input.read(&mut buffer).unwrap_or(0);
+            let frame = AgentRequest::Input(buffer[..count].to_vec()).frame(request);
+            if line.write_all(&frame.encode()).is_err() || count == 0 || taken.recv().is_err() {
+                return;
+            }
+        }
+    });
+    Ok(sender)
+}
+
+fn refused_request(path: &Path, errno: u32, reason: &[u8]) -> LabError {
+    let reason = String::from_utf8_lossy(reason);
+    LabError::Refused {
+        path: PathBuf::from(path),
+        errno: i32::try_from(errno).unwrap_or(0),
+        reason: match reason.find(" (os error") {
+            Some(end) => reason[..end].to_owned(),
+            None => reason.into_owned(),
+        },
+    }
+}
+
+fn join_arguments(argv: &[&OsStr]) -> String {
+    let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}

@@ -1,0 +1,70 @@
+//! The guard before a block device of the host becomes a guest's disk.
+
+use crate::disk::Disk;
+use crate::error::LabError;
+use crate::options::GuestOptions;
+use assay_host::LiveHost;
+use assay_host::held::Held;
+use assay_model::Bytes;
+use std::fs::File;
+use std::io::{Seek as _, SeekFrom};
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+
+/// The block devices of a guest's disks, held exclusively.
+pub(crate) struct Claims(Vec<(String, Held)>);
+
+impl Claims {
+    /// Claims the block devices of all disks. QEMU inherits the claims, so that nothing else can mount
+    /// or claim them while the guest lives, whatever becomes of assay.
+    ///
+    /// # Errors
+    /// It is not allowed, the device is in use or may be, or it is too small.
+    pub(crate) fn take(options: &GuestOptions) -> Result<Self, LabError> {
+        let mut claims = Vec::new();
+        for disk in &options.disks {
+            let Some(device) = disk.device.as_deref() else {
+                continue;
+            };
+            if !options.destroy_data {
+                return Err(disk.refuse(format!(
+                    "what {} holds would be lost: --destroy-data allows that",
+                    device.display()
+                )));
+            }
+            let held = claim(disk, device, options.destroy_unknown_data)?;
+            claims.push((disk.name.clone(), held));
+        }
+        Ok(Self(claims))
+    }
+
+    /// Where programs that assay starts find the device of a disk, and where QEMU finds it, which has
+    /// the descriptor under the same number. None for a disk that is a file. Neither is the name of the
+    /// device: that may be another one's by now.
+    pub(crate) fn paths(&self, disk: &Disk) -> Option<(PathBuf, PathBuf)> {
+        let (_, held) = self.0.iter().find(|(name, _)| *name == disk.name)?;
+        let inherited = format!("/proc/self/fd/{}", held.file().as_raw_fd());
+        Some((held.through(), inherited.into()))
+    }
+
+    /// For QEMU to inherit.
+    pub(crate) fn into_files(self) -> Vec<File> {
+        let claims = self.0.into_iter();
+        claims.map(|(_, held)| held.into_file()).collect()
+    }
+}
+
+fn claim(disk: &Disk, device: &Path, unknown: bool) -> Result<Held, LabError> {
+    let held = assay_facts::overwrite::device(&LiveHost, device, unknown)
+        .map_err(|refused| disk.refuse(format!("{}: {refused}", device.display())))?;
+    let size = held.file().seek(SeekFrom::End(0));
+    let size = size.map_err(LabError::io(device))?;
+    match size < disk.size {
+        true => Err(disk.refuse(format!(
+            "{} has only {} ({size} bytes)",
+            device.display(),
+            Bytes(size)
+        ))),
+        false => Ok(held),
+    }
+}

@@ -1,0 +1,226 @@
+//! A QEMU inside the guest whose disk is driven by its registers, without a guest of its own.
+//!
+//! The device, the block layer and the policy on errors are the real ones; only the one who asks is
+//! assay, through the monitor: I/O ports are written and read by QEMU's own `o` and `i` commands,
+//! and the processor of that machine halts at its first instruction. A guest booted in a guest would
+//! ask the same of the same registers, after minutes of emulated emulation.
+
+use crate::record::{SIZE, record};
+use crate::{Guest, LabError};
+use assay_qemu::{Qmp, QmpError};
+use serde_json::{Value, json};
+use std::io::BufReader;
+use std::path::Path;
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+/// An emulated QEMU answers slowly.
+const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(120);
+/// It is killed after this, should it not end when it is told to.
+const LONGEST: Duration = Duration::from_secs(1800);
+/// Where the descriptors of the records lie in that machine's memory, then the records.
+const DESCRIPTORS: u32 = 1 << 20;
+const RECORDS: u32 = 2 << 20;
+/// The file in the guest that is put there.
+const BLOB: &str = "/run/assay-records";
+/// That machine's firmware.
+const FIRMWARE: &str = "/run/assay-halt";
+/// Base of the bus master's registers (Intel 82371SB, PIIX3, 2.5), set by us as firmware would.
+const BUS_MASTER: u16 = 0xc000;
+/// Registers of the first ATA channel.
+const ATA: u16 = 0x1f0;
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Done {
+    Fine,
+    /// The drive's status and error registers.
+    Failed(u8, u8),
+    /// QEMU paused its machine; the request waits.
+    Paused,
+}
+
+/// The drive, and QEMU's monitor behind it.
+pub(super) struct Drive {
+    pub(super) qmp: Qmp,
+}
+
+impl Drive {
+    /// Starts a QEMU in the guest with one IDE disk on this node. It ends when its input does.
+    pub(super) fn start<'scope, 'env: 'scope>(
+        scope: &'scope Scope<'scope, 'env>,
+        guest: &'env Guest,
+        node: &Value,
+        records: u64,
+        seed: u64,
+    ) -> Result<Self, LabError> {
+        guest.push_bytes(&guest_memory(seed, records), Path::new(BLOB), 0o600)?;
+        guest.push_bytes(&idle_firmware(), Path::new(FIRMWARE), 0o600)?;
+        let mut node = node.clone();
+        node["node-name"] = json!("disk");
+        let argv = [
+            "qemu-system-x86_64",
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-machine",
+            "pc,accel=tcg",
+            "-m",
+            "64",
+            "-bios",
+            FIRMWARE,
+            "-device",
+            &format!("loader,file={BLOB},addr={DESCRIPTORS:#x},force-raw=on"),
+            "-blockdev",
+            &node.to_string(),
+            "-device",
+            "ide-hd,drive=disk,bus=ide.0,unit=0",
+            "-qmp",
+            "stdio",
+        ]
+        .map(str::to_owned);
+        // How it ends shows at the other end of the pipe.
+        let program = guest.converse(scope, argv.into(), LONGEST);
+        let reader = Box::new(BufReader::new(program.says));
+        let qmp = Qmp::over(reader, Box::new(program.hears), QEMU_ANSWERS_WITHIN)?;
+        let mut drive = Self { qmp };
+        drive.enable()?;
+        Ok(drive)
+    }
+
+    /// What firmware does: an address for the bus master, and leave to use memory.
+    fn enable(&mut self) -> Result<(), LabError> {
+        // PCI configuration mechanism 1: bus 0, device 1, function 1.
+        const IDE: u32 = 0x8000_0900;
+        self.out('w', 0xcf8, IDE | 0x20)?;
+        self.out('w', 0xcfc, u32::from(BUS_MASTER) | 1)?;
+        self.out('w', 0xcf8, IDE | 0x04)?;
+        self.out('h', 0xcfc, 0x0005)
+    }
+
+    /// Writes a port: `b` is a byte, `h` two, `w` four.
+    fn out(&mut self, size: char, port: u16, value: u32) -> Result<(), LabError> {
+        let line = format!("o/{size} {port:#x} {value:#x}");
+        self.monitor(&line).map(drop)
+    }
+
+    fn read(&mut self, port: u16) -> Result<u8, LabError> {
+        let said = self.monitor(&format!("i/b {port:#x}"))?;
+        parse_port_byte(&said).ok_or_else(|| refused_command("i", format!("{said:?} is no byte")))
+    }
+
+    fn monitor(&mut self, line: &str) -> Result<String, LabError> {
+        let arguments = json!({ "command-line": line });
+        let said = self.qmp.execute("human-monitor-command", arguments)?;
+        Ok(said.as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Begins to write a record to its place, by DMA (ATA WRITE DMA).
+    pub(super) fn begin_write(&mut self, number: u64) -> Result<(), LabError> {
+        let sectors = SIZE as u64 / 512;
+        let address = number * sectors;
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        let byte = |shift: u32| u32::try_from(address >> shift & 0xff).unwrap_or(0);
+        self.out('w', BUS_MASTER + 4, DESCRIPTORS + number * 8)?;
+        // What an earlier request left is cleared by writing it.
+        self.out('b', BUS_MASTER + 2, 0x06)?;
+        self.out('b', ATA + 6, 0xe0 | byte(24) & 0x0f)?;
+        self.out('b', ATA + 2, u32::try_from(sectors).unwrap_or(0))?;
+        self.out('b', ATA + 3, byte(0))?;
+        self.out('b', ATA + 4, byte(8))?;
+        self.out('b', ATA + 5, byte(16))?;
+        self.out('b', ATA + 7, 0xca)?;
+        self.out('b', BUS_MASTER, 0x01)
+    }
+
+    /// Begins to make durable what was written (ATA FLUSH CACHE).
+    pub(super) fn begin_flush(&mut self) -> Result<(), LabError> {
+        self.out('b', BUS_MASTER, 0x00)?;
+        self.out('b', ATA + 7, 0xe7)
+    }
+
+    /// Waits until the request is done, or cannot go on.
+    pub(super) fn wait(&mut self) -> Result<Done, LabError> {
+        const ERR: u8 = 0x01;
+        const BUSY_OR_DATA: u8 = 0x88;
+        let deadline = Instant::now() + QEMU_ANSWERS_WITHIN;
+        while Instant::now() < deadline {
+            let status = self.qmp.execute("query-status", json!({}))?;
+            if status["status"] == "io-error" {
+                return Ok(Done::Paused);
+            }
+            let active = self.read(BUS_MASTER + 2)? & 1 != 0;
+            let status = self.read(ATA + 7)?;
+            if status & ERR != 0 {
+                return Ok(Done::Failed(status, self.read(ATA + 1)?));
+            }
+            if !active && status & BUSY_OR_DATA == 0 {
+                return Ok(Done::Fine);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let busy = format!("the drive was busy for {} s", QEMU_ANSWERS_WITHIN.as_secs());
+        Err(refused_command("write", busy))
+    }
+}
+
+fn refused_command(command: &str, reason: String) -> LabError {
+    LabError::Qmp(QmpError::Refused {
+        command: command.to_owned(),
+        reason,
+    })
+}
+
+/// The descriptors (address, length, last-in-table: 82371SB, 2.5.4) and the records they point to.
+fn guest_memory(seed: u64, records: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let size = u32::try_from(SIZE).unwrap_or(0);
+    for number in 0..u32::try_from(records).unwrap_or(u32::MAX) {
+        bytes.extend((RECORDS + number * size).to_le_bytes());
+        bytes.extend((0x8000_0000 | size).to_le_bytes());
+    }
+    bytes.resize((RECORDS - DESCRIPTORS) as usize, 0);
+    bytes.extend((0..records).flat_map(|number| record(seed, number)));
+    bytes
+}
+
+/// Firmware that does nothing: where the processor begins (Intel SDM 3A, 10.1.4), `cli; hlt; jmp` back.
+fn idle_firmware() -> Vec<u8> {
+    let mut bytes = vec![0; 64 << 10];
+    bytes[0xfff0..0xfff4].copy_from_slice(&[0xfa, 0xf4, 0xeb, 0xfd]);
+    bytes
+}
+
+/// The value in `portb[0x01f7] = 0x50`.
+fn parse_port_byte(said: &str) -> Option<u8> {
+    let (_, value) = said.rsplit_once("0x")?;
+    u8::from_str_radix(value.trim(), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_monitor_tells_bytes() {
+        // QEMU 7.2.22.
+        assert_eq!(parse_port_byte("portb[0x01f7] = 0x50\r\n"), Some(0x50));
+        assert_eq!(parse_port_byte("portb[0x01f7] = 0x5000\r\n"), None);
+        assert_eq!(parse_port_byte("unknown command: 'i'\r\n"), None);
+    }
+
+    #[test]
+    fn each_descriptor_points_to_its_record() {
+        let bytes = guest_memory(7, 3);
+        let at = (RECORDS - DESCRIPTORS) as usize;
+        assert_eq!(bytes.len(), at + 3 * SIZE);
+        let address = u32::from_le_bytes(bytes[16..20].try_into().unwrap());
+        assert_eq!(
+            u32::from_le_bytes(bytes[20..24].try_into().unwrap()),
+            0x8000_1000
+        );
+        let from = (address - DESCRIPTORS) as usize;
+        assert_eq!(bytes[from..from + SIZE], record(7, 2)[..]);
+    }
+}

@@ -1,0 +1,118 @@
+//! A scratch file that is not under its name any more when it is to be removed: whoever may write in
+//! its directory may have renamed it, taken it away, or put something of their own in its place.
+
+use super::Scratch;
+use assay_host::HostError;
+use assay_host::held::{Held, Removed};
+use std::path::PathBuf;
+
+/// A scratch file that somebody moved while it was in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Astray {
+    /// Where it was made.
+    pub path: PathBuf,
+    /// What became of it.
+    pub end: End,
+}
+
+/// What became of a scratch file that somebody moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its name had been removed; nothing is left of it.
+    Unlinked,
+    /// It had another name in the same directory and was removed.
+    Renamed(PathBuf),
+    /// It has a name somewhere else. It was emptied, so that it takes no space.
+    Elsewhere(Option<PathBuf>),
+    /// It is still there, and this is why.
+    Failed(HostError),
+}
+
+impl std::fmt::Display for Astray {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let path = self.path.to_string_lossy();
+        let path = path.escape_debug();
+        let shown = |path: &PathBuf| path.to_string_lossy().escape_debug().to_string();
+        match &self.end {
+            End::Unlinked => write!(
+                f,
+                "somebody removed the scratch file {path} while it was in use; nothing is left of it"
+            ),
+            End::Renamed(now) => write!(
+                f,
+                "somebody renamed the scratch file {path} to {} while it was in use; it was removed",
+                shown(now)
+            ),
+            End::Elsewhere(now) => write!(
+                f,
+                "somebody moved the scratch file {path} or made another link to it while it was in use; it was emptied, and remove it{}",
+                now.as_ref().map_or_else(
+                    || " where it is (its name is not known)".to_owned(),
+                    |now| format!(": {}", shown(now))
+                )
+            ),
+            End::Failed(error) => write!(
+                f,
+                "the scratch file {path} could not be removed, so remove it yourself: {error}"
+            ),
+        }
+    }
+}
+
+/// Removes a scratch file: its name as long as that stands for it, else whatever name it has in the
+/// same directory. Nothing else is touched.
+pub(super) fn remove(scratch: &Scratch) -> Option<Astray> {
+    let end = match attempt(scratch) {
+        Ok(end) => end?,
+        Err(error) => End::Failed(error),
+    };
+    Some(Astray {
+        path: scratch.shown().to_owned(),
+        end,
+    })
+}
+
+fn attempt(scratch: &Scratch) -> Result<Option<End>, HostError> {
+    let (directory, held) = (&scratch.directory, &scratch.held);
+    let meant = held.identity();
+    let mut end = None;
+    if directory.remove(&scratch.name, meant)? != Removed::Gone {
+        end = Some(End::Unlinked);
+    }
+    if is_unlinked(held)? {
+        return Ok(end);
+    }
+    for name in directory.list()? {
+        let same = directory
+            .look(&name)
+            .is_ok_and(|found| found == Some(meant));
+        if same && directory.remove(&name, meant)? == Removed::Gone {
+            end = Some(End::Renamed(directory.shown().join(name)));
+        }
+    }
+    if is_unlinked(held)? {
+        return Ok(end);
+    }
+    // The data are ours alone, whatever name leads to them.
+    let emptied = held.file().set_len(0);
+    match emptied {
+        Ok(()) => Ok(Some(End::Elsewhere(held.whereabouts()))),
+        Err(error) => Err(HostError::Path {
+            path: held
+                .whereabouts()
+                .unwrap_or_else(|| held.shown().to_owned()),
+            errno: error.raw_os_error(),
+            reason: error.to_string(),
+        }),
+    }
+}
+
+/// Whether the file has no name left. Some network file systems give an open file that was removed a
+/// name of their own (`.nfs…`), which goes with the descriptor.
+fn is_unlinked(held: &Held) -> Result<bool, HostError> {
+    let hidden = |path: PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(".nfs") || name.starts_with(".fuse_hidden")
+    };
+    Ok(held.names()? == 0 || held.whereabouts().is_some_and(hidden))
+}

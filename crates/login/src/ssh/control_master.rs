@@ -1,0 +1,111 @@
+//! The same login over a connection that is there already (`ControlMaster`), for comparison.
+
+use super::{SAY, SshTarget};
+use crate::LoginError;
+use crate::pipe::{Came, From, ProgramLines};
+use assay_model::Nanos;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Makes a connection whose socket lies in `dir`, and logs in over it so many times: how long each took.
+/// The connection ends with this call.
+///
+/// # Errors
+/// It does not come about, or a login fails.
+pub fn time_logins(
+    target: &SshTarget,
+    dir: &Path,
+    times: u32,
+    limit: Duration,
+    stop: &dyn Fn() -> bool,
+) -> Result<Vec<Nanos>, LoginError> {
+    let start = |source| LoginError::Start {
+        program: "ssh",
+        source,
+    };
+    let socket = dir.join("s");
+    let path = format!("ControlPath={}", socket.display());
+    // No command runs at the far end, so nothing is left there when this process is ended.
+    let master = ["-N", "-T", "-o", "ControlMaster=yes", "-o", &path];
+    let mut held = ProgramLines::start(target.command(&master, &[])).map_err(start)?;
+    until_there(target, &mut held, &socket, limit, stop)?;
+    let mut took = Vec::new();
+    for _ in 0..times {
+        let own = ["-o", "ControlMaster=no", "-o", &path, "-T"];
+        let begin = Instant::now();
+        let mut lines = ProgramLines::start(target.command(&own, &[SAY])).map_err(start)?;
+        wait(target, &mut lines, limit, stop)?;
+        took.push(begin.elapsed().into());
+    }
+    Ok(took)
+}
+
+/// Until the socket is there: ssh makes it when it is logged in.
+fn until_there(
+    target: &SshTarget,
+    held: &mut ProgramLines,
+    socket: &Path,
+    limit: Duration,
+    stop: &dyn Fn() -> bool,
+) -> Result<(), LoginError> {
+    const LOOK: Duration = Duration::from_millis(20);
+    let end = Instant::now() + limit;
+    let mut said = format!("no connection within {}", Nanos::from(limit));
+    while Instant::now() < end {
+        if socket.exists() {
+            return Ok(());
+        }
+        let next = held.next(Instant::now() + LOOK, stop);
+        let (_, came) = next.map_err(|source| LoginError::Start {
+            program: "ssh",
+            source,
+        })?;
+        match came {
+            Came::Line(_, line) => said = line,
+            Came::Stopped => return Err(LoginError::Interrupted),
+            Came::Ended => break,
+            Came::Late => {}
+        }
+    }
+    Err(LoginError::Refused {
+        target: target.host.clone(),
+        said: vec![said.clone()],
+        why: said,
+        so_far: Box::default(),
+    })
+}
+
+/// Until the mark comes.
+fn wait(
+    target: &SshTarget,
+    lines: &mut ProgramLines,
+    limit: Duration,
+    stop: &dyn Fn() -> bool,
+) -> Result<(), LoginError> {
+    let deadline = Instant::now() + limit;
+    let mut said = String::new();
+    loop {
+        let (_, came) = lines
+            .next(deadline, stop)
+            .map_err(|source| LoginError::Start {
+                program: "ssh",
+                source,
+            })?;
+        let why = match came {
+            Came::Line(From::Out, line) if line.trim() == super::MARK => return Ok(()),
+            Came::Line(_, line) => {
+                said = line;
+                continue;
+            }
+            Came::Stopped => return Err(LoginError::Interrupted),
+            Came::Ended => said,
+            Came::Late => format!("nothing within {}", Nanos::from(limit)),
+        };
+        return Err(LoginError::Refused {
+            target: target.host.clone(),
+            said: vec![why.clone()],
+            why,
+            so_far: Box::default(),
+        });
+    }
+}

@@ -1,0 +1,87 @@
+//! Layers by the names that they have on the command line.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A layer that can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LadderPart {
+    /// The file and what lies below it, which is there in any case: alone it leaves out all else.
+    File,
+    /// A disk image through QEMU's block layer, without a guest.
+    Image,
+    /// The image as a disk of a guest.
+    Guest,
+    /// LUKS in the guest.
+    Luks,
+    /// LVM in the guest.
+    Lvm,
+    /// A file system in the guest.
+    FileSystem(FileSystem),
+}
+
+/// A file system that assay makes on top.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileSystem {
+    /// ext4.
+    Ext4,
+    /// XFS.
+    Xfs,
+    /// btrfs.
+    Btrfs,
+}
+
+impl FileSystem {
+    /// Its name for mount(8).
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
+        }
+    }
+}
+
+impl LadderPart {
+    /// All, from the bottom up.
+    pub const ALL: [Self; 8] = [
+        Self::File,
+        Self::Image,
+        Self::Guest,
+        Self::Luks,
+        Self::Lvm,
+        Self::FileSystem(FileSystem::Ext4),
+        Self::FileSystem(FileSystem::Xfs),
+        Self::FileSystem(FileSystem::Btrfs),
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Image => "image",
+            Self::Guest => "guest",
+            Self::Luks => "luks",
+            Self::Lvm => "lvm",
+            Self::FileSystem(system) => system.name(),
+        }
+    }
+}
+
+impl fmt::Display for LadderPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for LadderPart {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = || Self::ALL.map(Self::name).join(", ");
+        Self::ALL
+            .into_iter()
+            .find(|part| part.name() == text)
+            .ok_or_else(|| format!("no layer {text:?}; there are {}", names()))
+    }
+}

@@ -1,0 +1,128 @@
+//! What will be made, where, and how large: pure.
+
+use super::sibling_layers::Volume;
+use super::rungs::{On, Recipe};
+use assay_model::Bytes;
+use assay_model::change::ImageFormat;
+use assay_model::ladder::{Ladder, Rung};
+
+/// Something that will be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// The rung it is for.
+    pub rung: String,
+    /// In words: `file`, `qcow2 image over NBD`, `guest disk, LUKS, ext4`.
+    pub what: String,
+    /// Where.
+    pub within: Within,
+    /// Space it takes at most.
+    pub space: Bytes,
+}
+
+/// Where something is made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Within {
+    /// The directory with the files.
+    Directory,
+    /// Below a ZFS file system.
+    Dataset(String),
+    /// An LVM volume group.
+    Group(String),
+}
+
+/// What a file system writes of its own into a fresh image: its log and tables.
+const OWN: u64 = 160 << 20;
+
+/// A line for each rung that is not a second measurement.
+pub(super) fn plan_scratch(ladder: &Ladder, recipes: &[Recipe], size: Bytes) -> Vec<Made> {
+    // With a file system of its own, all files go there.
+    let home = recipes.iter().find_map(|recipe| match recipe {
+        Recipe::Home(Volume::Dataset { parent, .. }) => Some(Within::Dataset(parent.clone())),
+        _ => None,
+    });
+    let files = home.unwrap_or(Within::Directory);
+    let made = |(rung, recipe): (&Rung, &Recipe)| {
+        let (what, space) = match recipe {
+            Recipe::Again(_) => return None,
+            Recipe::File => ("file".to_owned(), size.0),
+            Recipe::Home(_) => ("file in a new file system".to_owned(), own_blocks(size)),
+            Recipe::Volume(volume) => {
+                return Some(Made {
+                    rung: rung.name.clone(),
+                    what: volume_name(volume).to_owned(),
+                    within: volume_parent(volume),
+                    space: Bytes(needed_space(volume, size)),
+                });
+            }
+            Recipe::Image(arm) => {
+                let format = match arm.format {
+                    ImageFormat::Raw => "raw",
+                    ImageFormat::Qcow2 => "qcow2",
+                };
+                (
+                    format!("{format} image over NBD"),
+                    size.0 + size.0 / 32 + (4 << 20),
+                )
+            }
+            Recipe::Disk { disk, on } => {
+                let layers = on.iter().map(|on| match on {
+                    On::Luks => "LUKS",
+                    On::Lvm => "LVM",
+                    On::FileSystem(system) => system.name(),
+                });
+                let layers: Vec<&str> = std::iter::once("disk of a guest").chain(layers).collect();
+                let own = if disk.size > size.0 + size.0 / 4 {
+                    OWN
+                } else {
+                    32 << 20
+                };
+                (
+                    format!("{} {}", disk.format.name(), layers.join(", ")),
+                    size.0 + size.0 / 16 + own,
+                )
+            }
+        };
+        Some(Made {
+            rung: rung.name.clone(),
+            what,
+            within: files.clone(),
+            space: Bytes(space),
+        })
+    };
+    ladder.rungs.iter().zip(recipes).filter_map(made).collect()
+}
+
+fn volume_parent(volume: &Volume) -> Within {
+    match volume {
+        Volume::Dataset { parent, .. } | Volume::Zvol { parent, .. } => {
+            Within::Dataset(parent.clone())
+        }
+        Volume::Logical { group, .. } => Within::Group(group.clone()),
+    }
+}
+
+fn volume_name(volume: &Volume) -> &'static str {
+    match volume {
+        Volume::Dataset { .. } => "file in a new file system",
+        Volume::Zvol { .. } => "zvol",
+        Volume::Logical {
+            thin_pool: None, ..
+        } => "logical volume",
+        Volume::Logical { .. } => "thin logical volume",
+    }
+}
+
+fn needed_space(volume: &Volume, size: Bytes) -> u64 {
+    match volume {
+        Volume::Dataset { .. } => own_blocks(size),
+        // On raidz small blocks take up to twice what they hold, which ZFS counts as used.
+        Volume::Zvol { .. } => size.0 * 2,
+        // An extent more.
+        Volume::Logical { .. } => size.0 + (4 << 20),
+    }
+}
+
+/// A file on ZFS with its indirect blocks.
+fn own_blocks(size: Bytes) -> u64 {
+    size.0 + size.0 / 16 + (16 << 20)
+}

@@ -1,0 +1,257 @@
+//! Which layers of a target's own stack assay makes a second one of, where the user lets it: pure.
+
+use super::error::MeasureError;
+use assay_model::LayerKind;
+use assay_model::stack::{Layer, Stack};
+use std::collections::BTreeMap;
+
+/// Where assay may make volumes, and with which properties.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scratch {
+    /// A ZFS file system below which file systems and volumes are made.
+    pub dataset: Option<String>,
+    /// Properties for them, beside what they inherit and what assay chooses.
+    pub properties: BTreeMap<String, String>,
+    /// An LVM volume group in which a logical volume is made.
+    pub group: Option<String>,
+    /// The thin pool in it, when the volume is to be a thin one.
+    pub thin_pool: Option<String>,
+}
+
+/// A volume that assay makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Volume {
+    /// A file in a ZFS file system of its own.
+    Dataset {
+        parent: String,
+        properties: BTreeMap<String, String>,
+    },
+    /// A ZFS volume.
+    Zvol {
+        parent: String,
+        properties: BTreeMap<String, String>,
+    },
+    /// An LVM logical volume.
+    Logical {
+        group: String,
+        thin_pool: Option<String>,
+    },
+}
+
+impl Volume {
+    pub fn is_zfs(&self) -> bool {
+        !matches!(self, Self::Logical { .. })
+    }
+}
+
+/// A volume like one that the target stands on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Base {
+    pub volume: Volume,
+    /// Layers between this one and the measured one above it, from the top: `LUKS`, `ext4`.
+    pub above: Vec<String>,
+    /// Layers below it that no rung tells apart.
+    pub below: Vec<String>,
+}
+
+/// What of the target's stack is made a second time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ground {
+    /// The lowest first.
+    pub bases: Vec<Base>,
+    /// The file system that takes all files, because the target is a file system of that pool.
+    pub home: Option<Volume>,
+    /// A volume beside the file, where the target is a file system of the pool.
+    pub instead: Option<Volume>,
+    /// Places of the pool's devices, from which its counters are read.
+    pub pool_devices: Vec<std::path::PathBuf>,
+}
+
+/// Properties that only file systems have (zfsprops(7)).
+const OF_FILES: [&str; 8] = [
+    "recordsize",
+    "atime",
+    "relatime",
+    "xattr",
+    "acltype",
+    "dnodesize",
+    "special_small_blocks",
+    "direct",
+];
+
+/// What lies under the target decides where the volumes stand in the ladder.
+///
+/// # Errors
+/// The target does not lie on the pool or the group.
+pub(crate) fn find_sibling_layers(stack: &Stack, scratch: &Scratch) -> Result<Ground, MeasureError> {
+    let mut found = Ground::default();
+    let mut holders: Vec<(usize, Volume)> = Vec::new();
+    if let Some(group) = &scratch.group {
+        let at = find_holder(
+            stack,
+            LayerKind::VolumeGroup,
+            group,
+            &[LayerKind::LogicalVolume],
+        )
+        .map_err(|reason| MeasureError::ground("--scratch-vg", group, reason))?;
+        let volume = Volume::Logical {
+            group: group.clone(),
+            thin_pool: scratch.thin_pool.clone(),
+        };
+        holders.push((at, volume));
+    }
+    if let Some(parent) = &scratch.dataset {
+        let pool = parent.split('/').next().unwrap_or_default();
+        let kinds = [LayerKind::Dataset, LayerKind::Zvol];
+        let at = find_holder(stack, LayerKind::Pool, pool, &kinds)
+            .map_err(|reason| MeasureError::ground("--scratch-dataset", parent, reason))?;
+        found.pool_devices = pool_devices(stack, pool);
+        let layer = &stack.layers[at];
+        let make = |kind| make(kind, parent, scratch, layer);
+        let home = stack.layers[0].below.contains(&at) && layer.kind == LayerKind::Dataset;
+        match home {
+            true => {
+                found.home = Some(make(LayerKind::Dataset));
+                found.instead = Some(make(LayerKind::Zvol));
+            }
+            false => holders.push((at, make(layer.kind))),
+        }
+    }
+    // The one that the other stands on comes first.
+    if let [(upper, _), (lower, _)] = &holders[..]
+        && stack.under(*upper).contains(lower)
+    {
+        holders.reverse();
+    }
+    for (index, (at, volume)) in holders.iter().enumerate() {
+        let next = holders.get(index + 1).map_or(0, |(next, _)| *next);
+        found.bases.push(Base {
+            volume: volume.clone(),
+            above: layers_between(stack, next, *at),
+            below: layers_below(stack, *at),
+        });
+    }
+    Ok(found)
+}
+
+/// The nearest layer of some kinds that stands on the pool or group of that name.
+fn find_holder(
+    stack: &Stack,
+    kind: LayerKind,
+    name: &str,
+    holders: &[LayerKind],
+) -> Result<usize, String> {
+    let under = stack.under(0);
+    let of_kind = |at: &&usize| stack.layers[**at].kind == kind;
+    let what = match kind {
+        LayerKind::Pool => "pool",
+        _ => "volume group",
+    };
+    let refuse = || {
+        let names: Vec<&str> = under
+            .iter()
+            .filter(of_kind)
+            .map(|at| stack.layers[*at].name.as_str())
+            .collect();
+        let lies = match &names[..] {
+            [] => format!("there is no {what} under it"),
+            names => format!("it lies on {}", names.join(", ")),
+        };
+        format!(
+            "{} does not lie on the {what} {name}, so a volume there says nothing of it: {lies}",
+            stack.target.escape_debug()
+        )
+    };
+    let ground = under
+        .iter()
+        .find(|at| of_kind(at) && stack.layers[**at].name == name)
+        .ok_or_else(refuse)?;
+    under
+        .iter()
+        .copied()
+        .find(|at| holders.contains(&stack.layers[*at].kind) && stack.under(*at).contains(ground))
+        .ok_or_else(refuse)
+}
+
+/// Layers above `lower` and below `upper`, from the top.
+fn layers_between(stack: &Stack, upper: usize, lower: usize) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for at in stack.under(upper) {
+        let name = layer_name(&stack.layers[at]);
+        if stack.under(at).contains(&lower) && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Layers that come with a volume: what a pool or group is built of.
+fn layers_below(stack: &Stack, at: usize) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for at in stack.under(at) {
+        let layer = &stack.layers[at];
+        let kinds = [
+            LayerKind::Crypt,
+            LayerKind::Md,
+            LayerKind::LogicalVolume,
+            LayerKind::Loop,
+            LayerKind::FileSystem,
+            LayerKind::Vdev,
+            LayerKind::VirtualDisk,
+            LayerKind::Disk,
+        ];
+        let name = layer_name(layer);
+        if kinds.contains(&layer.kind) && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// A layer as people call it.
+fn layer_name(layer: &Layer) -> String {
+    let own = match layer.kind {
+        LayerKind::FileSystem => layer.get("type"),
+        LayerKind::Crypt => Some("LUKS"),
+        LayerKind::Md => layer.get("level"),
+        LayerKind::Vdev => layer.get("kind").filter(|kind| *kind != "disk"),
+        _ => None,
+    };
+    own.unwrap_or(layer.kind.label()).to_owned()
+}
+
+fn make(kind: LayerKind, parent: &str, scratch: &Scratch, like: &Layer) -> Volume {
+    let volume = kind == LayerKind::Zvol;
+    // A read that the ARC answers says nothing of the disks, and a file of a few hundred MiB is all
+    // in it.
+    let mut properties = BTreeMap::from([("primarycache".to_owned(), "metadata".to_owned())]);
+    if let Some(size) = like.get("volblocksize").filter(|_| volume) {
+        properties.insert("volblocksize".to_owned(), size.to_owned());
+    }
+    properties.extend(scratch.properties.clone());
+    properties.retain(|name, _| match volume {
+        true => !OF_FILES.contains(&name.as_str()),
+        false => name != "volblocksize",
+    });
+    let parent = parent.to_owned();
+    match volume {
+        true => Volume::Zvol { parent, properties },
+        false => Volume::Dataset { parent, properties },
+    }
+}
+
+/// What the top-level devices of a pool lie on.
+fn pool_devices(stack: &Stack, pool: &str) -> Vec<std::path::PathBuf> {
+    let pools = stack.layers.iter();
+    let vdevs = pools
+        .filter(|layer| layer.kind == LayerKind::Pool && layer.name == pool)
+        .flat_map(|layer| &layer.below);
+    let leaves = vdevs.filter_map(|at| stack.layers.get(*at));
+    let leaves = leaves.flat_map(|vdev| &vdev.below);
+    leaves
+        .filter_map(|at| stack.layers.get(*at)?.place.clone())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! The directory of a study of web servers: the files that all serve, and one directory for each server
+//! to write in.
+
+use crate::{BenchContext, StudyError};
+use assay_changes::OwnDirectory;
+use assay_host::Host;
+use assay_model::Bytes;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// The user and group `nobody` and `nogroup` of Debian, and of the kernel for whom it does not know
+/// (`/proc/sys/kernel/overflowuid`).
+pub(super) const NOBODY: u32 = 65_534;
+
+/// Whether servers have to be started as somebody else.
+pub(super) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Directory and files.
+pub(super) struct Ground {
+    dir: OwnDirectory,
+    paths: Vec<String>,
+}
+
+impl Ground {
+    /// Makes it, with files of random bytes.
+    ///
+    /// # Errors
+    /// It cannot be made, or the user that the servers run as cannot enter it.
+    pub fn make(place: &BenchContext<'_>, files: u32, size: Bytes) -> Result<Self, StudyError> {
+        let dir = place.scratch_dir("web")?;
+        plain(dir.shown())?;
+        if is_root() {
+            open_to_all(dir.shown())?;
+        }
+        let ground = Self {
+            paths: Vec::new(),
+            dir,
+        };
+        let www = ground.dir.through().join("www");
+        // No other server on this machine has files of this name: whoever serves them is ours.
+        let tag = ground.dir.name().to_string_lossy().replace('.', "");
+        let within = www.join(&tag);
+        mode(ground.dir.through(), 0o755)?;
+        for made in [&www, &within] {
+            fs::create_dir(made).map_err(StudyError::io(made))?;
+            mode(made, 0o755)?;
+        }
+        let mut random = ChaCha8Rng::seed_from_u64(place.seed);
+        let length = usize::try_from(size.0).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; length];
+        let mut paths = Vec::new();
+        for number in 1..=files {
+            if number % 256 == 0 {
+                place.go_on()?;
+            }
+            random.fill_bytes(&mut bytes);
+            let file = within.join(number.to_string());
+            fs::write(&file, &bytes).map_err(StudyError::io(&file))?;
+            mode(&file, 0o644)?;
+            paths.push(format!("/{tag}/{number}"));
+        }
+        Ok(Self { paths, ..ground })
+    }
+
+    /// What is asked for.
+    pub fn paths(&self) -> &[String] {
+        &self.paths
+    }
+
+    /// What the servers serve.
+    pub fn www(&self) -> PathBuf {
+        self.dir.shown().join("www")
+    }
+
+    /// Two directories of a server: what it is given, which it may only read, and what it writes.
+    ///
+    /// # Errors
+    /// They cannot be made.
+    pub fn rooms(&self, name: &str) -> Result<[Room; 2], StudyError> {
+        let room = |kind: &str, access: u32| -> Result<Room, StudyError> {
+            let name = format!("{kind}-{name}");
+            let held = self.dir.through().join(&name);
+            match fs::create_dir(&held) {
+                // It is tried once more, on another port.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                made => {
+                    made.map_err(StudyError::io(&held))?;
+                    mode(&held, access)?;
+                }
+            }
+            Ok(Room {
+                held,
+                shown: self.dir.shown().join(&name),
+            })
+        };
+        let [given, own] = [room("given", 0o755)?, room("own", 0o700)?];
+        if is_root() {
+            // Nothing is written there by root: whoever is nobody as well could lead it elsewhere.
+            std::os::unix::fs::lchown(&own.held, Some(NOBODY), Some(NOBODY))
+                .map_err(StudyError::io(&own.held))?;
+        }
+        Ok([given, own])
+    }
+}
+
+/// A directory in that of the study.
+pub(super) struct Room {
+    /// As it is held.
+    pub held: PathBuf,
+    /// By the path that a server sees.
+    pub shown: PathBuf,
+}
+
+fn mode(path: &Path, mode: u32) -> Result<(), StudyError> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(StudyError::io(path))
+}
+
+fn refused_directory(path: &Path, why: &str) -> StudyError {
+    StudyError::measure(
+        path.display().to_string().escape_debug().to_string(),
+        format!("{why}: name another directory, such as /var/tmp"),
+    )
+}
+
+/// The path stands in configuration files of six languages, each with special characters of its own.
+fn plain(path: &Path) -> Result<(), StudyError> {
+    let fine = |c: char| c.is_alphanumeric() || "/._-+@~".contains(c);
+    match path.to_str().is_some_and(|text| text.chars().all(fine)) {
+        true => Ok(()),
+        false => Err(refused_directory(
+            path,
+            "the path has characters that mean something in the servers' configuration files",
+        )),
+    }
+}
+
+/// Root's servers run as `nobody`, who must be able to enter every directory on the way.
+fn open_to_all(path: &Path) -> Result<(), StudyError> {
+    for above in path.ancestors().skip(1) {
+        let found = fs::metadata(above).map_err(StudyError::io(above))?;
+        if found.mode() & 0o001 == 0 {
+            return Err(refused_directory(
+                path,
+                &format!(
+                    "the servers run as the user nobody, who may not enter {}",
+                    above.display().to_string().escape_debug()
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// CPUs that the kernel counts time on.
+pub(super) fn count_cpus(host: &dyn Host) -> u32 {
+    let stat = host.read_text(Path::new("/proc/stat")).unwrap_or_default();
+    let is_cpu = |line: &&str| {
+        let rest = line.strip_prefix("cpu");
+        rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    u32::try_from(stat.lines().filter(is_cpu).count()).unwrap_or(1)
+}
+
+/// Load average of the last minute (proc_loadavg(5)).
+pub(super) fn load_average(host: &dyn Host) -> f64 {
+    let text = host.read_text(Path::new("/proc/loadavg"));
+    let text = text.unwrap_or_default();
+    let first = text.split_whitespace().next();
+    first.and_then(|word| word.parse().ok()).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_a_configuration_file_would_misread_is_refused() {
+        for fine in ["/tmp/.assay-0123-web", "/srv/Bücher_1/x+y@z~"] {
+            plain(Path::new(fine)).unwrap();
+        }
+        for wrong in [
+            "/a b", "/a\"b", "/a;b", "/a{b", "/a$b", "/a\nb", "/a#b", "/a%b",
+        ] {
+            let told = plain(Path::new(wrong)).unwrap_err().to_string();
+            assert!(told.contains("/var/tmp") && !told.contains('\n'), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_is_closed_to_others_is_refused_with_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let within = dir.path().join("a").join("b");
+        fs::create_dir_all(&within).unwrap();
+        for (above, found) in [(0o700, false), (0o711, true)] {
+            fs::set_permissions(dir.path(), fs::Permissions::from_mode(above)).unwrap();
+            assert_eq!(open_to_all(&within).is_ok(), found);
+        }
+    }
+}

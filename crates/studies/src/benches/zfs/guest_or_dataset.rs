@@ -1,0 +1,231 @@
+//! Where layers are made and measured: a throwaway guest, or below a dataset that the user named.
+
+use super::build::{LIMIT, POOL};
+use crate::fio::{TARGET, Work};
+use crate::guest;
+use crate::{BenchContext, StudyError};
+use assay_changes::{Made, MadeId};
+use assay_fio::json::FioDocument;
+use assay_host::{CommandOutput, Limits};
+use assay_lab::Guest;
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// An emulated guest on a busy machine takes its time.
+const UDEV_NOTICES_WITHIN: Duration = Duration::from_secs(90);
+
+/// Where layers are made.
+pub(super) enum Ground<'a> {
+    /// A guest with a pool of its own.
+    Guest(Box<Guest>),
+    /// This machine.
+    Here(Here<'a>),
+}
+
+/// This machine, below a dataset that the user named for it.
+pub(super) struct Here<'a> {
+    place: &'a BenchContext<'a>,
+    /// The dataset.
+    parent: String,
+    /// For job files and mounts; it goes with the session.
+    dir: PathBuf,
+    work: Work,
+}
+
+impl<'a> Here<'a> {
+    /// Makes sure that there is such a dataset.
+    ///
+    /// # Errors
+    /// There is none, it is no file system, ZFS is missing, or this is not root.
+    pub fn new(place: &'a BenchContext<'a>, parent: &str) -> Result<Self, StudyError> {
+        let wrong = |reason: &str| Err(StudyError::measure(format!("--on {parent}"), reason));
+        let word = |part: &str| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "-_.: ".contains(c);
+            part.starts_with(|c: char| c.is_ascii_alphanumeric()) && part.chars().all(plain)
+        };
+        if !parent.split('/').all(word) {
+            return wrong("that is no name of a ZFS file system");
+        }
+        if !rustix::process::geteuid().is_root() {
+            return wrong("only root makes datasets and mounts them");
+        }
+        let argv = [
+            "zfs",
+            "list",
+            "-H",
+            "-o",
+            "type",
+            "-t",
+            "filesystem",
+            parent,
+        ];
+        let words = argv.map(OsStr::new);
+        let found = place.env.host.run(&words, Limits { timeout: LIMIT })?;
+        if !found.success() {
+            return wrong(&found.complaint());
+        }
+        let dir = place.kept_dir("study")?;
+        let work = Work::new(dir.join("fio"))?;
+        Ok(Self {
+            place,
+            parent: parent.to_owned(),
+            dir,
+            work,
+        })
+    }
+
+    /// Enters a thing that is about to be made.
+    pub fn enter(&self, thing: &Made) -> Result<MadeId, StudyError> {
+        Ok(self.place.session.made(thing)?)
+    }
+
+    /// The name of a dataset that goes with the study, with its mark.
+    pub fn dataset(&self, name: &str) -> (String, String) {
+        let tag = self.place.session.tag();
+        let mark = format!("{}={tag}", Made::ZFS_MARK);
+        (format!("{}/{tag}-{name}", self.parent), mark)
+    }
+
+    /// Bytes that may be written below the dataset.
+    pub fn available(&self) -> Result<u64, StudyError> {
+        let argv = [
+            "zfs",
+            "get",
+            "-Hp",
+            "-o",
+            "value",
+            "available",
+            &self.parent,
+        ];
+        let text = command_output(
+            &argv,
+            self.place
+                .env
+                .host
+                .run(&argv.map(OsStr::new), Limits { timeout: LIMIT })?,
+        )?;
+        text.trim()
+            .parse()
+            .map_err(|error| StudyError::measure(argv.join(" "), error))
+    }
+}
+
+fn command_output(argv: &[&str], output: CommandOutput) -> Result<String, StudyError> {
+    match output.success() {
+        true => Ok(output.text()),
+        false => Err(StudyError::measure(argv.join(" "), output.complaint())),
+    }
+}
+
+impl Ground<'_> {
+    /// The guest, when it is one.
+    pub fn guest(&self) -> Option<&Guest> {
+        match self {
+            Self::Guest(guest) => Some(guest),
+            Self::Here(_) => None,
+        }
+    }
+
+    /// This machine, when it is that.
+    pub fn here(&self) -> Option<&Here<'_>> {
+        match self {
+            Self::Guest(_) => None,
+            Self::Here(here) => Some(here),
+        }
+    }
+
+    /// Above zvols and datasets.
+    pub fn parent(&self) -> &str {
+        match self {
+            Self::Guest(_) => POOL,
+            Self::Here(here) => &here.parent,
+        }
+    }
+
+    /// A path for a file of ours.
+    pub fn path(&self, name: &str) -> String {
+        let dir = match self {
+            Self::Guest(_) => Path::new("/run"),
+            Self::Here(here) => &here.dir,
+        };
+        dir.join(format!("study-{name}"))
+            .to_string_lossy()
+            .into_owned()
+    }
+
+    /// Runs a command to its end, whatever its status.
+    pub fn run(&self, argv: &[&str], limit: Duration) -> Result<CommandOutput, StudyError> {
+        let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
+        let limits = Limits { timeout: limit };
+        Ok(match self {
+            Self::Guest(guest) => guest.run(&words, limits)?,
+            Self::Here(here) => here.place.env.host.run(&words, limits)?,
+        })
+    }
+
+    /// Runs a command that has to succeed, and returns what it printed.
+    pub fn command(&self, argv: &[&str]) -> Result<String, StudyError> {
+        command_output(argv, self.run(argv, LIMIT)?)
+    }
+
+    /// Writes a file at a path of [`Ground::path`].
+    pub fn write(&self, path: &str, bytes: &[u8]) -> Result<(), StudyError> {
+        let path = Path::new(path);
+        if let Some(guest) = self.guest() {
+            return Ok(guest.push_bytes(bytes, path, 0o600)?);
+        }
+        let mut options = std::fs::File::options();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let file = options.open(path);
+        file.and_then(|mut file| file.write_all(bytes))
+            .map_err(StudyError::io(path))
+    }
+
+    /// Runs a job of fio on a directory or block device; `job` makes its text for a name of it.
+    pub fn fio(
+        &self,
+        on: &str,
+        job: &dyn Fn(&str) -> String,
+        limit: Duration,
+    ) -> Result<FioDocument, StudyError> {
+        match self {
+            Self::Guest(guest) => guest::run_fio(guest, &job(on), limit),
+            Self::Here(here) => here
+                .work
+                .run(here.place, Path::new(on), &job(TARGET), limit),
+        }
+    }
+
+    /// The device of a virtual disk.
+    pub fn disk(&self, name: &str) -> Result<Option<String>, StudyError> {
+        let Some(guest) = self.guest() else {
+            return Ok(None);
+        };
+        let found = guest.devices(&[name])?;
+        Ok(found.first().map(|path| path.display().to_string()))
+    }
+
+    /// Waits until udev has made a device node.
+    pub fn node(&self, path: &str) -> Result<(), StudyError> {
+        self.command(&["udevadm", "settle"])?;
+        let begun = Instant::now();
+        while !self.run(&["test", "-e", path], LIMIT)?.success() {
+            if begun.elapsed() > UDEV_NOTICES_WITHIN {
+                return Err(StudyError::measure(path, "udev does not make it"));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(())
+    }
+
+    /// Takes a thing of this machine away.
+    pub fn remove(&self, id: MadeId) -> Result<(), StudyError> {
+        match self {
+            Self::Guest(_) => Ok(()),
+            Self::Here(here) => here.place.remove(id),
+        }
+    }
+}
