@@ -234,6 +234,6 @@ fn sources_stand_in_the_page_and_nothing_is_left_to_look_up() {
         for mark in ["(known)", "TODO", "FIXME", "†"] {
             assert!(!format!("{advice:?}").contains(mark), "{id}: {mark}");
         }
-        assert!(advice.title.chars().count() <= 40, "{id}: {}", advice.title);
+        assert!(advice.title.chars().count() <= 60, "{id}: {}", advice.title);
     }
 }

@@ -140,6 +140,7 @@ pub struct Around<'a> {
 /// The form of what [`document`] writes, piece by piece: the list may be longer than memory.
 #[derive(schemars::JsonSchema)]
 #[allow(dead_code, reason = "it stands for what is written without it")]
+#[schemars(rename = "Document")]
 pub struct GroupDocument {
     schema: u32,
     /// Which hash: `blake3` or another.

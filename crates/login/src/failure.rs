@@ -55,6 +55,7 @@ pub enum FailureKind {
 
 /// A login that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Failure")]
 pub struct LoginFailure {
     /// How.
     pub kind: FailureKind,

@@ -26,6 +26,7 @@ use serde::Serialize;
 /// A part of a login, in the order in which they come.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "method")]
+#[schemars(rename = "Part")]
 pub enum LoginPart {
     /// The client starts, reads its configuration and looks the name up.
     Name,

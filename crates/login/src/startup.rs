@@ -41,6 +41,7 @@ const OF_COMMAND: &str = trace!(
 
 /// A line of a start-up file, and how long it took until the next one began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Line")]
 pub struct StartupLine {
     /// `FILE:LINE`.
     pub place: String,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "Place")]
 pub enum FactPlace {
     /// In a file.
     File {

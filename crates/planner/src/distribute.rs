@@ -38,6 +38,7 @@ pub struct Vdev {
 /// Which rules hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "Rules")]
 pub enum AllocationRules {
     /// Before 0.7, or with `zio_dva_throttle_enabled=0`: free space alone decides
     /// (`metaslab_alloc_dva`, metaslab.c).
@@ -66,6 +67,7 @@ impl AllocationRules {
 
 /// What a write does to one vdev.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Share")]
 pub struct VdevShare {
     /// Its name.
     pub name: String,

@@ -29,6 +29,7 @@ pub struct Bundle {
 /// A machine and all trials of the catalogue that were started on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Machine")]
 pub struct BundleMachine {
     /// 32 hexadecimal digits that only the owner's secret key leads back from.
     pub id: String,
@@ -39,6 +40,7 @@ pub struct BundleMachine {
 /// A trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Trial")]
 pub struct BundleTrial {
     /// 32 hexadecimal digits, the same whenever the owner tells of this trial.
     pub id: String,
@@ -63,6 +65,7 @@ pub struct BundleTrial {
 /// What a trial was going to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Plan")]
 pub struct BundlePlan {
     /// Page of the catalogue.
     pub advice: String,
@@ -120,6 +123,7 @@ pub enum Without {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "Ended")]
 pub enum TrialEnd {
     /// It was cut off, or goes on.
     CutOff,

@@ -108,6 +108,7 @@ pub struct LeaveOut {
 
 /// Machines that have something in common.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Group")]
 pub struct MachineGroup {
     /// What.
     pub moderator: Moderator,

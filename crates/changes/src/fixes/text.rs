@@ -97,6 +97,7 @@ fn write_file_change(out: &mut String, file: &FileChange, style: Style) {
 
 /// A plan, and what became of it.
 #[derive(Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Document")]
 pub struct FixDocument<'a> {
     schema: u32,
     rule: &'a str,

@@ -25,6 +25,7 @@ const NAMED: usize = 8;
 
 /// What the machines have in common. Bytes are those of the files' sizes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Answer")]
 pub struct CommonFiles {
     /// Which hash: `xxh3-128` or `blake3`; empty where there is no export.
     pub hash: String,
@@ -56,6 +57,7 @@ pub struct CommonFiles {
 
 /// A machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Machine")]
 pub struct ExportMachine {
     /// How it is called.
     pub name: String,

@@ -53,6 +53,7 @@ pub struct Rate {
 
 /// What was found on the host or in one guest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Side")]
 pub struct CryptoSide {
     /// Those of [`FLAGS`] that the processor has; none where they could not be read.
     pub flags: Option<Vec<String>>,

@@ -11,6 +11,7 @@ pub const SNAPSHOT_COLUMNS: &str = "name,creation,used,referenced,written";
 
 /// Bytes in use at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Point")]
 pub struct UsagePoint {
     /// Seconds since 1970.
     pub time: i64,

@@ -70,6 +70,7 @@ pub struct Simulated {
 
 /// What is answered.
 #[derive(Clone, Debug, Serialize, Default, schemars::JsonSchema)]
+#[schemars(rename = "Answer")]
 pub struct CapacityAnswer {
     /// What to buy.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -69,6 +69,7 @@ pub struct HostageReport {
 
 /// The whole of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Report")]
 pub struct LineageReport {
     /// Datasets.
     pub datasets: usize,

@@ -73,6 +73,7 @@ impl Assumptions {
 
 /// Disks that share their fate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Group")]
 pub struct DiskGroup {
     /// Disks.
     pub disks: u64,

@@ -14,6 +14,7 @@ const BLOCK: u64 = 8192;
 
 /// What came out.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Estimate")]
 pub struct LossEstimate {
     /// Array-years simulated.
     pub years: u64,

@@ -171,6 +171,7 @@ fn to_tib(bytes: u64) -> f64 {
 
 /// A layout and its figures. Sizes are bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Plan")]
 pub struct LayoutPlan {
     /// As `--only` reads it.
     pub layout: String,

@@ -32,6 +32,7 @@ pub const DEFLATE_BLOCK: u64 = 128 << 10;
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase", tag = "type")]
+#[schemars(rename = "Kind")]
 pub enum VdevKind {
     /// One disk.
     Single,

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 /// An event of QEMU about a write that the host refused, or about the guest's being paused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Event")]
 pub struct RefusedWrite {
     /// `BLOCK_IO_ERROR`, `STOP` or `RESUME`.
     pub event: String,
