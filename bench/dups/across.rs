@@ -9,8 +9,8 @@
 #![allow(clippy::disallowed_methods, reason = "a benchmark")]
 
 use assay_columns::{CellValue, Writer};
-use assay_dups::across::export_queries::ask;
 use assay_dups::across::export_columns;
+use assay_dups::across::export_queries::ask;
 use std::io::BufWriter;
 
 fn mix(mut x: u64) -> u64 {

@@ -6,7 +6,7 @@
 mod book;
 
 use assay_pool::OwnerKey;
-use assay_pool::bundle::{Bundle, TrialEnd, FORMAT, BundleMachine, Pair, BundlePlan, BundleTrial};
+use assay_pool::bundle::{Bundle, BundleMachine, BundlePlan, BundleTrial, FORMAT, Pair, TrialEnd};
 use assay_pool::stats::{MeasuredEffect, estimate};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -229,7 +229,11 @@ fn machine(key: &OwnerKey, number: usize, pairs: &[f64], random: &mut ChaCha8Rng
         fio: None,
         moderators: BTreeMap::new(),
         pairs: measured.iter().map(|pair| Pair::Effect(*pair)).collect(),
-        ended: if cut { TrialEnd::Stopped } else { TrialEnd::Done },
+        ended: if cut {
+            TrialEnd::Stopped
+        } else {
+            TrialEnd::Done
+        },
         verdict: assay_model::trial::Verdict::Undecided,
     };
     BundleMachine {

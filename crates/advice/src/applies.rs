@@ -3,7 +3,7 @@
 use crate::condition::{self, Known, Ledger, Truth, World};
 use crate::resolve;
 use assay_model::advice::Advice;
-use assay_model::{Bytes, Fact, FactKind, FactValue, Facts, FactPlace, TargetInfo};
+use assay_model::{Bytes, Fact, FactKind, FactPlace, FactValue, Facts, TargetInfo};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -259,7 +259,9 @@ impl<'a> Sources<'a> {
             let found = match &self.target {
                 None => Err(NO_TARGET.to_owned()),
                 Some((target, properties)) => match properties.get(name.as_str()) {
-                    Some(value) => Ok((value.clone(), FactPlace::Words((*target).to_owned()), None)),
+                    Some(value) => {
+                        Ok((value.clone(), FactPlace::Words((*target).to_owned()), None))
+                    }
                     None => Err(format!("{target} has none")),
                 },
             };

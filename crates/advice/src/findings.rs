@@ -1,8 +1,8 @@
 //! Findings: the pages of the catalogue that have a `[check]` table, held against the facts of a
 //! machine. Pure; the same facts and pages give the same findings in the same order.
 
-mod machine;
 mod finding_text;
+mod machine;
 mod steps;
 
 use crate::condition::{Condition, Ledger, SyntaxError, Truth, World};
@@ -12,7 +12,7 @@ use assay_model::coverage::Outcome;
 use assay_model::finding::{
     Certainty, Check, Checked, Edit, Finding, Fix, Looked, NotAsked, Remedy, Seen, Severity,
 };
-use assay_model::{Fact, FactValue, Facts, FactPlace, Subject};
+use assay_model::{Fact, FactPlace, FactValue, Facts, Subject};
 use machine::{Machine, find_property, kinds, ledger};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

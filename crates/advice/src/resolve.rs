@@ -10,9 +10,9 @@ use crate::nearest_name;
 use assay_model::TargetInfo;
 use assay_model::advice::{Advice, Parameter, ParameterKind, TargetKind, TrialSpec};
 use fill::Fill;
-use trial_table::{culprit, sensible, with_hint};
 use std::collections::BTreeMap;
 use toml::{Table, Value};
+use trial_table::{culprit, sensible, with_hint};
 
 /// Why no trial can be made of a piece of advice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -11,7 +11,7 @@ use assay_facts::{CollectOptions, collect};
 use assay_host::Root;
 use assay_model::advice::Advice;
 use assay_model::finding::{Certainty, Checked, Finding, Fix};
-use assay_model::{Facts, FactPlace};
+use assay_model::{FactPlace, Facts};
 use std::path::{Path, PathBuf};
 
 fn trees(advice: &Advice, case: &str) -> Vec<PathBuf> {

@@ -9,7 +9,7 @@
 mod common;
 
 use assay_testing::servers::skip;
-use assay_testing::{Stop, attacked, attack_factor};
+use assay_testing::{Stop, attack_factor, attacked};
 use common::Home;
 use common::guests::{image, image_for_long};
 use common::pages::{SETTING, STUDY};

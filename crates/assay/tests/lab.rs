@@ -6,7 +6,7 @@
 mod common;
 
 use assay_host::{Host as _, Limits};
-use assay_lab::{Disk, Guest, LabError, GuestOptions, GuestRegistry};
+use assay_lab::{Disk, Guest, GuestOptions, GuestRegistry, LabError};
 use assay_loads::Cancel;
 use common::guests::{image, image_for_long, nothing_left, working_in};
 use common::schemas::holds;
@@ -312,7 +312,8 @@ fn disks_come_and_go(guest: &mut Guest, outside: &Path) {
     assert!(guest.devices(&["plug1"]).is_err());
     assert!(guest.unplug("slow").is_err(), "SATA does not let go");
     // Only where a device of this machine can be had there is one more.
-    let gone = assay_testing::normalize_output(guest.unplug("plug1").unwrap_err(), &[(", metal", "")]);
+    let gone =
+        assay_testing::normalize_output(guest.unplug("plug1").unwrap_err(), &[(", metal", "")]);
     insta::assert_snapshot!(gone, @"disk plug1: the guest has no such disk; it has fast, slow, secret");
     let mut after = entries(guest.dir());
     after.retain(|name| name != "plug.lock");

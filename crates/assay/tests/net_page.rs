@@ -4,7 +4,7 @@
 mod common;
 mod serving;
 
-use assay_lab::network_bed::{Bed, BedError, Discipline, Rate, SERVER, LinkShape};
+use assay_lab::network_bed::{Bed, BedError, Discipline, LinkShape, Rate, SERVER};
 use common::browser::Browser;
 use serde_json::{Value, json};
 use serving::{Serving, role};

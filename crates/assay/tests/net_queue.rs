@@ -4,7 +4,7 @@
 
 mod common;
 
-use assay_lab::network_bed::{Bed, BedError, Discipline, Rate, LinkShape};
+use assay_lab::network_bed::{Bed, BedError, Discipline, LinkShape, Rate};
 use common::Home;
 use serde_json::Value;
 use std::time::Duration;

@@ -6,7 +6,7 @@
 mod common;
 mod serving;
 
-use assay_lab::network_bed::{Bed, BedError, Discipline, Rate, SERVER, LinkShape};
+use assay_lab::network_bed::{Bed, BedError, Discipline, LinkShape, Rate, SERVER};
 use serde_json::Value;
 use serving::{Ends, Serving, role};
 use std::os::unix::fs::PermissionsExt as _;

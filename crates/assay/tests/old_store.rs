@@ -292,7 +292,9 @@ fn two_machines() -> Option<Home> {
     }
     let home = home();
     let path = home.dir.path().join("store.db");
-    let mut store = Store::open(&path).unwrap().on(assay_facts::machine(&LiveHost));
+    let mut store = Store::open(&path)
+        .unwrap()
+        .on(assay_facts::machine(&LiveHost));
     for (old, uid) in [(1, '1'), (4, '2')] {
         let mut run = store.run(RunId(old)).unwrap();
         let samples = store.samples(RunId(old)).unwrap();

@@ -5,7 +5,7 @@ mod common;
 
 use assay_model::Machine;
 use assay_model::trial::{Trial, TrialState};
-use assay_pool::bundle::{Bundle, TrialEnd, FORMAT, Pair};
+use assay_pool::bundle::{Bundle, FORMAT, Pair, TrialEnd};
 use assay_pool::{OwnerKey, read};
 use assay_store::Store;
 use assay_testing::attacked;

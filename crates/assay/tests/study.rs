@@ -203,7 +203,8 @@ fn a_broken_study_is_told_with_file_line_and_way_out() {
     for name in ["no-such-study", "kvm-cache-mode", "missing.toml"] {
         let ran = home.assay(&["study", name]);
         assert_eq!(ran.code, Some(2));
-        said += &assay_testing::normalize_output(ran.stderr, &[(env!("CARGO_MANIFEST_DIR"), "HERE")]);
+        said +=
+            &assay_testing::normalize_output(ran.stderr, &[(env!("CARGO_MANIFEST_DIR"), "HERE")]);
     }
     insta::assert_snapshot!(said, @r"
     assay: there is no study `no-such-study`; `assay study` lists them; a file of your own ends with .toml

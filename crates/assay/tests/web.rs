@@ -3,7 +3,7 @@
 
 mod common;
 
-use assay_testing::servers::http2::{Http2ServerKind, Http2Server};
+use assay_testing::servers::http2::{Http2Server, Http2ServerKind};
 use assay_testing::servers::nginx::Nginx;
 use common::{Home, ran};
 use serde_json::Value;
@@ -85,7 +85,9 @@ fn two_servers_are_measured_and_compared() {
 
 #[test]
 fn http2_is_measured_and_said() {
-    let Some(server) = Http2Server::start(Http2ServerKind::Nginx, "http2_max_concurrent_streams 50;") else {
+    let Some(server) =
+        Http2Server::start(Http2ServerKind::Nginx, "http2_max_concurrent_streams 50;")
+    else {
         return;
     };
     let home = Home::new();

@@ -1,8 +1,8 @@
 //! A directory of assay's own in a directory that somebody else may own.
 
 use crate::error::ChangeError;
+use crate::session::{ChangeSession, MadeId};
 use crate::temporary_objects::Made;
-use crate::session::{MadeId, ChangeSession};
 use assay_host::HostMut;
 use assay_host::held::Directory;
 use std::ffi::{OsStr, OsString};

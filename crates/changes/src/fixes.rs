@@ -23,4 +23,4 @@ pub use outside::{OutsideError, OutsideUndo, Unconfirmed, sweep_outside, undo_un
 pub use overlay::Overlay;
 pub use plan::{ByHand, FileChange, FixPlan, plan};
 pub use stand_by::{StandBy, StandByOrder, watch};
-pub use text::{FixDocument, plan_document, empty_document, render_plan};
+pub use text::{FixDocument, empty_document, plan_document, render_plan};

@@ -9,13 +9,15 @@
 //! DIR/kept/assay-UID/              a session whose changes the user keeps, see `kept`
 //! ```
 
-use crate::disk::{LINES, LOCK, PREFIX, read_boot_id, make_dir, new_file, unix_time, random_name, sync_dir};
+use crate::disk::{
+    LINES, LOCK, PREFIX, make_dir, new_file, random_name, read_boot_id, sync_dir, unix_time,
+};
 use crate::error::ChangeError;
 use crate::journal_format::{Entry, FORMAT, Header, State};
 use crate::session::ChangeSession;
 use crate::stored::{Stored, load};
 use assay_host::seal::seal;
-use assay_host::{HostError, lockfile, directory_owner};
+use assay_host::{HostError, directory_owner, lockfile};
 use rustix::fs::{FallocateFlags, FlockOperation, flock};
 use std::fs::{self, File};
 use std::io::Write as _;

@@ -1,8 +1,8 @@
 //! The language of the journal: one JSON object a line, the first one a header. What a line means
 //! is what [`State::apply`] does with it; how bytes become lines is in `read`.
 
-use crate::temporary_objects::Made;
 use crate::setting::Original;
+use crate::temporary_objects::Made;
 use assay_model::change::Setting;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -8,15 +8,14 @@
     reason = "this crate owns its journal, which has to be forced to disk"
 )]
 
-mod machine_claims;
 mod directory;
 mod disk;
 mod error;
 pub mod fixes;
 mod journal;
-mod kept_changes;
 mod journal_format;
-mod temporary_objects;
+mod kept_changes;
+mod machine_claims;
 mod never_kept;
 mod read;
 mod recover;
@@ -25,15 +24,16 @@ mod setting;
 pub mod side_by_side;
 mod stored;
 mod switch;
+mod temporary_objects;
 
-pub use machine_claims::Elsewhere;
 pub use directory::OwnDirectory;
 pub use error::{ChangeError, Orphan};
 pub use journal::{Journal, Pending, Recovering};
 pub use kept_changes::{KeptSession, SessionState, Waiting};
-pub use temporary_objects::{Made, is_lvm_name};
+pub use machine_claims::Elsewhere;
 pub use never_kept::{never_kept, survives_reboot};
-pub use recover::{Foreign, RecoveryOutcome, Recovered};
-pub use session::{MadeId, ChangeSession};
-pub use setting::{AsFound, ValueOrigin, Original};
+pub use recover::{Foreign, Recovered, RecoveryOutcome};
+pub use session::{ChangeSession, MadeId};
+pub use setting::{AsFound, Original, ValueOrigin};
 pub use switch::Switch;
+pub use temporary_objects::{Made, is_lvm_name};

@@ -286,7 +286,9 @@ pub(crate) fn retake(
     }
     // Setting back does not hang on a directory that cannot be used.
     match attempt(host, setting, identity) {
-        Ok(Some(Tried::Busy { note })) => Err(busy_error(&crate::setting::setting_name(setting), &note)),
+        Ok(Some(Tried::Busy { note })) => {
+            Err(busy_error(&crate::setting::setting_name(setting), &note))
+        }
         Ok(Some(Tried::Taken(Claim(locks)))) => {
             // What another one noted stays for it.
             let ours = |lock: &Lock| {

@@ -1,11 +1,11 @@
 //! Taking back what a session left: newest first, each thing read back, repeatable after having
 //! been cut off anywhere.
 
-use crate::machine_claims;
-use crate::disk::{read_boot_id, forget};
+use crate::disk::{forget, read_boot_id};
 use crate::error::ChangeError;
 use crate::journal::{Journal, tell};
 use crate::journal_format::{Entry, Line};
+use crate::machine_claims;
 use crate::never_kept::survives_reboot;
 use crate::session::ChangeSession;
 use crate::stored::{Stored, load};
@@ -175,7 +175,8 @@ pub(crate) fn take_back(
     let closed = state.entries.iter().filter(|(_, entry)| !entry.is_open());
     for (id, entry) in closed.filter(|_| !own) {
         if let Entry::Switched(switched) = entry
-            && machine_claims::retake(session, host, *id, &switched.setting, &switched.identity).is_ok()
+            && machine_claims::retake(session, host, *id, &switched.setting, &switched.identity)
+                .is_ok()
             && let Some(lock) = session.claims().remove(id)
         {
             lock.release()?;
@@ -220,7 +221,9 @@ pub(crate) fn take_back(
         let outcome = done.unwrap_or_else(|error| RecoveryOutcome::Failed(error.to_string()));
         let open = matches!(
             outcome,
-            RecoveryOutcome::Failed(_) | RecoveryOutcome::LeftAlone { .. } | RecoveryOutcome::Doubtful(_)
+            RecoveryOutcome::Failed(_)
+                | RecoveryOutcome::LeftAlone { .. }
+                | RecoveryOutcome::Doubtful(_)
         );
         if !open || foreign == Foreign::Accept {
             match entry {

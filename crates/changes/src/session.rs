@@ -1,12 +1,12 @@
 //! A session: what one process does to one target, written down before it is done.
 
-use crate::machine_claims::Claim;
 use crate::disk::{LINES, forget, new_file, sync_dir};
 use crate::error::ChangeError;
 use crate::journal::Journal;
 use crate::journal_format::{FIRST_FORMAT, Header, Line, State};
-use crate::temporary_objects::Made;
+use crate::machine_claims::Claim;
 use crate::stored::{Found, entry_note, saved_file_path};
+use crate::temporary_objects::Made;
 use assay_host::seal::seal;
 use assay_host::{HostMut, KnownFile};
 use std::collections::BTreeMap;

@@ -2,18 +2,18 @@
 
 mod command;
 mod config;
+pub(crate) mod joined_settings;
 mod kernel;
 mod knob;
 mod mount;
-pub(crate) mod joined_settings;
-mod table;
 mod setting_workspace;
+mod table;
 mod zfs;
 
-pub use knob::{AsFound, ValueOrigin, Original};
+pub use knob::{AsFound, Original, ValueOrigin};
 pub(crate) use knob::{Knob, Reading, command_line};
-pub(crate) use table::parse_mounts;
 pub(crate) use setting_workspace::Work;
+pub(crate) use table::parse_mounts;
 
 use crate::error::ChangeError;
 use assay_host::HostMut;
@@ -25,7 +25,9 @@ pub(crate) fn place(host: &dyn HostMut, setting: &Setting) -> Result<PathBuf, Ch
     match setting {
         Setting::ModuleParameter { module, name } => kernel::module_parameter(module, name),
         Setting::Sysctl { key } => kernel::sysctl_path(key),
-        Setting::Queue { device, attribute } => kernel::queue_attribute_path(host, device, attribute),
+        Setting::Queue { device, attribute } => {
+            kernel::queue_attribute_path(host, device, attribute)
+        }
         Setting::Sysfs { attribute } => kernel::sysfs_path(host, attribute),
         Setting::MountOption { mountpoint, .. } => mount::place(host, mountpoint),
         Setting::Config { file, .. } | Setting::ConfigKeys { file, .. } => {

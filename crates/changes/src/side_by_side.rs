@@ -9,21 +9,21 @@
 
 mod child;
 mod durable;
+mod endpoint;
 mod error;
 mod filesystem;
 mod image;
 mod lvm;
 mod nbd;
-mod endpoint;
 mod sshd;
 mod teardown;
 mod tool;
 mod volatile;
 mod zfs;
 
+pub use endpoint::{ArmSite, Endpoint};
 pub use error::ArmError;
 pub use lvm::{LogicalVolume, logical_volume};
-pub use endpoint::{Endpoint, ArmSite};
 
 use crate::ChangeSession;
 use assay_host::HostMut;

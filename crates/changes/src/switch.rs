@@ -1,11 +1,11 @@
 //! A setting in a session's hands: set, read back, put back.
 
-use crate::machine_claims;
 use crate::error::ChangeError;
 use crate::journal_format::{Line, Switched};
+use crate::machine_claims;
 use crate::never_kept::never_kept;
 use crate::session::ChangeSession;
-use crate::setting::{Knob, Original, Reading, Work, open_knob, setting_name, place};
+use crate::setting::{Knob, Original, Reading, Work, open_knob, place, setting_name};
 use assay_host::HostMut;
 use assay_model::change::Setting;
 

@@ -6,7 +6,7 @@
 
 mod common;
 
-use assay_changes::{ChangeError, Foreign, Journal, RecoveryOutcome, ChangeSession, Switch};
+use assay_changes::{ChangeError, ChangeSession, Foreign, Journal, RecoveryOutcome, Switch};
 use assay_host::{Host as _, LiveHost};
 use assay_model::change::{ConfigLanguage, Setting};
 use common::{Deadly, SmallDisk, inside, sh};

@@ -174,7 +174,9 @@ impl Scene {
         let remains = |outcome: &RecoveryOutcome| {
             matches!(
                 outcome,
-                RecoveryOutcome::LeftAlone { .. } | RecoveryOutcome::Doubtful(_) | RecoveryOutcome::Failed(_)
+                RecoveryOutcome::LeftAlone { .. }
+                    | RecoveryOutcome::Doubtful(_)
+                    | RecoveryOutcome::Failed(_)
             )
         };
         told.iter().any(|one| remains(&one.outcome))

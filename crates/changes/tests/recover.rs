@@ -6,7 +6,7 @@
 
 mod common;
 
-use assay_changes::{ChangeError, Foreign, Made, RecoveryOutcome, Recovered, SessionState, Switch};
+use assay_changes::{ChangeError, Foreign, Made, Recovered, RecoveryOutcome, SessionState, Switch};
 use assay_host::held::Directory;
 use assay_host::{Faulty, HostError, HostMut, LiveHost, Recorded};
 use assay_model::change::{ConfigLanguage, Setting};
@@ -43,7 +43,13 @@ fn what_a_dead_session_left_is_told_blocks_and_is_taken_back() {
 
     let recovered = journal.recover(&host, Foreign::Leave).unwrap();
     let outcomes: Vec<_> = recovered.iter().map(|one| one.outcome.clone()).collect();
-    assert_eq!(outcomes, [RecoveryOutcome::Restored("60".into()), RecoveryOutcome::Removed]);
+    assert_eq!(
+        outcomes,
+        [
+            RecoveryOutcome::Restored("60".into()),
+            RecoveryOutcome::Removed
+        ]
+    );
     assert_eq!(value(&host), "60");
     assert_eq!(sessions(dir.path()).len(), 0);
     journal.begin("trial 8", "/mnt").unwrap();
@@ -124,7 +130,10 @@ fn what_is_no_longer_there_needs_no_undo_and_what_cannot_be_undone_can_be_forgot
     // The file may come back with its disk.
     assert_eq!(journal.pending().unwrap()[0].left.len(), 1);
     let told = journal.recover(&bare, Foreign::Accept).unwrap();
-    assert!(matches!(told[0].outcome, RecoveryOutcome::Failed(_)), "{told:?}");
+    assert!(
+        matches!(told[0].outcome, RecoveryOutcome::Failed(_)),
+        "{told:?}"
+    );
     assert_eq!(sessions(dir.path()).len(), 0);
 }
 
@@ -141,7 +150,9 @@ fn a_journal_of_a_later_assay_is_left_alone_and_blocks() {
         "{told}"
     );
     let recovered = journal.recover(&machine(), Foreign::Accept).unwrap();
-    assert!(matches!(&recovered[0].outcome, RecoveryOutcome::Failed(why) if why.contains("format 9")));
+    assert!(
+        matches!(&recovered[0].outcome, RecoveryOutcome::Failed(why) if why.contains("format 9"))
+    );
     assert!(later.join("journal").exists());
     // Somebody's own files in there are nobody's sessions.
     fs::remove_dir_all(&later).unwrap();
@@ -263,7 +274,10 @@ fn a_journal_of_the_first_format_is_taken_back() {
     journal.recover(&faulty, Foreign::Leave).unwrap();
     for one in journal.recover(&LiveHost, Foreign::Leave).unwrap() {
         assert!(
-            matches!(one.outcome, RecoveryOutcome::Restored(_) | RecoveryOutcome::Removed),
+            matches!(
+                one.outcome,
+                RecoveryOutcome::Restored(_) | RecoveryOutcome::Removed
+            ),
             "{one:?}"
         );
     }
@@ -356,7 +370,9 @@ fn attack_directories_renamed_at_the_moment_of_a_kill() {
             }
             bury(session);
             let recovered = journal.recover(&LiveHost, Foreign::Leave).unwrap();
-            let removed = recovered.iter().all(|one| one.outcome == RecoveryOutcome::Removed);
+            let removed = recovered
+                .iter()
+                .all(|one| one.outcome == RecoveryOutcome::Removed);
             let left = fs::read_dir(&theirs).unwrap().count();
             let ours_is_gone = removed && left == usize::from(decoy != "nothing");
             tried += 1;

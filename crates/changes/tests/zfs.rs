@@ -3,7 +3,7 @@
 
 mod common;
 
-use assay_changes::{ChangeError, Foreign, Journal, ValueOrigin, Switch};
+use assay_changes::{ChangeError, Foreign, Journal, Switch, ValueOrigin};
 use assay_host::CommandOutput;
 use assay_model::change::Setting;
 use common::{Twist, Twisted};

@@ -1,6 +1,6 @@
 //! Reading back what [`crate::Writer`] wrote, a batch of rows at a time.
 
-use crate::{Column as Described, Error, ColumnKind, TableSource, strict};
+use crate::{Column as Described, ColumnKind, Error, TableSource, strict};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{
     ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType,

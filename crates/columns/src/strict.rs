@@ -1,7 +1,7 @@
 //! What is looked at before the library that reads Parquet may believe it: it trusts counts and
 //! offsets of a file enough to panic, or to ask for more memory than there is.
 
-use crate::{Column, Error, ColumnKind, LONGEST_TEXT, TableSource};
+use crate::{Column, ColumnKind, Error, LONGEST_TEXT, TableSource};
 use parquet::basic::{Compression, Encoding, Repetition, Type};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
@@ -128,7 +128,11 @@ pub fn check_metadata(
     }
 }
 
-fn check_chunk(column: &ColumnChunkMetaData, rows: i64, length: u64) -> std::result::Result<(), Error> {
+fn check_chunk(
+    column: &ColumnChunkMetaData,
+    rows: i64,
+    length: u64,
+) -> std::result::Result<(), Error> {
     let start = column
         .dictionary_page_offset()
         .unwrap_or_else(|| column.data_page_offset());
@@ -178,7 +182,11 @@ impl<P: PageReader> Pages<P> {
         let least = match self.kind {
             ColumnKind::Text => 4,
             ColumnKind::Fixed(width) => width.max(1),
-            ColumnKind::Int | ColumnKind::Count | ColumnKind::Time | ColumnKind::Float | ColumnKind::Flag => 8,
+            ColumnKind::Int
+            | ColumnKind::Count
+            | ColumnKind::Time
+            | ColumnKind::Float
+            | ColumnKind::Flag => 8,
         };
         let fits = |bytes: usize| {
             values

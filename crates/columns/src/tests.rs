@@ -1,4 +1,4 @@
-use crate::{Batch, CellValue, Column, Error, ColumnKind, Reader, TableSource, Writer};
+use crate::{Batch, CellValue, Column, ColumnKind, Error, Reader, TableSource, Writer};
 use proptest::prelude::*;
 
 const COLUMNS: [Column; 4] = [

@@ -1,6 +1,6 @@
 //! Writing: rows are gathered by column and written in groups.
 
-use crate::{Column, Error, ColumnKind};
+use crate::{Column, ColumnKind, Error};
 use parquet::basic::{
     Compression, ConvertedType, Encoding, LogicalType, Repetition, TimeUnit, Type,
 };
@@ -99,7 +99,11 @@ impl<W: Write + Send> Writer<W> {
         Ok(Self {
             parts: parts.collect(),
             rows: 0,
-            file: SerializedFileWriter::new(out, build_schema(columns)?, Arc::new(properties.build()))?,
+            file: SerializedFileWriter::new(
+                out,
+                build_schema(columns)?,
+                Arc::new(properties.build()),
+            )?,
         })
     }
 
@@ -120,8 +124,12 @@ impl<W: Write + Send> Writer<W> {
             }
             match (&mut part.values, cell) {
                 (_, CellValue::None) => {}
-                (Gathered::Text(values), CellValue::Text(text)) => values.push(ByteArray::from(*text)),
-                (Gathered::Fixed(values, length), CellValue::Fixed(bytes)) if bytes.len() == *length => {
+                (Gathered::Text(values), CellValue::Text(text)) => {
+                    values.push(ByteArray::from(*text))
+                }
+                (Gathered::Fixed(values, length), CellValue::Fixed(bytes))
+                    if bytes.len() == *length =>
+                {
                     values.push(ByteArray::from(bytes.to_vec()).into());
                 }
                 (Gathered::Int(values), CellValue::Int(value)) => values.push(*value),
@@ -202,7 +210,9 @@ pub(crate) fn build_schema(columns: &[Column]) -> Result<TypePtr, Error> {
                 });
             built = match column.kind {
                 ColumnKind::Text => built.with_converted_type(ConvertedType::UTF8),
-                ColumnKind::Fixed(length) => built.with_length(i32::try_from(length).unwrap_or(i32::MAX)),
+                ColumnKind::Fixed(length) => {
+                    built.with_length(i32::try_from(length).unwrap_or(i32::MAX))
+                }
                 ColumnKind::Time => {
                     built.with_logical_type(Some(LogicalType::timestamp(true, TimeUnit::MICROS)))
                 }

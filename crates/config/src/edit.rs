@@ -1,10 +1,13 @@
 //! Reading and editing a setting in whatever language.
 
 use crate::error::ConfError;
-use crate::languages::{nginx, parse, same_key, format_statement, write_value};
+use crate::languages::{format_statement, nginx, parse, same_key, write_value};
 use crate::select::{block_head, select};
 use crate::switch;
-use crate::text::{stands_alone, is_blank, line_indent, line_end, line_number, line_start, line_ending, splice_text};
+use crate::text::{
+    is_blank, line_end, line_ending, line_indent, line_number, line_start, splice_text,
+    stands_alone,
+};
 use crate::tree::{Block, Directive, Item};
 use crate::{FoundSetting, Include};
 use assay_model::change::ConfigLanguage as Language;
@@ -68,7 +71,12 @@ pub fn set(
     let written = write_value(language, key, value, quote).map_err(refused)?;
     let new = match (&directive, blocks.last()) {
         (Some(directive), _) => replace(text, directive, &written),
-        (None, Some(block)) => insert(language, text, block, &format_statement(language, key, &written)),
+        (None, Some(block)) => insert(
+            language,
+            text,
+            block,
+            &format_statement(language, key, &written),
+        ),
         (None, None) => return Ok(text.to_vec()),
     };
     // What was written must be what is read.
@@ -289,7 +297,10 @@ fn insert(language: Language, text: &[u8], block: &Block, statement: &str) -> Ve
 fn end_of_section(text: &[u8], block: &Block) -> (usize, Vec<u8>) {
     if let Some(last) = block.directives().next_back() {
         let at = last.span.start;
-        return (line_end(text, last.span.end), line_indent(text, at).to_vec());
+        return (
+            line_end(text, last.span.end),
+            line_indent(text, at).to_vec(),
+        );
     }
     if !block.head.is_empty() {
         return (

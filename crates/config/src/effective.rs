@@ -24,6 +24,7 @@
 mod builder;
 mod dovecot;
 mod dropin;
+mod effective_settings;
 pub mod files;
 mod glob;
 mod lookup;
@@ -34,12 +35,13 @@ mod samba;
 mod ssh;
 pub mod ssh_match;
 pub mod ssh_sample;
-mod effective_settings;
 mod walk;
 
+pub use effective_settings::{
+    ConfigProblem, Effective, Program, Scope, ScopeId, Setting, SettingPlace, Trouble,
+};
 pub use postfix_macros::{expand_macros, macro_names};
 pub use ssh::{GLOBAL as SSHD_GLOBAL, first_counts};
-pub use effective_settings::{Effective, SettingPlace, ConfigProblem, Program, Scope, ScopeId, Setting, Trouble};
 
 use builder::Builder;
 use files::{FileFault, Files};
@@ -49,7 +51,11 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// The main file is not there or cannot be read; whatever else fails is a [`Problem`].
-pub fn read_effective(program: Program, main: &Path, files: &dyn Files) -> Result<Effective, FileFault> {
+pub fn read_effective(
+    program: Program,
+    main: &Path,
+    files: &dyn Files,
+) -> Result<Effective, FileFault> {
     let mut builder = Builder::new(program, main, files);
     match program {
         Program::Sshd | Program::Ssh => walk::walk(&mut builder, &ssh::Ssh, main)?,

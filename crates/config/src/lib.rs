@@ -45,7 +45,7 @@ mod switch;
 mod text;
 mod tree;
 
-pub use edit::{get, find_includes, remove, set};
+pub use edit::{find_includes, get, remove, set};
 pub use error::ConfError;
 pub use languages::ssh::parse_statement as ssh_statement;
 pub use outline::outline_text;

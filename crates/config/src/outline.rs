@@ -1,6 +1,6 @@
 //! What may be kept of a file that somebody shares.
 
-use crate::languages::{parse, format_statement};
+use crate::languages::{format_statement, parse};
 use crate::text::to_lossy_text;
 use crate::tree::{Block, Item};
 use assay_model::change::ConfigLanguage as Language;

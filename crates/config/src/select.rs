@@ -26,8 +26,8 @@ pub fn select<'a>(
                 there: format_heads(&there),
             });
         };
-        let one =
-            merges_blocks(language, &first.head) && chosen.iter().all(|block| block.head == first.head);
+        let one = merges_blocks(language, &first.head)
+            && chosen.iter().all(|block| block.head == first.head);
         if chosen.len() > 1 && !one {
             return Err(ConfError::Ambiguous {
                 what: selector.clone(),
@@ -62,7 +62,11 @@ pub fn parse_condition(selector: &str) -> Option<(&str, &str)> {
 }
 
 /// The blocks that fit a selector: by the whole head, else by the first word, else by a condition.
-pub fn matching_blocks<'a>(language: Language, blocks: &[&'a Block], selector: &str) -> Vec<&'a Block> {
+pub fn matching_blocks<'a>(
+    language: Language,
+    blocks: &[&'a Block],
+    selector: &str,
+) -> Vec<&'a Block> {
     let named = by_name(language, blocks, selector);
     if !named.is_empty() {
         return named;

@@ -80,7 +80,9 @@ fn block_selector(language: Language, there: &[&Block], at: usize) -> String {
     let meant = crate::select::matching_blocks(language, there, &name);
     let place = meant.iter().position(|one| std::ptr::eq(*one, there[at]));
     match place {
-        Some(place) if meant.len() > 1 && !crate::languages::merges_blocks(language, &there[at].head) => {
+        Some(place)
+            if meant.len() > 1 && !crate::languages::merges_blocks(language, &there[at].head) =>
+        {
             format!("{name}[{}]", place + 1)
         }
         _ => name,

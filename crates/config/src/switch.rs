@@ -6,8 +6,8 @@
 use crate::FoundSetting;
 use crate::error::ConfError;
 use crate::languages::parse;
-use crate::select::{parse_condition, block_head, matching_blocks};
-use crate::text::{line_end, line_number, line_start, line_ranges, splice_text};
+use crate::select::{block_head, matching_blocks, parse_condition};
+use crate::text::{line_end, line_number, line_ranges, line_start, splice_text};
 use crate::tree::{Block, Item};
 use assay_model::change::ConfigLanguage as Language;
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! The files that Debian 12 ships.
 
-use assay_config::{ConfError, get, find_includes, remove, set};
+use assay_config::{ConfError, find_includes, get, remove, set};
 use assay_model::change::ConfigLanguage::{
     self, Dovecot, Ini, KeyValue, Nginx, Nsswitch, Postfix, Ssh,
 };

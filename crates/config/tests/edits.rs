@@ -1,6 +1,6 @@
 //! What must hold for any text: set, then get; everything else stays; taken away, nothing is left.
 
-use assay_config::{ConfError, get, find_includes, remove, set};
+use assay_config::{ConfError, find_includes, get, remove, set};
 use assay_model::change::ConfigLanguage::{
     self, Dovecot, Ini, KeyValue, Nginx, Nsswitch, Postfix, Ssh,
 };

@@ -6,15 +6,15 @@
 //! Memory does not grow with the number of files anywhere here: what has to be sorted lies in runs in
 //! files without a name ([`sort`]), and what is read is read a page at a time.
 
-pub mod export_queries;
 pub mod collide;
 pub mod export;
+pub mod export_queries;
 mod export_rows;
 mod machines;
 pub mod offer;
 mod publish;
-mod sort;
 pub mod requested_hashes;
+mod sort;
 
 pub use export_rows::count_rows;
 

@@ -6,8 +6,8 @@
 //! computed along the way, once per content. Groups too large to be read side by side, and those
 //! with members whose hash the index knows, are decided by the hash of the whole content.
 
-use crate::open_folders::Doors;
 use crate::group::{Groups, SizeGroup};
+use crate::open_folders::Doors;
 use crate::read::{CHUNK, Cost, SMALL};
 use crate::skip::{self, Skipped};
 use crate::table::{FileId, Files, Hash};

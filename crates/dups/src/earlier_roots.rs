@@ -1,8 +1,8 @@
 //! The roots of earlier scans: how they were scanned, and whether they are still there.
 
 use crate::index::{Index, Root};
-use crate::scan_options::RootScanOptions;
 use crate::scan::ScanOptions;
+use crate::scan_options::RootScanOptions;
 use crate::{Error, fsinfo, sys};
 use rustix::fs::{Mode, OFlags};
 use std::collections::HashSet;

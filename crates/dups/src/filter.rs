@@ -78,7 +78,11 @@ impl Filter {
 
 /// Whether globs leave a path out.
 pub(crate) fn glob_excludes(globs: Option<&Override>, path: &[u8], is_dir: bool) -> bool {
-    globs.is_some_and(|globs| globs.matched(sys::path_from_bytes(path), is_dir).is_ignore())
+    globs.is_some_and(|globs| {
+        globs
+            .matched(sys::path_from_bytes(path), is_dir)
+            .is_ignore()
+    })
 }
 
 /// The ignore files of a folder and of those above it, innermost first.

@@ -3,7 +3,7 @@
 mod fclones;
 
 use crate::group::{DuplicateGroup, Groups};
-use crate::name::{for_json, encode_hex, encode_lossless, push_hex};
+use crate::name::{encode_hex, encode_lossless, for_json, push_hex};
 use crate::read::Cost;
 use crate::skip::Skipped;
 use crate::table::{FileId, Files};
@@ -361,7 +361,10 @@ fn reason_slug(reason: crate::Reason) -> String {
     }
 }
 
-fn links_to_json(files: &Files, links: &[(FileId, FileId)]) -> serde_json::Map<String, serde_json::Value> {
+fn links_to_json(
+    files: &Files,
+    links: &[(FileId, FileId)],
+) -> serde_json::Map<String, serde_json::Value> {
     let mut map = serde_json::Map::new();
     for (name, first) in links {
         let key = for_json(&files.path(*first)).into_owned();

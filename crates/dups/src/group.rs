@@ -357,7 +357,10 @@ pub fn by_hash(files: &Files) -> Groups {
 }
 
 /// Puts files of one content next to each other; returns where each content ends, by its number.
-pub(crate) fn bucket_by_content(files: &Files, members: &mut SpillArray<FileId>) -> SpillArray<u32> {
+pub(crate) fn bucket_by_content(
+    files: &Files,
+    members: &mut SpillArray<FileId>,
+) -> SpillArray<u32> {
     let mut ends: SpillArray<u32> = SpillArray::default();
     ends.resize(files.contents(), 0);
     let mut total = 0;

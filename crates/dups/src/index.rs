@@ -10,8 +10,8 @@ mod write;
 
 use crate::blob::{self, BlobDecoder, BlobEntry};
 use crate::hash::HashKind;
-use crate::scan_options::RootScanOptions;
 use crate::memory::Memory;
+use crate::scan_options::RootScanOptions;
 use crate::{Error, sys};
 use rusqlite::{Connection, OpenFlags, params};
 use std::collections::HashSet;
@@ -116,7 +116,8 @@ impl Index {
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, Error> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        let db = Connection::open_with_flags(resolve_folder_links(path)?, flags).map_err(index_error(path))?;
+        let db = Connection::open_with_flags(resolve_folder_links(path)?, flags)
+            .map_err(index_error(path))?;
         db.busy_timeout(std::time::Duration::from_secs(10))
             .map_err(index_error(path))?;
         Ok(Self {
@@ -204,7 +205,10 @@ impl Index {
                  WHERE ?1 IS NULL AND (path = ?2 OR path >= ?3 AND path < ?4)"
             }
         };
-        let mut statement = self.db.prepare_cached(sql).map_err(index_error(&self.path))?;
+        let mut statement = self
+            .db
+            .prepare_cached(sql)
+            .map_err(index_error(&self.path))?;
         let mut rows = statement
             .query(params![machine, exact, from, to])
             .map_err(index_error(&self.path))?;

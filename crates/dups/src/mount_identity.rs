@@ -266,7 +266,10 @@ impl Landscape {
 
 /// Which of several files may be one with another of them; each is given by the number of its file
 /// system, `None` where that is another machine's.
-pub(crate) fn find_possible_aliases(files: &[Option<usize>], doubt: impl Fn(usize, usize) -> bool) -> Vec<bool> {
+pub(crate) fn find_possible_aliases(
+    files: &[Option<usize>],
+    doubt: impl Fn(usize, usize) -> bool,
+) -> Vec<bool> {
     let mut counts: HashMap<usize, usize> = HashMap::new();
     for ground in files.iter().flatten() {
         *counts.entry(*ground).or_default() += 1;
@@ -384,6 +387,9 @@ mod tests {
         assert_eq!(found(&[0, 1, 3]), [true, true, false]);
         assert_eq!(found(&[2, 3]), [false, false]);
         assert_eq!(found(&[2, 3, 2]), [true, false, true]);
-        assert_eq!(find_possible_aliases(&[None, Some(2), None], doubt), [false; 3]);
+        assert_eq!(
+            find_possible_aliases(&[None, Some(2), None], doubt),
+            [false; 3]
+        );
     }
 }

@@ -113,9 +113,15 @@ mod tests {
 
     #[test]
     fn hostile_names_are_visible_and_harmless() {
-        assert_eq!(format_readable(b"a\nb\x1b[31m\xff"), "a\\nb\\u{1b}[31m\\xff");
+        assert_eq!(
+            format_readable(b"a\nb\x1b[31m\xff"),
+            "a\\nb\\u{1b}[31m\\xff"
+        );
         assert_eq!(format_readable("\u{202e}gpj".as_bytes()), "\\u{202e}gpj");
-        assert_eq!(encode_stfu8(b"a\n\\b\x1b\xff \xc3\xbc"), "a\\n\\\\b\\x1B\\xFF ü");
+        assert_eq!(
+            encode_stfu8(b"a\n\\b\x1b\xff \xc3\xbc"),
+            "a\\n\\\\b\\x1B\\xFF ü"
+        );
         assert_eq!(encode_lossless("grün".as_bytes()), None);
         assert_eq!(encode_lossless(b"\xff\x00"), Some("ff00".into()));
     }

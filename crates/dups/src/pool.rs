@@ -58,10 +58,18 @@ pub(crate) fn run(
             started
         };
         let mut running = start(processors.min(most));
-        let mut before = (Instant::now(), sys::cpu_time(), sys::count_voluntary_switches());
+        let mut before = (
+            Instant::now(),
+            sys::cpu_time(),
+            sys::count_voluntary_switches(),
+        );
         while done.wait(running) {
             tick();
-            let now = (Instant::now(), sys::cpu_time(), sys::count_voluntary_switches());
+            let now = (
+                Instant::now(),
+                sys::cpu_time(),
+                sys::count_voluntary_switches(),
+            );
             let wall = now.0.duration_since(before.0).as_nanos() as f64;
             let used = (now.1 - before.1) as f64 / (wall * processors as f64);
             let waits = now.2 - before.2 >= WAITS;

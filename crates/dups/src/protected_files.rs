@@ -20,14 +20,19 @@ pub(crate) fn open_journal_folder(path: &Path) -> Result<OwnedFd, Error> {
 /// Opens a file in such a folder.
 pub(crate) fn file_in_folder(path: &Path, flags: OFlags) -> Result<File, Error> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io_error(path, "cannot open")(std::io::ErrorKind::NotFound.into()));
+        return Err(io_error(path, "cannot open")(
+            std::io::ErrorKind::NotFound.into(),
+        ));
     };
     let above = open_journal_folder(above)?;
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fd = rustix::fs::openat(&above, name, flags, Mode::empty())
         .map_err(|errno| io_error(path, "cannot open")(errno.into()))?;
     if FileType::from_raw_mode(check(path, &fd)?.st_mode) != FileType::RegularFile {
-        return Err(foreign_owner_error(path, "not a regular file; move it away"));
+        return Err(foreign_owner_error(
+            path,
+            "not a regular file; move it away",
+        ));
     }
     Ok(fd.into())
 }
@@ -52,7 +57,8 @@ pub(crate) fn surroundings(path: &Path) -> Result<(), Error> {
 
 /// Checks that a file or folder belongs to this user (or root) and that nobody else may write to it.
 pub(crate) fn check(path: &Path, fd: impl AsFd) -> Result<Stat, Error> {
-    let stat = rustix::fs::fstat(fd).map_err(|errno| io_error(path, "cannot examine")(errno.into()))?;
+    let stat =
+        rustix::fs::fstat(fd).map_err(|errno| io_error(path, "cannot examine")(errno.into()))?;
     let us = rustix::process::geteuid().as_raw();
     if stat.st_uid != us && stat.st_uid != 0 {
         return Err(foreign_owner_error(

@@ -1,7 +1,7 @@
 //! Reading one file: opened once, read without mapping, and checked afterwards to be still the
 //! file that was walked over.
 
-use crate::hash::{Hasher, HashKind};
+use crate::hash::{HashKind, Hasher};
 use crate::skip::Reason;
 use crate::sys;
 use crate::table::{File, Hash};

@@ -87,7 +87,9 @@ impl Anchor {
 
     /// What of a path lies below it.
     fn below<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
-        let below = sys::path_from_bytes(path).strip_prefix(sys::path_from_bytes(&self.path)).ok()?;
+        let below = sys::path_from_bytes(path)
+            .strip_prefix(sys::path_from_bytes(&self.path))
+            .ok()?;
         Some(sys::path_bytes(below))
     }
 }
@@ -115,8 +117,14 @@ impl Standing {
 
     /// Opens a folder that the user named to put files into, and makes what is missing of it.
     pub fn make(path: &[u8]) -> Result<Self, String> {
-        let cannot = |why: String| format!("cannot create {}: {why}", crate::name::format_readable(path));
-        std::fs::create_dir_all(sys::path_from_bytes(path)).map_err(|error| cannot(error.to_string()))?;
+        let cannot = |why: String| {
+            format!(
+                "cannot create {}: {why}",
+                crate::name::format_readable(path)
+            )
+        };
+        std::fs::create_dir_all(sys::path_from_bytes(path))
+            .map_err(|error| cannot(error.to_string()))?;
         // Nothing there tells the right folder from another, so no link may lead to it.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::open(sys::path_from_bytes(path), flags, Mode::empty())

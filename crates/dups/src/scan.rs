@@ -2,13 +2,13 @@
 
 use crate::across::requested_hashes::Wanted;
 use crate::compare::{self, Job, Learnt};
+use crate::earlier_roots::{self, Within};
 use crate::group::{self, Groups, SizeGroup, Sizes};
 use crate::hash::HashKind;
 use crate::index::Index;
-use crate::scan_options::WalkOptions;
 use crate::memory::Memory;
-use crate::earlier_roots::{self, Within};
 use crate::read::Cost;
+use crate::scan_options::WalkOptions;
 use crate::skip::{Reason, Skipped};
 use crate::table::{FileId, Files, NO_HASH};
 use crate::walk;
@@ -98,7 +98,9 @@ pub fn scan(
     };
     let (sizes, early) = sort_by_size(&files, hash_all);
     let early = early.filter(|_| sizes.open.is_empty());
-    control.progress.plan(compare::planned_read_bytes(&sizes.open));
+    control
+        .progress
+        .plan(compare::planned_read_bytes(&sizes.open));
     let found_out = || rotational::is_spinning(&files, &sizes);
     let spinning = options.rotates.unwrap_or_else(found_out);
     let mut cost = Cost::default();

@@ -62,7 +62,9 @@ pub fn open_file_at(folder: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
 
 /// Opens something for reading without a trace in its access time, or with one where that is not
 /// allowed.
-pub fn open_without_atime(open: impl Fn(OFlags) -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
+pub fn open_without_atime(
+    open: impl Fn(OFlags) -> Result<OwnedFd, Errno>,
+) -> Result<OwnedFd, Errno> {
     match open(READ | OFlags::NOATIME) {
         Err(Errno::PERM) => open(READ),
         other => other,
@@ -357,7 +359,12 @@ pub enum Deduped {
 
 /// Shares a range of `from` with `to` by FIDEDUPERANGE: the kernel locks both, compares, and does
 /// nothing when they differ (ioctl_fideduperange(2)).
-pub fn dedupe_range(from: impl AsFd, to: impl AsFd, offset: u64, length: u64) -> Result<Deduped, Errno> {
+pub fn dedupe_range(
+    from: impl AsFd,
+    to: impl AsFd,
+    offset: u64,
+    length: u64,
+) -> Result<Deduped, Errno> {
     let mut range = DedupeRange {
         src_offset: offset,
         src_length: length,

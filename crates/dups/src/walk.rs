@@ -2,13 +2,13 @@
 //! open folders, without following links.
 
 use crate::contents::Numbering;
-use crate::open_folders::Doors;
 use crate::filter::{IgnoreChain, glob_excludes};
 use crate::fsinfo::{self, FsInfo};
-use crate::scan_options::{RootScanOptions, WalkOptions};
 use crate::memory::Memory;
+use crate::open_folders::Doors;
 use crate::remembered_folder::Recall;
 use crate::roots::{Roots, Standing};
+use crate::scan_options::{RootScanOptions, WalkOptions};
 use crate::skip::{self, Reason, Skipped};
 use crate::sys;
 use crate::table::{FileSystem, Files, NewFile, join};
@@ -324,7 +324,9 @@ impl Walker<'_> {
                             _ => Reason::Unreadable,
                         };
                         let path = join(&task.path, name);
-                        scratch.skipped.note(path, reason, sys::describe_errno(errno));
+                        scratch
+                            .skipped
+                            .note(path, reason, sys::describe_errno(errno));
                         continue;
                     }
                 }

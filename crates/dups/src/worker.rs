@@ -2,8 +2,8 @@
 
 use crate::Control;
 use crate::compare::Learnt;
-use crate::open_folders::Doors;
 use crate::hash::Hasher;
+use crate::open_folders::Doors;
 use crate::read::{
     Buffer, CHUNK, Holes, LINE, LONG_CHUNK, PROBE, SMALL, Trouble, unchanged, zeros,
 };

@@ -3,9 +3,9 @@
 
 mod common;
 
-use assay_dups::across::export_queries::{CommonFiles, ask, ask_merging};
 use assay_dups::across::collide::find_common_samples;
 use assay_dups::across::export::{Exported, export};
+use assay_dups::across::export_queries::{CommonFiles, ask, ask_merging};
 use assay_dups::across::offer::{Offered, write_offer};
 use assay_dups::across::requested_hashes::Wanted;
 use assay_dups::across::{Teller, export_columns};
@@ -378,7 +378,8 @@ fn half_hashed(dir: &Path, name: &str) -> Index {
 }
 
 fn offered(index: &Index, to: &Path, teller: &Teller) -> Offered {
-    let (done, bytes) = common::free(|control| write_offer(index, Vec::new(), teller, control)).unwrap();
+    let (done, bytes) =
+        common::free(|control| write_offer(index, Vec::new(), teller, control)).unwrap();
     std::fs::write(to, bytes).unwrap();
     done
 }

@@ -4,9 +4,9 @@
 mod common;
 
 use assay_dups::act::Action;
-use assay_dups::act::execute::{Moment, ActOptions, execute};
+use assay_dups::act::execute::{ActOptions, Moment, execute};
 use assay_dups::act::journal::Journal;
-use assay_dups::act::plan::{Prefer, PlanRules, plan};
+use assay_dups::act::plan::{PlanRules, Prefer, plan};
 use assay_dups::act::undo::{UndoOptions, recover, undo_journal};
 use assay_dups::{Index, ScanOptions};
 use common::{Mount, Place, free, noise, put, scan_tree};
@@ -61,7 +61,9 @@ fn link_and_back(place: Place) {
     assert_eq!(std::fs::read(&b).unwrap(), b"content");
     assert_eq!(std::fs::metadata(&b).unwrap().modified().unwrap(), old);
     assert_eq!(
-        undo_journal(&journal, &UndoOptions::default()).unwrap().restored,
+        undo_journal(&journal, &UndoOptions::default())
+            .unwrap()
+            .restored,
         0,
         "nothing is taken back twice"
     );
@@ -86,7 +88,12 @@ fn deletes_and_back_but_never_the_last_copy() {
             .steps
             .is_empty()
     );
-    assert_eq!(undo_journal(&journal, &UndoOptions::default()).unwrap().restored, 3);
+    assert_eq!(
+        undo_journal(&journal, &UndoOptions::default())
+            .unwrap()
+            .restored,
+        3
+    );
     assert_eq!(std::fs::read(place.root().join("c")).unwrap(), b"content");
     // The copy that is to stay vanishes in the middle: the others stay.
     let plan = place.plan(&Action::Delete, &PlanRules::default());

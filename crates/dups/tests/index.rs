@@ -4,7 +4,7 @@
 mod common;
 
 use assay_dups::earlier_roots::Presence;
-use assay_dups::{Control, Error, Index, ScanProgress, ScanOptions, scan};
+use assay_dups::{Control, Error, Index, ScanOptions, ScanProgress, scan};
 use common::{groups_of, let_settle, noise, oracle, put, scan_tree};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

@@ -170,7 +170,8 @@ fn attack_a_kill_at_any_moment_of_undo() {
                 let (action, dir) = all.swap_remove(number);
                 rotate(&place.root(), 3, 3, 4096);
                 let before = partition(&place.root());
-                let (_, journal) = place.act(&place.plan(&action, &PlanRules::default()), &|_, _| {});
+                let (_, journal) =
+                    place.act(&place.plan(&action, &PlanRules::default()), &|_, _| {});
                 for victim in victims {
                     let seen = std::cell::Cell::new(0);
                     let interfere = |now: UndoMoment, _: &assay_dups::act::ActStep| {

@@ -7,7 +7,7 @@ use assay_dups::act::Action;
 use assay_dups::act::execute::Moment;
 use assay_dups::act::plan::PlanRules;
 use assay_dups::act::undo::{UndoOptions, recover, undo_journal};
-use assay_testing::{attacked, attack_factor, skipped};
+use assay_testing::{attack_factor, attacked, skipped};
 use common::{Place, noise, put};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -240,8 +240,10 @@ fn attack_journals_of_others() {
         let place = Place::new();
         put(place.root().join("a"), b"content");
         let gone = put(place.root().join("bb"), b"content");
-        let (outcome, journal) =
-            place.act(&place.plan(&Action::Delete, &PlanRules::default()), &|_, _| {});
+        let (outcome, journal) = place.act(
+            &place.plan(&Action::Delete, &PlanRules::default()),
+            &|_, _| {},
+        );
         assert_eq!(outcome.done, 1);
         spoil(&journal);
         tried += 1;
@@ -492,7 +494,9 @@ fn undo_after_the_disk_was_mounted_again() {
         let _ = std::fs::write("/proc/sys/vm/drop_caches", "3");
         // The folder below the mount is another one.
         assert_eq!(
-            undo_journal(&journal, &UndoOptions::default()).unwrap().restored,
+            undo_journal(&journal, &UndoOptions::default())
+                .unwrap()
+                .restored,
             0,
             "{name}"
         );

@@ -1,9 +1,11 @@
 //! What all collectors do: read something, and note what it says or why it says nothing.
 
 use assay_config::effective::files::{FileFault, OfHost};
-use assay_config::effective::{Effective, ConfigProblem, Program, ScopeId, Trouble, read_effective};
+use assay_config::effective::{
+    ConfigProblem, Effective, Program, ScopeId, Trouble, read_effective,
+};
 use assay_host::{CommandOutput, Host, HostError, Limits};
-use assay_model::{FactKind, Facts, FactPlace, Subject};
+use assay_model::{FactKind, FactPlace, Facts, Subject};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -123,7 +125,8 @@ impl<'a> Gather<'a> {
             }
         };
         // What the program refuses hides nothing: it is known, and a finding.
-        let refused = |problem: &&ConfigProblem| !matches!(problem.trouble, Trouble::Refused { .. });
+        let refused =
+            |problem: &&ConfigProblem| !matches!(problem.trouble, Trouble::Refused { .. });
         if let Some(problem) = all.problems.iter().find(refused) {
             self.facts.unknown(
                 key,

@@ -67,11 +67,15 @@ impl Drop for Loop {
     }
 }
 
-fn reasons(refused: Result<assay_host::held::Held, assay_facts::overwrite::OverwriteRefused>) -> String {
+fn reasons(
+    refused: Result<assay_host::held::Held, assay_facts::overwrite::OverwriteRefused>,
+) -> String {
     refused.expect_err("must be refused").to_string()
 }
 
-fn fine(look: impl Fn() -> Result<assay_host::held::Held, assay_facts::overwrite::OverwriteRefused>) {
+fn fine(
+    look: impl Fn() -> Result<assay_host::held::Held, assay_facts::overwrite::OverwriteRefused>,
+) {
     // udev and others hold new devices open for a moment.
     let start = Instant::now();
     loop {

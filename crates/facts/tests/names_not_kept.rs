@@ -4,7 +4,7 @@
 
 use assay_facts::{CollectOptions, collect, script};
 use assay_host::{Bundle, Host as _, LiveHost, Root};
-use assay_model::{FactValue, Facts, FactPlace};
+use assay_model::{FactPlace, FactValue, Facts};
 use assay_testing::servers::{busybox, shells};
 use std::io::Write as _;
 use std::path::Path;

@@ -14,8 +14,8 @@ mod text;
 
 pub use command_line::{Commands, Invocation, command_line, command_words, read_commands};
 pub use engines::{EngineKind, find_engine, nearest_engine};
-pub use harmless::harmless_value;
 pub(crate) use harmless::harmless_name as plain_name;
+pub use harmless::harmless_value;
 pub use job_file::{Surroundings, job_file, job_file_in};
 pub use quantity::{parse_bytes, unit_trap};
 pub use read::{Text, reached_depth, read_text, read_text_in};

@@ -11,7 +11,7 @@ pub use packages::Packages;
 use crate::history::{Entry, Told, told};
 use assay_model::drift::{Change, Kind};
 use assay_model::finding::{Certainty, Checked, Finding};
-use assay_model::{Fact, FactValue, Facts, FactPlace, Subject};
+use assay_model::{Fact, FactPlace, FactValue, Facts, Subject};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A machine at one time.

@@ -110,7 +110,9 @@ mod tests {
 
     #[test]
     fn endless_output_is_an_error_and_ends_it() {
-        let error = LiveHost.run(&argv(&["yes"]), Limits::default()).unwrap_err();
+        let error = LiveHost
+            .run(&argv(&["yes"]), Limits::default())
+            .unwrap_err();
         assert_eq!(error.to_string(), "yes: wrote more than 32 MiB");
     }
 

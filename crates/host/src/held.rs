@@ -7,9 +7,9 @@
 
 mod abandoned;
 mod device;
-mod registered_files;
 mod directory_changes;
 mod file_users;
+mod registered_files;
 
 pub(crate) use directory_changes::read_while_unchanged;
 pub use file_users::{Lease, OtherLock};

@@ -11,20 +11,20 @@
 mod bundle;
 mod capture;
 mod command;
+pub mod directory_owner;
 mod error;
 mod faulty;
 pub mod held;
-mod persistent_identity;
+mod inode_flags;
 pub mod kstat;
 mod live;
 pub mod lockdir;
 pub mod lockfile;
 pub mod loops;
-mod inode_flags;
 pub mod netns;
-pub mod directory_owner;
 mod output;
 pub mod path_json;
+mod persistent_identity;
 pub mod process;
 mod recorded;
 mod recording;
@@ -42,12 +42,12 @@ pub use bundle::{Bundle, Captured, MAX_BUNDLE, open};
 pub use capture::{CaptureError, IndexError};
 pub use error::HostError;
 pub use faulty::Faulty;
-pub use persistent_identity::{KnownFile, Whereabouts};
-pub use live::LiveHost;
 pub use inode_flags::Mark;
+pub use live::LiveHost;
 pub use output::{
     OutputFile, OutputFolder, check_links, is_same_file, open_own_directory, write_output,
 };
+pub use persistent_identity::{KnownFile, Whereabouts};
 pub use recorded::Recorded;
 pub use recording::Recording;
 pub use replace::{FileVersion, Times};

@@ -4,9 +4,9 @@
 //! take one first or put something else in its place. The kernel's lock on a file ends with its
 //! process; the note in the file stays, so that the next one learns what a killed process was about.
 
+use crate::directory_owner;
 use crate::error::HostError;
 use crate::held::{Access, Directory, Held};
-use crate::directory_owner;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::ffi::OsString;

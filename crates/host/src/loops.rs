@@ -31,7 +31,8 @@ pub fn attach(file: &File, direct: bool) -> Result<PathBuf, HostError> {
     let mut last = None;
     for _ in 0..ATTEMPTS {
         // SAFETY: this call takes no argument and only returns a number.
-        let number = unsafe { loop_ioctl(&control, LOOP_CTL_GET_FREE, 0) }.map_err(device_error(CONTROL))?;
+        let number =
+            unsafe { loop_ioctl(&control, LOOP_CTL_GET_FREE, 0) }.map_err(device_error(CONTROL))?;
         let node = PathBuf::from(format!("/dev/loop{number}"));
         let device = open(&node)?;
         match configure(&device, file, direct) {

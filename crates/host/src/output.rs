@@ -3,8 +3,8 @@
 //! Scratch files and files that are edited are elsewhere: [`crate::held`], `replace`.
 
 mod folder;
-mod stream;
 mod link_safe_directory;
+mod stream;
 
 pub use folder::{OutputFolder, open_own_directory};
 pub use link_safe_directory::check_links;

@@ -144,7 +144,9 @@ impl KnownFile {
         match rustix::fs::fstat(&fd) {
             Ok(found) if found.st_ino != self.identity.inode => Whereabouts::Unknown,
             // Two file systems may have given the same name to two files.
-            Ok(_) if self.born.is_some_and(|then| read_birth(&fd) != Some(then)) => Whereabouts::Unknown,
+            Ok(_) if self.born.is_some_and(|then| read_birth(&fd) != Some(then)) => {
+                Whereabouts::Unknown
+            }
             // Somebody has it open still.
             Ok(found) if found.st_nlink == 0 => Whereabouts::Removed,
             Ok(_) => Whereabouts::Open(fd),

@@ -5,7 +5,8 @@ use crate::error::HostError;
 use crate::held::{Identity, Removed};
 use crate::replace::{FileVersion, Times};
 use crate::{
-    CommandOutput, DeviceNumber, FileKind, Host, HostMut, KnownFile, Limits, ProcessId, Stat, StatFs,
+    CommandOutput, DeviceNumber, FileKind, Host, HostMut, KnownFile, Limits, ProcessId, Stat,
+    StatFs,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};

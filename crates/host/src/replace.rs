@@ -11,9 +11,9 @@ mod swap;
 pub(crate) use swap::exchange;
 
 use crate::MAX_BYTES;
+use crate::directory_owner;
 use crate::error::HostError;
 use crate::held::{Access, Directory, Held, Identity};
-use crate::directory_owner;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};

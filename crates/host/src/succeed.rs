@@ -46,8 +46,14 @@ mod tests {
             run_successfully(&LiveHost, &argv, Limits::default())
         };
         assert!(run(&["true"]).is_ok());
-        assert_eq!(run(&["no-such-program-here"]), Err(CommandFailure::NotInstalled));
+        assert_eq!(
+            run(&["no-such-program-here"]),
+            Err(CommandFailure::NotInstalled)
+        );
         let said = run(&["sh", "-c", "echo no >&2; exit 3"]).unwrap_err();
-        assert_eq!(said, CommandFailure::Complaint("exit status 3: no".to_owned()));
+        assert_eq!(
+            said,
+            CommandFailure::Complaint("exit status 3: no".to_owned())
+        );
     }
 }

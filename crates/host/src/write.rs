@@ -298,7 +298,9 @@ impl HostMut for Root {
         Err(captured_error(node))
     }
     fn kill(&self, process: ProcessId) -> Result<(), HostError> {
-        Err(captured_error(&Path::new("/proc").join(process.pid.to_string())))
+        Err(captured_error(
+            &Path::new("/proc").join(process.pid.to_string()),
+        ))
     }
 }
 

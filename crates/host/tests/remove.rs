@@ -6,7 +6,7 @@
 
 use assay_host::held::{Directory, Identity, Removed};
 use assay_host::{HostMut as _, KnownFile, LiveHost, loops};
-use assay_testing::{attacked, attack_factor, skipped};
+use assay_testing::{attack_factor, attacked, skipped};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags};
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -70,12 +70,16 @@ fn it_goes_wherever_it_was_moved_and_nothing_else_does() {
         let scene = scene();
         fs::rename(&scene.ours, scene.at(moved)).unwrap();
         symlink(scene.at("precious"), &scene.ours).unwrap();
-        let removed = LiveHost.remove_made(&scene.ours, Some(&scene.known)).unwrap();
+        let removed = LiveHost
+            .remove_made(&scene.ours, Some(&scene.known))
+            .unwrap();
         assert_eq!(removed, Removed::Gone, "{moved}");
         assert!(!scene.at(moved).exists() && scene.ours.is_symlink());
         assert!(scene.precious_is_whole());
         // Once more, as recovery does that was killed just then.
-        let removed = LiveHost.remove_made(&scene.ours, Some(&scene.known)).unwrap();
+        let removed = LiveHost
+            .remove_made(&scene.ours, Some(&scene.known))
+            .unwrap();
         assert_eq!(removed, Removed::Absent);
         assert!(scene.precious_is_whole());
     }
@@ -305,7 +309,10 @@ fn a_loop_device_is_known_by_its_file_whatever_its_name() {
     loops::detach(&node, file.identity()).unwrap();
     // udev may have it open for a moment.
     for _ in 0..100 {
-        if loops::find_loop_devices(file.identity()).unwrap().is_empty() {
+        if loops::find_loop_devices(file.identity())
+            .unwrap()
+            .is_empty()
+        {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -5,7 +5,7 @@
 )]
 
 use assay_host::{
-    Faulty, Host as _, HostError, HostMut, LiveHost, ProcessId, Recorded, Root, FileVersion, Times,
+    Faulty, FileVersion, Host as _, HostError, HostMut, LiveHost, ProcessId, Recorded, Root, Times,
 };
 use rustix::fs::XattrFlags;
 use std::ffi::OsString;
@@ -111,7 +111,8 @@ fn what_must_not_be_replaced_is_not() {
     insta::assert_snapshot!(assay_testing::normalize_output(told("file"), &[(dir.path(), "DIR")]), @"DIR/file: it has 2 names (hard links), and replacing it would change only one of them");
     fs::remove_file(path("other")).unwrap();
     fs::write(path("aside"), "somebody's").unwrap();
-    LiveHost.replace_file(&path("file"), &path("aside"), b"new")
+    LiveHost
+        .replace_file(&path("file"), &path("aside"), b"new")
         .unwrap_err();
     assert_eq!(fs::read(path("aside")).unwrap(), b"somebody's");
     assert_eq!(fs::read(path("file")).unwrap(), b"old");
@@ -125,7 +126,8 @@ fn a_write_in_place_follows_no_link_and_makes_no_file() {
     symlink("file", path("link")).unwrap();
     LiveHost.write_in_place(&path("link"), b"new").unwrap_err();
     assert!(
-        LiveHost.write_in_place(&path("none"), b"new")
+        LiveHost
+            .write_in_place(&path("none"), b"new")
             .unwrap_err()
             .is_absent()
     );
@@ -256,7 +258,9 @@ fn a_replacement_takes_the_times_it_is_given_and_reading_leaves_none() {
         accessed: (1_000_000_000, 123_456_789),
         modified: (900_000_000, 987_654_321),
     };
-    LiveHost.create_like(&aside, &seen, b"new", Some(old)).unwrap();
+    LiveHost
+        .create_like(&aside, &seen, b"new", Some(old))
+        .unwrap();
     LiveHost.exchange(&aside, &seen).unwrap();
     let (bytes, now) = LiveHost.read_plain(&path).unwrap();
     assert_eq!((&bytes[..], now.times), (&b"new"[..], Some(old)));
@@ -270,13 +274,15 @@ fn what_was_written_or_replaced_since_it_was_read_is_not_overwritten() {
     let path = |name: &str| dir.path().join(name);
     fs::write(path("file"), "old").unwrap();
     let (_, seen) = LiveHost.read_plain(&path("file")).unwrap();
-    LiveHost.create_like(&path("aside"), &seen, b"ours", None)
+    LiveHost
+        .create_like(&path("aside"), &seen, b"ours", None)
         .unwrap();
     fs::write(path("theirs"), "theirs").unwrap();
     fs::rename(path("theirs"), path("file")).unwrap();
     assert!(LiveHost.exchange(&path("aside"), &seen).is_err());
     assert!(
-        LiveHost.create_like(&path("more"), &seen, b"ours", None)
+        LiveHost
+            .create_like(&path("more"), &seen, b"ours", None)
             .is_err()
     );
     assert_eq!(fs::read(path("file")).unwrap(), b"theirs");

@@ -1,14 +1,14 @@
 //! The parsers, each with real inputs and what it promises.
 
 mod files;
-mod stored_files;
 mod machine;
 mod net;
+mod peer_protocols;
 mod probe;
 mod seeds;
 mod settings;
+mod stored_files;
 mod tables;
-mod peer_protocols;
 mod wifi;
 
 use crate::ParserTarget;

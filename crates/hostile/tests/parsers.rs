@@ -2,7 +2,7 @@
 //! `ASSAY_TARGET` chooses some by the start of their names.
 
 use assay_hostile::{LONGEST, all_targets, attack};
-use assay_testing::{attacked, attack_factor};
+use assay_testing::{attack_factor, attacked};
 
 /// Executions of each target when nothing is said.
 const SHORT: u64 = 200;

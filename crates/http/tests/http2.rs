@@ -5,7 +5,7 @@ mod common;
 
 use assay_http::{Expect, Load, Method, ProbeError, Request, Tls, Trust, Url, probe};
 use assay_model::web::{FailureKind, Measured, Pace, Protocol};
-use assay_testing::servers::http2::{Http2ServerKind, Http2Server};
+use assay_testing::servers::http2::{Http2Server, Http2ServerKind};
 use assay_testing::servers::nginx::Nginx;
 use common::{expecting, good, http2, kinds, measure};
 use std::time::Duration;
@@ -90,7 +90,9 @@ fn connections_that_end_in_order_lose_nothing() {
 
 #[test]
 fn a_server_that_takes_few_streams_makes_the_others_wait() {
-    let Some(server) = Http2Server::start(Http2ServerKind::Nginx, "http2_max_concurrent_streams 2;") else {
+    let Some(server) =
+        Http2Server::start(Http2ServerKind::Nginx, "http2_max_concurrent_streams 2;")
+    else {
         return;
     };
     let url = Url::parse(&server.url(false, "/small")).unwrap();

@@ -10,7 +10,7 @@ pub(crate) use limit_evidence::{LimitEvidence, SiblingResult};
 pub(crate) use rate_limit::find_largest_variation;
 
 use assay_model::result::{Limit, LimitKind};
-use assay_model::units::{mb_per_s, format_significant};
+use assay_model::units::{format_significant, mb_per_s};
 
 /// Utilisation from which a resource counts as full. The counters span the load generator's start
 /// and end, during which it does no I/O.

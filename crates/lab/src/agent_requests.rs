@@ -8,7 +8,7 @@ use assay_host::held::{Access, Held};
 use assay_host::{CommandOutput, Limits, MAX_BYTES, OutputFile};
 use assay_loads::fio::{self, FioEnd};
 use assay_model::Nanos;
-use assay_protocol::{CHUNK, PathLook, Reply, AgentRequest, Sync};
+use assay_protocol::{AgentRequest, CHUNK, PathLook, Reply, Sync};
 use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::ops::Range;
@@ -322,7 +322,9 @@ impl Guest {
             };
             match reply {
                 Reply::Logged(count) if acknowledged(count) => {}
-                Reply::Failed { errno, reason } => break Err(refused_request(path, errno, &reason)),
+                Reply::Failed { errno, reason } => {
+                    break Err(refused_request(path, errno, &reason));
+                }
                 _ => break Ok(()),
             }
         };
@@ -349,7 +351,9 @@ impl Guest {
             match reply {
                 Reply::Piece(bytes) => piece(&bytes),
                 Reply::Done(numbers) => break Ok(numbers),
-                Reply::Failed { errno, reason } => break Err(refused_request(path, errno, &reason)),
+                Reply::Failed { errno, reason } => {
+                    break Err(refused_request(path, errno, &reason));
+                }
                 _ => {}
             }
         };

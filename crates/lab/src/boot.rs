@@ -2,9 +2,9 @@
 
 use crate::accel::{Choice, choose};
 use crate::channel::Channel;
-use crate::disk_guard::Claims;
 use crate::command;
 use crate::cpio;
+use crate::disk_guard::Claims;
 use crate::emulator;
 use crate::error::LabError;
 use crate::files;

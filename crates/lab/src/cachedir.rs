@@ -12,7 +12,9 @@ pub(crate) const VARIABLE: &str = "ASSAY_LAB_CACHE";
 
 /// `$ASSAY_LAB_CACHE`, else `$XDG_CACHE_HOME/assay/lab`, else `~/.cache/assay/lab` (XDG Base
 /// Directory Specification 0.8: relative paths in its variables are ignored).
-pub(crate) fn cache_directory(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, LabError> {
+pub(crate) fn cache_directory(
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<PathBuf, LabError> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());
     if let Some(dir) = set(VARIABLE).map(PathBuf::from) {
         return std::path::absolute(&dir).map_err(LabError::io(&dir));
@@ -55,7 +57,10 @@ pub(crate) fn ours(dir: &Path) -> Result<(), LabError> {
             return Err(refuse(wrong_directory(path, reason)));
         }
         if !others.is_empty() {
-            return Err(refuse(wrong_directory(path, "others may write it".to_owned())));
+            return Err(refuse(wrong_directory(
+                path,
+                "others may write it".to_owned(),
+            )));
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::error::LabError;
 use assay_host::{lockfile, socket};
-use assay_protocol::{FrameDecoder, PORTS, Reply, AgentRequest};
+use assay_protocol::{AgentRequest, FrameDecoder, PORTS, Reply};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -74,13 +74,21 @@ impl Channel {
     }
 
     /// Begins a request: answers to earlier ones are no longer listened to.
-    pub(crate) fn begin(&mut self, request: &AgentRequest, watch: Watch<'_>) -> Result<(), LabError> {
+    pub(crate) fn begin(
+        &mut self,
+        request: &AgentRequest,
+        watch: Watch<'_>,
+    ) -> Result<(), LabError> {
         self.request = self.request.wrapping_add(1);
         self.send(request, watch)
     }
 
     /// Sends a further message that belongs to the request.
-    pub(crate) fn send(&mut self, request: &AgentRequest, watch: Watch<'_>) -> Result<(), LabError> {
+    pub(crate) fn send(
+        &mut self,
+        request: &AgentRequest,
+        watch: Watch<'_>,
+    ) -> Result<(), LabError> {
         let bytes = request.frame(self.request).encode();
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {

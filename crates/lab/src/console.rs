@@ -161,6 +161,9 @@ mod tests {
 
     #[test]
     fn a_hostile_console_cannot_command_the_terminal() {
-        assert_eq!(strip_escapes("a\u{1b}[2J\u{1b}[31;1mb\u{7}\u{1b}]c\r\n"), "abc\n");
+        assert_eq!(
+            strip_escapes("a\u{1b}[2J\u{1b}[31;1mb\u{7}\u{1b}]c\r\n"),
+            "abc\n"
+        );
     }
 }

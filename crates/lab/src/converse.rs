@@ -1,8 +1,8 @@
 //! A program in the guest that is talked to while it runs.
 
+use crate::agent_requests::CommandOutputPart;
 use crate::error::LabError;
 use crate::guest::Guest;
-use crate::agent_requests::CommandOutputPart;
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

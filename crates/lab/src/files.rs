@@ -130,7 +130,9 @@ pub(crate) fn find_disk_files(guest: &Path, disk: &str, outside: &[PathBuf]) -> 
 /// Files that will lie outside the guest's directory, absolute.
 pub(crate) fn list_outside_files(guest: &Path, disks: &[Disk]) -> Vec<PathBuf> {
     let outside = disks.iter().filter(|disk| disk.dir.is_some());
-    outside.flat_map(|disk| disk_file_names(guest, disk).all()).collect()
+    outside
+        .flat_map(|disk| disk_file_names(guest, disk).all())
+        .collect()
 }
 
 /// Makes the files of a disk; one that is there already is somebody else's. `known` hears of those

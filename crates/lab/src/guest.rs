@@ -6,7 +6,7 @@ use crate::console;
 use crate::disk::{Disk, Throttle};
 use crate::error::LabError;
 use crate::files::{self, DiskFiles};
-use crate::state::{self, GuestEntry, GuestDirectory, GuestRegistry};
+use crate::state::{self, GuestDirectory, GuestEntry, GuestRegistry};
 use assay_host::held::Held;
 use assay_host::process::Running;
 use assay_host::{KnownFile, Limits};
@@ -71,13 +71,17 @@ impl Guest {
     /// The file that holds a disk's data on the host.
     #[must_use]
     pub fn disk_file(&self, disk: &Disk) -> PathBuf {
-        files::disk_file_names(&self.place.dir, disk).held(&self.held).data
+        files::disk_file_names(&self.place.dir, disk)
+            .held(&self.held)
+            .data
     }
 
     /// What a disk held at first, and the log of its writes, when it has one.
     #[must_use]
     pub fn disk_log(&self, disk: &Disk) -> Option<(PathBuf, PathBuf)> {
-        let logged = files::disk_file_names(&self.place.dir, disk).held(&self.held).logged;
+        let logged = files::disk_file_names(&self.place.dir, disk)
+            .held(&self.held)
+            .logged;
         logged.map(|files| (files.first, files.log))
     }
 

@@ -379,7 +379,10 @@ fn mmdebstrap_arguments(work: &Path, zfs: Zfs, mirror: &str) -> Vec<OsString> {
         hook.push(work.join(name));
         hook
     };
-    let mut all: Vec<OsString> = recipe::mmdebstrap_arguments().into_iter().map(Into::into).collect();
+    let mut all: Vec<OsString> = recipe::mmdebstrap_arguments()
+        .into_iter()
+        .map(Into::into)
+        .collect();
     // The last hook makes the image and empties the tree's /tmp, where mmdebstrap keeps apt's
     // configuration. Without that its own cleaning (run_cleanup, mmdebstrap 1.3.5) is done on the
     // package lists of this machine: root's are gone then, and others may not.

@@ -9,12 +9,12 @@
 )]
 
 mod accel;
+mod agent_requests;
 mod boot;
 mod builder;
 mod cachedir;
 mod channel;
 mod child;
-mod disk_guard;
 mod command;
 pub mod console;
 mod converse;
@@ -22,6 +22,7 @@ pub mod counters;
 mod cpio;
 mod devices;
 pub mod disk;
+mod disk_guard;
 mod emulator;
 mod error;
 pub mod experiments;
@@ -41,25 +42,24 @@ mod spec;
 mod stall;
 mod state;
 mod steps;
-mod agent_requests;
 mod tools;
 
 pub use accel::{Accel, Choice, choose as choose_accel};
+pub use agent_requests::{CommandOutputPart, FIO_START_AND_END};
 pub use assay_protocol::Sync;
-pub use converse::{Conversation, End, ConversationEnd, Hears, Says};
+pub use converse::{Conversation, ConversationEnd, End, Hears, Says};
 pub use disk::Disk;
 pub use error::LabError;
 pub use files::{qemu_img, run_here};
 pub use guest::Guest;
 pub use image::{Cache, Image};
-pub use options::{LEAST_MEMORY, GuestOptions};
+pub use options::{GuestOptions, LEAST_MEMORY};
 pub use reboot::Reboot;
 pub use recipe::Zfs;
 pub use snapshot::GuestSnapshot;
 pub use stall::{Stalled, Stalls};
-pub use state::{GuestEntry, GuestDirectory, GuestRegistry};
+pub use state::{GuestDirectory, GuestEntry, GuestRegistry};
 pub use steps::BuildProgress;
-pub use agent_requests::{FIO_START_AND_END, CommandOutputPart};
 
 #[cfg(test)]
 mod tests;

@@ -8,8 +8,8 @@
     reason = "a shaper reads the clock, and forwarding is switched on in /proc/sys of its own namespace"
 )]
 
-mod namespaces;
 pub mod fq_codel;
+mod namespaces;
 mod pace;
 pub mod queue;
 mod shaper;
@@ -17,5 +17,5 @@ pub mod trace;
 
 pub use namespaces::{Bed, BedError, PEOPLE, SERVER};
 pub use queue::Discipline;
-pub use shaper::{LinkCounters, Rate, LinkShape};
+pub use shaper::{LinkCounters, LinkShape, Rate};
 pub use trace::Trace;

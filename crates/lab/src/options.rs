@@ -1,9 +1,9 @@
 //! What a guest is to be like.
 
 use crate::accel::Accel;
-use crate::disk_guard::Claims;
 use crate::devices::Places;
 use crate::disk::Disk;
+use crate::disk_guard::Claims;
 use crate::emulator::check_cpu;
 use crate::error::LabError;
 use crate::state::GuestRegistry;

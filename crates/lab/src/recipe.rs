@@ -181,7 +181,10 @@ mod tests {
             http://mirror.example/debian/ bookworm\n\
             http://deb.debian.org/debian/ bookworm-updates\n";
         assert_eq!(parse_mirror(targets), Some("http://mirror.example/debian"));
-        assert_eq!(parse_mirror("http://archive.ubuntu.com/ubuntu/ noble\n"), None);
+        assert_eq!(
+            parse_mirror("http://archive.ubuntu.com/ubuntu/ noble\n"),
+            None
+        );
         assert_eq!(parse_mirror("cdrom:[Debian]/debian/ bookworm\n"), None);
         assert_eq!(parse_mirror(""), None);
     }

@@ -83,7 +83,8 @@ impl Guest {
     /// The guest is gone.
     pub fn snapshots(&self) -> Result<Vec<GuestSnapshot>, LabError> {
         let blocks = self.qmp("query-block", json!({}))?;
-        let root = find_root_drive(&blocks).map_or(&Value::Null, |root| &root["image"]["snapshots"]);
+        let root =
+            find_root_drive(&blocks).map_or(&Value::Null, |root| &root["image"]["snapshots"]);
         let read = |one: &Value| {
             Some(GuestSnapshot {
                 tag: one["name"].as_str()?.to_owned(),

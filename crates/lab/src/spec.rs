@@ -109,8 +109,7 @@ impl Disk {
             lazy_refcounts,
         } = self.format
         {
-            let usual =
-                matches!(DiskFormat::QCOW2, DiskFormat::Qcow2 { cluster: usual, .. } if usual == cluster);
+            let usual = matches!(DiskFormat::QCOW2, DiskFormat::Qcow2 { cluster: usual, .. } if usual == cluster);
             if !usual {
                 words.push(format!("cluster={}", Bytes(cluster).short()));
             }

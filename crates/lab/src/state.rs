@@ -315,7 +315,10 @@ pub(crate) fn remove(dir: &Path) -> Result<(), LabError> {
 
 /// Removes a file outside the guest's directory, wherever it was moved to, and nothing else that has
 /// its name by now.
-pub(crate) fn remove_file(file: &Path, known: &BTreeMap<String, KnownFile>) -> Result<(), LabError> {
+pub(crate) fn remove_file(
+    file: &Path,
+    known: &BTreeMap<String, KnownFile>,
+) -> Result<(), LabError> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     match LiveHost.remove_made(file, known.get(&*name))? {
         Removed::Gone | Removed::Absent => Ok(()),

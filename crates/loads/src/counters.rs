@@ -100,7 +100,9 @@ impl Sources {
             .collect();
         let nvme = entries("/sys/class/hwmon", "hwmon")
             .into_iter()
-            .filter(|dir| read_text(host, dir.join("name")).is_some_and(|name| name.trim() == "nvme"))
+            .filter(|dir| {
+                read_text(host, dir.join("name")).is_some_and(|name| name.trim() == "nvme")
+            })
             .filter_map(|dir| {
                 let limit = read_number(host, dir.join("temp1_max"))?;
                 Some((dir.join("temp1_input"), limit / 1000.0))

@@ -11,8 +11,8 @@
 //! on, nothing is opened by its name again, and it is removed only as long as the name stands for it.
 //! Which file it is, is entered before it has a name: wherever it is moved, a sweep finds it.
 
-mod moved_files;
 mod list;
+mod moved_files;
 mod sweep;
 
 pub use moved_files::{Astray, End};

@@ -90,7 +90,9 @@ pub fn divide_among_parts(sightings: &[Sighting], phases: &[Phase]) -> Vec<Activ
             if took == 0 {
                 continue;
             }
-            if one.side == ConnectionSide::Client && matches!(one.activity, Activity::Program { .. }) {
+            if one.side == ConnectionSide::Client
+                && matches!(one.activity, Activity::Program { .. })
+            {
                 match programs.iter().find(|(pid, _)| *pid == one.pid) {
                     Some((_, first)) if *first != index => continue,
                     Some(_) => {}
@@ -123,7 +125,13 @@ pub fn divide_among_parts(sightings: &[Sighting], phases: &[Phase]) -> Vec<Activ
 mod tests {
     use super::*;
 
-    fn sighting(from: u64, to: u64, side: ConnectionSide, pid: u32, activity: Activity) -> Sighting {
+    fn sighting(
+        from: u64,
+        to: u64,
+        side: ConnectionSide,
+        pid: u32,
+        activity: Activity,
+    ) -> Sighting {
         Sighting {
             from: Nanos(from),
             to: Nanos(to),
@@ -154,8 +162,20 @@ mod tests {
         let shares = divide_among_parts(
             &[
                 sighting(2 * MS, 400 * MS, ConnectionSide::Client, 7, program),
-                sighting(60 * MS, 130 * MS, ConnectionSide::Server, 8, Activity::Sleep),
-                sighting(210 * MS, 260 * MS, ConnectionSide::Server, 8, Activity::Sleep),
+                sighting(
+                    60 * MS,
+                    130 * MS,
+                    ConnectionSide::Server,
+                    8,
+                    Activity::Sleep,
+                ),
+                sighting(
+                    210 * MS,
+                    260 * MS,
+                    ConnectionSide::Server,
+                    8,
+                    Activity::Sleep,
+                ),
             ],
             &phases,
         );

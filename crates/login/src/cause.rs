@@ -166,7 +166,9 @@ pub fn explain(kind: LoginKind, logins: &[Login], known: &ServerKnowledge) -> Ex
             }
         }
     }
-    let whole = Nanos(lower_median(logins.iter().map(|login| login.total().0).collect()));
+    let whole = Nanos(lower_median(
+        logins.iter().map(|login| login.total().0).collect(),
+    ));
     let causes = causes.into_iter().map(Gathered::finish);
     let unexplained = rests.into_iter().filter_map(|(part, times)| {
         let took = Nanos(lower_median(times));
@@ -378,7 +380,8 @@ const FAR: Nanos = Nanos(20_000_000);
 
 /// Returns the time to the server and back, at most: no part of one round trip is shorter.
 fn round_trip(login: &Login) -> Nanos {
-    let one = |part: &LoginPart| matches!(part, LoginPart::Tcp | LoginPart::Banner | LoginPart::User);
+    let one =
+        |part: &LoginPart| matches!(part, LoginPart::Tcp | LoginPart::Banner | LoginPart::User);
     let parts = login.phases.iter().filter(|phase| one(&phase.part));
     let times: Vec<u64> = parts.map(|phase| phase.took.0).collect();
     match (times.len() >= 3, times.into_iter().min()) {
@@ -390,7 +393,11 @@ fn round_trip(login: &Login) -> Nanos {
 /// Returns how often a part goes to the server and back, at least.
 fn round_trips(part: &LoginPart) -> u64 {
     match part {
-        LoginPart::Tcp | LoginPart::Banner | LoginPart::User | LoginPart::Tls | LoginPart::Answer => 1,
+        LoginPart::Tcp
+        | LoginPart::Banner
+        | LoginPart::User
+        | LoginPart::Tls
+        | LoginPart::Answer => 1,
         LoginPart::Method(_) | LoginPart::Session => 2,
         LoginPart::KeyExchange => 3,
         LoginPart::Name | LoginPart::Prompt => 0,

@@ -69,7 +69,11 @@ pub struct LoginFailure {
 
 /// Classifies a login that failed; none for an error that is no answer of the other side.
 #[must_use]
-pub fn classify_failure(kind: LoginKind, error: &LoginError, known: &ServerKnowledge) -> Option<LoginFailure> {
+pub fn classify_failure(
+    kind: LoginKind,
+    error: &LoginError,
+    known: &ServerKnowledge,
+) -> Option<LoginFailure> {
     let (failure, part, seen) = match error {
         LoginError::TimedOut { waited, limit, .. } => {
             let failure = match waited {
@@ -126,7 +130,9 @@ fn classify_ssh(said: &[String], part: &LoginPart, known: &ServerKnowledge) -> F
             Some(false) => FailureKind::UnknownUser,
             _ => FailureKind::AuthenticationRefused,
         },
-        LoginPart::Name | LoginPart::Tcp if has("Connection refused") => FailureKind::ConnectionRefused,
+        LoginPart::Name | LoginPart::Tcp if has("Connection refused") => {
+            FailureKind::ConnectionRefused
+        }
         LoginPart::Name | LoginPart::Tcp => FailureKind::NoAnswer,
         LoginPart::Banner if closed => match known.startups {
             Some((now, most)) if now >= most => FailureKind::MaxStartupsFull,
@@ -221,7 +227,12 @@ mod tests {
     use crate::{Login, Phase};
     use assay_model::Nanos;
 
-    fn refused(kind: LoginKind, part: LoginPart, said: &[&str], known: &ServerKnowledge) -> FailureKind {
+    fn refused(
+        kind: LoginKind,
+        part: LoginPart,
+        said: &[&str],
+        known: &ServerKnowledge,
+    ) -> FailureKind {
         let phase = Phase {
             part,
             took: Nanos(1),
@@ -271,8 +282,18 @@ mod tests {
                 &none,
                 FailureKind::NoAnswer,
             ),
-            (LoginPart::Banner, closed, &none, FailureKind::ClosedBeforeBanner),
-            (LoginPart::Banner, closed, &full, FailureKind::MaxStartupsFull),
+            (
+                LoginPart::Banner,
+                closed,
+                &none,
+                FailureKind::ClosedBeforeBanner,
+            ),
+            (
+                LoginPart::Banner,
+                closed,
+                &full,
+                FailureKind::MaxStartupsFull,
+            ),
             (
                 LoginPart::Banner,
                 "Connection timed out during banner exchange",
@@ -301,7 +322,11 @@ mod tests {
                 FailureKind::SessionEnded,
             ),
         ] {
-            assert_eq!(refused(LoginKind::Ssh, part, &[said], known), expected, "{said}");
+            assert_eq!(
+                refused(LoginKind::Ssh, part, &[said], known),
+                expected,
+                "{said}"
+            );
         }
         let changed = [
             "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @",
@@ -349,7 +374,11 @@ mod tests {
                 FailureKind::ClosedBeforeBanner,
             ),
         ] {
-            assert_eq!(refused(LoginKind::Imap, part, &[why], &none), expected, "{why}");
+            assert_eq!(
+                refused(LoginKind::Imap, part, &[why], &none),
+                expected,
+                "{why}"
+            );
         }
     }
 }

@@ -11,10 +11,10 @@
 pub mod activity;
 pub mod cause;
 pub mod client_trace;
+pub mod concurrent_logins;
 pub mod failure;
 pub mod http;
 pub mod mail;
-pub mod concurrent_logins;
 mod pipe;
 pub mod ssh;
 pub mod startup;

@@ -225,7 +225,11 @@ impl Talk<'_> {
         self.tagged(lines, "a1", "CAPABILITY")?;
         if let Some(user) = user {
             self.enter(LoginPart::Method("LOGIN".to_owned()));
-            let login = format!("LOGIN {} {}", quote_string(&user.name)?, quote_string(&user.password)?);
+            let login = format!(
+                "LOGIN {} {}",
+                quote_string(&user.name)?,
+                quote_string(&user.password)?
+            );
             self.tagged(lines, "a2", &login)?;
             self.enter(LoginPart::Session);
             self.tagged(lines, "a3", "EXAMINE INBOX")?;

@@ -7,7 +7,7 @@ mod transcript;
 pub use transcript::Transcript;
 
 use crate::pipe::{Came, From, ProgramLines};
-use crate::watch::{PreparedWatch, WatchedServer, RunningWatch};
+use crate::watch::{PreparedWatch, RunningWatch, WatchedServer};
 use crate::{Login, LoginError, LoginPart, activity};
 use assay_model::Nanos;
 use std::ffi::OsString;

@@ -5,23 +5,23 @@
 //! sides of a trial's pairs, the steps of a study. Nothing is printed, and nothing is stored: whoever calls
 //! is told by [`Event`]s and keeps what is handed over.
 
-mod step_loop;
 mod environment;
 mod error;
 mod event;
+mod load_target;
 mod loads;
 mod meter;
-mod load_target;
 mod plan;
 mod slot;
+mod step_loop;
 mod tools;
 
-pub use step_loop::{Carried, Steps, carry_out};
 pub use environment::{Environment, enter_open_changes};
 pub use error::EngineError;
 pub use event::{MeasureEvent, Tell};
+pub use load_target::{LoadTarget, link};
 pub use loads::{OPERATION_LIMIT, fio};
 pub use meter::{Meter, MeterSlot};
-pub use load_target::{LoadTarget, link};
 pub use plan::{SampleSink, Stopped, Turn, carry_out_plan};
+pub use step_loop::{Carried, Steps, carry_out};
 pub use tools::Tools;

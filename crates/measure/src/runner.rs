@@ -3,19 +3,19 @@
 //!
 //! Nothing is printed: whoever calls is told by [`Event`]s.
 
-mod target_lock;
 pub mod estimate;
 mod execute;
-mod prepared_target;
 mod prepare;
+mod prepared_target;
 mod remarks;
+mod target_lock;
 mod targets;
 
 pub use crate::engine::{Environment, MeasureEvent};
-pub use target_lock::Claim;
 pub use execute::{Finished, execute};
-pub use prepared_target::Ground;
 pub use prepare::{Begin, PreparedRun, prepare, prepare_resume};
+pub use prepared_target::Ground;
+pub use target_lock::Claim;
 pub use targets::{Permission, TargetRefused};
 
 use assay_store::StoreError;

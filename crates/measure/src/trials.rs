@@ -20,7 +20,7 @@ pub use candidate::Candidate;
 pub use error::TrialError;
 pub use execute::{Finished, Wish, clearly_worse, execute, new_trial, refuses_to_keep};
 pub use pairs::Stop;
-pub use plan::{TrialOptions, plan_again, draw_order};
+pub use plan::{TrialOptions, draw_order, plan_again};
 
 use assay_model::{Doubt, doubt::Severity};
 

@@ -7,9 +7,9 @@
 use assay_host::LiveHost;
 use assay_loads::Cancel;
 use assay_loads::counters::Sources;
-use assay_loads::fio::{FioEnd, Fio, FioOutput};
+use assay_loads::fio::{Fio, FioEnd, FioOutput};
 use assay_measure::engine::{
-    Carried, EngineError, MeasureEvent, Meter, LoadTarget, MeterSlot, Stopped, Tools, Turn,
+    Carried, EngineError, LoadTarget, MeasureEvent, Meter, MeterSlot, Stopped, Tools, Turn,
 };
 use assay_model::plan::{PlanSpec, Settings};
 use assay_model::sample::{Operation, Outcome, Sample};

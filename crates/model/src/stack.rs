@@ -121,7 +121,10 @@ pub struct Layer {
 }
 
 /// A path that is not UTF-8 must not make the whole stack unwritable.
-fn serialize_lossy<S: Serializer>(place: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_lossy<S: Serializer>(
+    place: &Option<PathBuf>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     place
         .as_ref()
         .map(|path| path.to_string_lossy())

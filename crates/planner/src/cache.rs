@@ -181,7 +181,10 @@ pub fn size_caches(
     }
     if let Some(rate) = question.sync_writes {
         if !(rate.is_finite() && rate >= 0.0) {
-            return Err(PlannerError::value("sync writes", "must be a rate from 0 up"));
+            return Err(PlannerError::value(
+                "sync writes",
+                "must be a rate from 0 up",
+            ));
         }
         let dirty = question
             .dirty_max

@@ -6,4 +6,4 @@ mod report;
 
 pub use graph::{Destroy, Graph, Node, Recursion};
 pub use record::{PROPERTIES, Record, parse_zfs_get};
-pub use report::{CloneReport, CopyOut, HostageReport, Promote, LineageReport, report};
+pub use report::{CloneReport, CopyOut, HostageReport, LineageReport, Promote, report};

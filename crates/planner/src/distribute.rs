@@ -127,7 +127,11 @@ impl Default for Writer {
 ///
 /// # Errors
 /// No vdev, one without space or speed, a block of nothing, or more data than free space.
-pub fn distribute_writes(vdevs: &[Vdev], rules: AllocationRules, writer: Writer) -> Result<Distribution, PlannerError> {
+pub fn distribute_writes(
+    vdevs: &[Vdev],
+    rules: AllocationRules,
+    writer: Writer,
+) -> Result<Distribution, PlannerError> {
     let free: u128 = vdevs
         .iter()
         .map(|v| u128::from(v.size.saturating_sub(v.used)))
@@ -259,7 +263,13 @@ struct Rotor {
 const QUEUE: usize = 128;
 
 /// Writes `blocks` blocks, transaction group after transaction group; returns the seconds.
-fn write(state: &mut [State], rotor: &mut Rotor, rules: AllocationRules, writer: Writer, blocks: u64) -> f64 {
+fn write(
+    state: &mut [State],
+    rotor: &mut Rotor,
+    rules: AllocationRules,
+    writer: Writer,
+    blocks: u64,
+) -> f64 {
     let a_txg = (writer.txg / writer.block).max(1);
     let mut now: f64 = 0.0;
     let mut left = blocks;
@@ -281,7 +291,13 @@ fn write(state: &mut [State], rotor: &mut Rotor, rules: AllocationRules, writer:
 }
 
 /// Hands one block out; returns the time, later than `now` when all queues were full.
-fn allocate_block(state: &mut [State], rotor: &mut Rotor, rules: AllocationRules, block: u64, mut now: f64) -> f64 {
+fn allocate_block(
+    state: &mut [State],
+    rotor: &mut Rotor,
+    rules: AllocationRules,
+    block: u64,
+    mut now: f64,
+) -> f64 {
     let groups = state.len() as u64;
     let total_free: u128 = state.iter().map(|s| u128::from(s.free())).sum();
     let total_size: u128 = state.iter().map(|s| u128::from(s.size)).sum();

@@ -5,7 +5,8 @@ mod chain;
 mod simulate;
 
 pub use chain::{
-    Assumptions, CANNOT_TELL, DiskGroup, Loss, loss_in, loss_of_groups, losses_in, mean_hours_to_loss,
+    Assumptions, CANNOT_TELL, DiskGroup, Loss, loss_in, loss_of_groups, losses_in,
+    mean_hours_to_loss,
 };
 pub use simulate::{LossEstimate, simulate_arrays};
 

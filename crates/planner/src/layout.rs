@@ -4,16 +4,16 @@ mod describe;
 mod enumerate;
 mod families;
 mod growth;
+mod layout_filter;
 mod pools;
 mod stripes;
-mod layout_filter;
 
 pub use describe::{
-    BlockShare, Content, Costs, Growth, Ownership, LayoutPlan, Scaling, Segment, describe,
+    BlockShare, Content, Costs, Growth, LayoutPlan, Ownership, Scaling, Segment, describe,
 };
 pub use enumerate::{Search, search};
-pub use stripes::{Placement, place_declustered};
 pub use layout_filter::{Io, Want, best, is_buildable, nearest_buildable, pareto, rank};
+pub use stripes::{Placement, place_declustered};
 
 use crate::btrfs::Profile;
 use crate::durability::Assumptions;

@@ -10,6 +10,6 @@ mod zvol;
 pub use disk::partition_bytes;
 pub use pool::{Capacity, Class, Pool, PoolVdev, VdevCapacity};
 pub use spec::parse as parse_spec;
-pub use vdev::{DEFLATE_BLOCK, DRAID_MAX_CHILDREN, Geometry, VdevKind, MIN_DEVICE, vdev_geometry};
+pub use vdev::{DEFLATE_BLOCK, DRAID_MAX_CHILDREN, Geometry, MIN_DEVICE, VdevKind, vdev_geometry};
 pub use version::Version;
 pub use zvol::{block_pointer_bytes, zvol_refreservation};

@@ -2,7 +2,7 @@
 
 use assay_planner::btrfs::{Profile, simulate_filesystem};
 use assay_planner::layout::{Context, Disk, place_declustered, rank, search};
-use assay_planner::zfs::{VdevKind, Pool, Version, parse_spec};
+use assay_planner::zfs::{Pool, VdevKind, Version, parse_spec};
 use proptest::prelude::*;
 
 const GIB: u64 = 1 << 30;
@@ -145,7 +145,8 @@ proptest! {
 fn what_mkfs_refuses_is_refused() {
     let small = GIB + 4096;
     let disks = [small, small, small, 7 * small];
-    let made = |profile: Profile| simulate_filesystem(&disks, profile, profile.metadata(disks.len()));
+    let made =
+        |profile: Profile| simulate_filesystem(&disks, profile, profile.metadata(disks.len()));
     assert!(made(Profile::Raid1c3).is_err());
     assert!(made(Profile::Raid1).is_ok());
 }

@@ -1,7 +1,7 @@
 //! Every measured pool of OpenZFS 2.1.11, to the byte.
 
 use assay_planner::zfs::{
-    Class, VdevKind, Pool, PoolVdev, Version, parse_spec, partition_bytes, zvol_refreservation,
+    Class, Pool, PoolVdev, VdevKind, Version, parse_spec, partition_bytes, zvol_refreservation,
 };
 use serde_json::Value;
 
@@ -107,7 +107,8 @@ fn allocated_bytes_of_blocks_to_the_byte() {
             "{row}"
         );
         if let Some(reserved) = row["refreservation"].as_str() {
-            let ours = zvol_refreservation(&[kind], ashift, number("volsize"), block, Version::CHECKED);
+            let ours =
+                zvol_refreservation(&[kind], ashift, number("volsize"), block, Version::CHECKED);
             assert_eq!(ours, reserved.parse::<u64>().unwrap(), "{row}");
         }
     }

@@ -1,6 +1,6 @@
 //! Whether what somebody sent can be true: names of the right form, figures within what is possible.
 
-use crate::bundle::{Bundle, FORMAT, BundleMachine, Pair, BundlePlan, BundleTrial};
+use crate::bundle::{Bundle, BundleMachine, BundlePlan, BundleTrial, FORMAT, Pair};
 use crate::sign::BundleError;
 use std::collections::BTreeSet;
 
@@ -39,7 +39,11 @@ pub fn parse_body(bytes: &[u8]) -> Result<Bundle, BundleError> {
 fn check(bundle: &Bundle) -> Result<(), BundleFault> {
     let at = || "the bundle".to_owned();
     hold(bundle.format == FORMAT, at, "it has another `format`")?;
-    hold(has_only_digits(&bundle.owner, 64), at, "`owner` is no public key")?;
+    hold(
+        has_only_digits(&bundle.owner, 64),
+        at,
+        "`owner` is no public key",
+    )?;
     hold(is_plain_word(&bundle.assay), at, "`assay` is no version")?;
     hold(bundle.machines.len() <= MANY, at, "too many machines")?;
     let mut machines = BTreeSet::new();
@@ -82,7 +86,11 @@ fn check_trial(trial: &BundleTrial, at: &dyn Fn() -> String) -> Result<(), Bundl
     )?;
     let versions = [&trial.kernel, &trial.fio].into_iter().flatten();
     let mut versions = versions.chain([&trial.assay]);
-    hold(versions.all(|text| is_plain_word(text)), at, "a version is no word")?;
+    hold(
+        versions.all(|text| is_plain_word(text)),
+        at,
+        "a version is no word",
+    )?;
     let mut moderators = trial.moderators.values();
     hold(
         moderators.all(|text| is_plain_word(text)),
@@ -107,7 +115,10 @@ fn check_plan(plan: &BundlePlan, at: &dyn Fn() -> String) -> Result<(), BundleFa
         at,
         "`advice` or `change` is no word",
     )?;
-    let page = plan.page.as_deref().is_none_or(|page| has_only_digits(page, 32));
+    let page = plan
+        .page
+        .as_deref()
+        .is_none_or(|page| has_only_digits(page, 32));
     hold(page, at, "`page` is no digest")?;
     hold(plan.parameters.len() <= 32, at, "too many parameters")?;
     let mut parameters = plan.parameters.iter();

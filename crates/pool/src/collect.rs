@@ -1,7 +1,7 @@
 //! Bundles brought together. What was once told stays: a later bundle adds trials and goes on with those
 //! that were not at their end, and changes nothing else. The order in which bundles come does not matter.
 
-use crate::bundle::{Bundle, Pair, BundleTrial, Without};
+use crate::bundle::{Bundle, BundleTrial, Pair, Without};
 use std::collections::BTreeMap;
 
 /// Trials of many owners.

@@ -1,7 +1,7 @@
 //! From a trial of the store to what is told of it. Nothing is copied that could hold a name: what is not
 //! a figure comes from the catalogue, from a closed list of words, or is a version cut to two numbers.
 
-use crate::bundle::{TrialEnd, BundlePlan, BundleTrial, Without};
+use crate::bundle::{BundlePlan, BundleTrial, TrialEnd, Without};
 use crate::check::round_pair;
 use crate::{OwnerKey, Pair};
 use assay_model::Trial as Stored;
@@ -47,7 +47,11 @@ pub fn build_contribution(
             washout_ms: plan.washout.0 / 1_000_000,
             max_pairs: plan.max_pairs,
             seed: plan.seed,
-            coins: plan.first.iter().map(|side| first_side_letter(*side)).collect(),
+            coins: plan
+                .first
+                .iter()
+                .map(|side| first_side_letter(*side))
+                .collect(),
         },
         assay: two_numbers(&stored.assay_version).unwrap_or_else(|| "unknown".to_owned()),
         kernel: number("kernel.release"),

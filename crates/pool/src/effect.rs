@@ -3,7 +3,7 @@
 
 use crate::bundle::TrialEnd;
 use crate::collect::{Held, Pool};
-use crate::stats::{self, PooledEstimate, LEAST_OWNERS, MeasuredEffect};
+use crate::stats::{self, LEAST_OWNERS, MeasuredEffect, PooledEstimate};
 use assay_model::advice::Moderator;
 use assay_model::criterion::Metric;
 use assay_model::result::Interval;
@@ -126,7 +126,12 @@ pub struct MachineGroup {
 /// and those with most machines. `worthwhile` is the smallest gain that matters, `moderators` what the
 /// page declares.
 #[must_use]
-pub fn pool_effects(pool: &Pool, advice: &str, worthwhile: f64, moderators: &[Moderator]) -> Vec<Pooled> {
+pub fn pool_effects(
+    pool: &Pool,
+    advice: &str,
+    worthwhile: f64,
+    moderators: &[Moderator],
+) -> Vec<Pooled> {
     let mut questions: BTreeMap<_, Vec<&Held>> = BTreeMap::new();
     for held in pool.trials() {
         let plan = &held.trial.plan;
@@ -247,7 +252,11 @@ fn count_owners(machines: &[Machine<'_>]) -> usize {
     all.collect::<BTreeSet<_>>().len()
 }
 
-fn group_by_moderator(machines: &[Machine<'_>], worthwhile: f64, moderators: &[Moderator]) -> Vec<MachineGroup> {
+fn group_by_moderator(
+    machines: &[Machine<'_>],
+    worthwhile: f64,
+    moderators: &[Moderator],
+) -> Vec<MachineGroup> {
     let mut all = Vec::new();
     for which in moderators {
         let mut by_value: BTreeMap<&str, Vec<&Machine<'_>>> = BTreeMap::new();
@@ -306,7 +315,11 @@ fn estimate_effect(machines: &[&Machine<'_>], worthwhile: f64) -> Option<Effect>
     })
 }
 
-fn without_one(measured: &[MeasuredEffect], names: &[&str], all: &PooledEstimate) -> Option<LeaveOut> {
+fn without_one(
+    measured: &[MeasuredEffect],
+    names: &[&str],
+    all: &PooledEstimate,
+) -> Option<LeaveOut> {
     let each = stats::without_each(measured);
     let means: Vec<(usize, f64)> = each
         .iter()

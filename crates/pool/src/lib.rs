@@ -16,5 +16,5 @@ pub use bundle::{Bundle, Pair};
 pub use check::{BundleFault, parse_body, trial as check_trial};
 pub use collect::{Added, Conflict, Held, Pool};
 pub use contribute::build_contribution;
-pub use effect::{Effect, Funnel, MachineGroup, LeaveOut, Pooled, pool_effects};
-pub use sign::{BundleError, OwnerKey, LONGEST, read};
+pub use effect::{Effect, Funnel, LeaveOut, MachineGroup, Pooled, pool_effects};
+pub use sign::{BundleError, LONGEST, OwnerKey, read};

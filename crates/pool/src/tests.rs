@@ -1,6 +1,8 @@
 //! Bundles: what is refused, how they come together, what they amount to.
 
-use crate::bundle::{Bundle, TrialEnd, FORMAT, BundleMachine, Pair, BundlePlan, BundleTrial, Without};
+use crate::bundle::{
+    Bundle, BundleMachine, BundlePlan, BundleTrial, FORMAT, Pair, TrialEnd, Without,
+};
 use crate::{BundleError, Conflict, OwnerKey, Pool, pool_effects, read};
 use assay_model::advice::Moderator;
 use assay_model::trial::Verdict;

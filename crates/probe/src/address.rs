@@ -72,19 +72,18 @@ impl Target {
     /// # Errors
     /// There is none, or the resolver takes longer than `within`.
     pub fn resolve(&self, within: Duration) -> Result<Vec<SocketAddr>, ProbeError> {
-        let mut addresses =
-            resolve::resolve_addresses(&self.host, self.port, within).map_err(|source| {
-                match source.kind() {
-                    io::ErrorKind::TimedOut => ProbeError::ResolveTime {
-                        host: self.host.clone(),
-                        after: within,
-                    },
-                    _ => ProbeError::Resolve {
-                        host: self.host.clone(),
-                        source,
-                    },
-                }
-            })?;
+        let mut addresses = resolve::resolve_addresses(&self.host, self.port, within).map_err(
+            |source| match source.kind() {
+                io::ErrorKind::TimedOut => ProbeError::ResolveTime {
+                    host: self.host.clone(),
+                    after: within,
+                },
+                _ => ProbeError::Resolve {
+                    host: self.host.clone(),
+                    source,
+                },
+            },
+        )?;
         // A name with more addresses than that would only cost time.
         addresses.truncate(16);
         Ok(addresses)

@@ -1,6 +1,6 @@
 //! Whatever lies between frames, frames come through.
 
-use assay_protocol::{FrameDecoder, Frame, PathLook, Reply, AgentRequest, Sync, crc32};
+use assay_protocol::{AgentRequest, Frame, FrameDecoder, PathLook, Reply, Sync, crc32};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

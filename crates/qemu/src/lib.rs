@@ -5,8 +5,8 @@
     reason = "the monitor waits for answers, no longer than it is told to"
 )]
 
-mod qmp;
 mod option_syntax;
+mod qmp;
 
-pub use qmp::{Qmp, QmpError};
 pub use option_syntax::{cache_option, escape, escape_path};
+pub use qmp::{Qmp, QmpError};

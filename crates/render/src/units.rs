@@ -3,7 +3,7 @@
 use assay_model::Nanos;
 use assay_model::criterion::Quantity;
 use assay_model::result::{Estimate, Interval};
-use assay_model::units::{mb_per_s, format_significant};
+use assay_model::units::{format_significant, mb_per_s};
 
 /// Placeholder for a missing figure.
 pub const NONE: &str = "–";

@@ -5,12 +5,12 @@ mod in_flight;
 
 use crate::lint::{JobDoubt, format_doubt};
 use crate::{json, terminal};
-use assay_fio::json::{DiskUtil, FioDocument, DocumentKind};
+use assay_fio::json::{DiskUtil, DocumentKind, FioDocument};
 use assay_fio::options::JobOptions;
 use assay_judge::doubts::JudgedJobs;
 use assay_model::result::Judged;
 use assay_model::sample::{Latency, Operations, Worker};
-use assay_model::units::{mb_per_s, format_significant};
+use assay_model::units::{format_significant, mb_per_s};
 use assay_model::{Doubt, Machine, Nanos, Run, RunId, SCHEMA_VERSION, Sample};
 use assay_render::Style;
 use assay_render::text::format_paragraph;

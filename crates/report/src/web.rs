@@ -7,7 +7,7 @@ pub use page::page;
 use assay_judge::web::by_status;
 use assay_model::result::Estimate;
 use assay_model::run::RunState;
-use assay_model::units::{mb_per_s, format_significant};
+use assay_model::units::{format_significant, mb_per_s};
 use assay_model::web::result::{
     Capacity, Given, Judged, Percentiles, RankedBy, Ranking, StepResult,
 };
@@ -186,7 +186,11 @@ fn with_half_width(estimate: &Estimate) -> String {
     match compute_relative_half_width(estimate) {
         // Two rounds that disagree give an interval of thousands of percent.
         Some(half) if half > 1.0 => format!("{} ±>100 %", format_significant(estimate.value)),
-        Some(half) => format!("{} ±{:.0} %", format_significant(estimate.value), half * 100.0),
+        Some(half) => format!(
+            "{} ±{:.0} %",
+            format_significant(estimate.value),
+            half * 100.0
+        ),
         None => format_significant(estimate.value),
     }
 }
@@ -222,8 +226,10 @@ fn cells(step: &StepResult) -> Vec<String> {
         step.server_cpus
             .map_or_else(|| NONE.to_owned(), |cpus| format!("{cpus:.2}")),
         format!("{:.2}", step.generator_cpus),
-        step.per_cpu_second
-            .map_or_else(|| NONE.to_owned(), |estimate| format_significant(estimate.value)),
+        step.per_cpu_second.map_or_else(
+            || NONE.to_owned(),
+            |estimate| format_significant(estimate.value),
+        ),
     ]);
     cells
 }

@@ -7,25 +7,25 @@
 mod bench;
 mod error;
 mod execute;
+mod flush_writeback;
 pub mod follow;
-mod sibling_layers;
+mod free_space;
 mod guest;
-mod scratch_plan;
+mod layer_names;
 mod order;
 mod pace;
-mod layer_names;
 mod prepare;
-mod free_space;
 mod rungs;
-mod flush_writeback;
+mod scratch_plan;
+mod sibling_layers;
 mod volume;
 
 pub use error::MeasureError;
 pub use execute::{Finished, execute};
-pub use sibling_layers::Scratch;
-pub use scratch_plan::{Made, Within};
 pub use layer_names::{FileSystem, LadderPart};
 pub use prepare::{PreparedLadder, Wanted, prepare};
+pub use scratch_plan::{Made, Within};
+pub use sibling_layers::Scratch;
 
 use assay_lab::Image;
 

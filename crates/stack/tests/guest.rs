@@ -16,7 +16,7 @@ use assay_model::stack::LayerKind::{
     VirtualDisk, VolumeGroup, Zvol,
 };
 use assay_model::stack::Stack;
-use assay_stack::{StackTarget, discover, collect_hints};
+use assay_stack::{StackTarget, collect_hints, discover};
 use common::{chain, layer};
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -151,7 +151,11 @@ fn every_layer_from_inside_and_from_outside() {
 
     // From outside, by the process of QEMU.
     let outside = discover(&LiveHost, &StackTarget::Guest(format!("assay-lab-{name}"))).unwrap();
-    let by_pid = discover(&LiveHost, &StackTarget::Guest(guest.entry().pid.to_string())).unwrap();
+    let by_pid = discover(
+        &LiveHost,
+        &StackTarget::Guest(guest.entry().pid.to_string()),
+    )
+    .unwrap();
     assert_eq!(by_pid.layers.len(), outside.layers.len());
     let named = |name: &str| {
         let mut layers = outside.layers.iter();

@@ -1,8 +1,8 @@
 //! What a bench gets from outside.
 
 use crate::StudyError;
-use assay_changes::{MadeId, OwnDirectory, ChangeSession};
-use assay_lab::{Accel, Disk, Guest, Image, GuestOptions, GuestRegistry};
+use assay_changes::{ChangeSession, MadeId, OwnDirectory};
+use assay_lab::{Accel, Disk, Guest, GuestOptions, GuestRegistry, Image};
 use assay_measure::engine::Environment;
 use std::collections::BTreeMap;
 use std::fs;

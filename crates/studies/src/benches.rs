@@ -10,7 +10,7 @@ mod web_servers;
 mod zfs;
 mod zpool;
 
-use crate::{StudyBench, BenchContext, StudyError};
+use crate::{BenchContext, StudyBench, StudyError};
 
 /// A bench by its name.
 pub struct NamedBench {

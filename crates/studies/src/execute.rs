@@ -170,7 +170,10 @@ impl<'a> Steps<StudyError> for Course<'a, '_> {
             Ok(observed) => tell(MeasureEvent::Observed(&observed)),
             Err(error) if self.keep_going => {
                 self.failed.insert(step.key());
-                let lost = step.figures.iter().map(|figure| step_not_tried(step, figure, &error));
+                let lost = step
+                    .figures
+                    .iter()
+                    .map(|figure| step_not_tried(step, figure, &error));
                 tell(MeasureEvent::Failed(&lost.collect::<Vec<_>>()));
             }
             Err(error) => return Err(error),
@@ -226,7 +229,10 @@ fn leave_out(steps: &mut Vec<StudyStep<'_>>, not_tried: &[NotTried], done: &[Obs
 }
 
 /// A bench may leave figures out, but gives nothing that was not asked for, and numbers only.
-fn check_observations(step: &StudyStep<'_>, observed: Vec<Observation>) -> Result<Vec<Observation>, StudyError> {
+fn check_observations(
+    step: &StudyStep<'_>,
+    observed: Vec<Observation>,
+) -> Result<Vec<Observation>, StudyError> {
     let wrong = observed.iter().find(|one| {
         one.configuration != step.configuration.name
             || one.round != step.round

@@ -1,6 +1,6 @@
 //! Figures that fio measures: the workload of a figure, and what became of it.
 
-use crate::{StudyError, to_observation, settings};
+use crate::{StudyError, settings, to_observation};
 use assay_fio::json::FioDocument;
 use assay_loads::fio::Fio;
 use assay_model::doubt::Severity;

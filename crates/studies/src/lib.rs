@@ -9,20 +9,20 @@
     reason = "benches make the files that they measure, and remove them"
 )]
 
+mod bench_context;
 mod benches;
 pub mod catalogue;
 mod error;
 mod execute;
 mod fio;
 pub mod guest;
-mod bench_context;
 pub mod settings;
 
 pub use assay_measure::engine::{Carried, Environment, MeasureEvent};
+pub use bench_context::BenchContext;
 pub use benches::{BENCHES, NamedBench, UserTarget, find_bench};
 pub use error::StudyError;
 pub use execute::{StudyStep, Task, execute, plan_steps};
-pub use bench_context::BenchContext;
 
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use std::time::Duration;

@@ -3,7 +3,10 @@
 
 use assay_loads::Cancel;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
-use assay_studies::{StudyBench, Carried, MeasureEvent, Outline, StudyError, Task, execute, to_observation, plan_steps};
+use assay_studies::{
+    Carried, MeasureEvent, Outline, StudyBench, StudyError, Task, execute, plan_steps,
+    to_observation,
+};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 

@@ -4,10 +4,12 @@
 
 use assay_changes::Journal;
 use assay_host::LiveHost;
-use assay_lab::{Cache, Image, GuestRegistry};
+use assay_lab::{Cache, GuestRegistry, Image};
 use assay_loads::{Cancel, scratch};
 use assay_model::study::Observation;
-use assay_studies::{Carried, Environment, MeasureEvent, BenchContext, Task, find_bench, catalogue, execute};
+use assay_studies::{
+    BenchContext, Carried, Environment, MeasureEvent, Task, catalogue, execute, find_bench,
+};
 use std::collections::BTreeMap;
 
 /// One of everything, as little of it as possible: one boot.

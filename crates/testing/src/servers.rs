@@ -29,13 +29,13 @@ pub mod busybox;
 pub mod dns;
 pub mod dovecot;
 pub mod http2;
-mod supervisor;
 pub mod mariadb;
 pub mod nginx;
 pub mod postfix;
 pub mod postgres;
 pub mod shells;
 pub mod sshd;
+mod supervisor;
 
 use assay_host::process::{Dies, Running};
 use std::ffi::OsStr;

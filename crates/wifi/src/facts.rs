@@ -9,7 +9,7 @@ use crate::reading::{Bss, Radio, Reading};
 use crate::ssid::Ssid;
 use air::Air;
 use assay_model::advice::Advice;
-use assay_model::{Fact, FactKind, FactValue, Facts, FactPlace, Subject};
+use assay_model::{Fact, FactKind, FactPlace, FactValue, Facts, Subject};
 use serde_json::Value;
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 
 use super::Scene;
 use assay_model::finding::Seen;
-use assay_model::{Fact, FactValue, Facts, FactPlace};
+use assay_model::{Fact, FactPlace, FactValue, Facts};
 use serde_json::Value;
 
 /// Returns where the facts that decided were read: lines of files before anything else, each once, since they

@@ -93,7 +93,12 @@ fn a_table_that_is_not_whole_is_refused() {
 fn part_of_it(unread: &str) -> Facts {
     let mut facts = Facts::default();
     let said = FactKind::Configured;
-    facts.unknown(unread, "denied", said, FactPlace::from_text("/etc/vm.conf:2"));
+    facts.unknown(
+        unread,
+        "denied",
+        said,
+        FactPlace::from_text("/etc/vm.conf:2"),
+    );
     facts.known(
         "vm.1.cache",
         "unsafe",

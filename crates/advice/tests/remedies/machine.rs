@@ -6,7 +6,7 @@ use assay_facts::{CollectOptions, collect};
 use assay_host::Root;
 use assay_model::advice::Advice;
 use assay_model::finding::{Certainty, Finding};
-use assay_model::{Facts, FactPlace};
+use assay_model::{FactPlace, Facts};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -12,10 +12,12 @@ use crate::verbs::web::header;
 use anyhow::ensure;
 use assay_http::{Method, Request, Tls, Trust, Url};
 use assay_login::cause::{Cause, LoginKind, ServerKnowledge, Unexplained, explain};
-use assay_login::failure::{LoginFailure, classify_failure};
 use assay_login::concurrent_logins::Crowd;
+use assay_login::failure::{LoginFailure, classify_failure};
 use assay_login::startup::StartupLine;
-use assay_login::{Login, LoginError, LoginPart, Summary, http, mail, concurrent_logins, ssh, startup, watch};
+use assay_login::{
+    Login, LoginError, LoginPart, Summary, concurrent_logins, http, mail, ssh, startup, watch,
+};
 use assay_model::{Nanos, SCHEMA_VERSION};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -189,7 +191,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
                 && let How::Ssh(target) = &way.how
             {
                 out.startup =
-                    startup::find_slowest_lines(target, &LoginPart::Session, limit, &stop).unwrap_or_default();
+                    startup::find_slowest_lines(target, &LoginPart::Session, limit, &stop)
+                        .unwrap_or_default();
             }
             if let LoginError::Refused { so_far, .. } | LoginError::TimedOut { so_far, .. } = error
             {
@@ -288,7 +291,8 @@ fn measure(
             meter.say("logins over a control socket".to_owned());
             // Refused where the server allows one session for each connection: then there is none.
             if let Ok(dir) = tempfile::tempdir() {
-                match ssh::control_master::time_logins(target, dir.path(), args.rounds, limit, stop) {
+                match ssh::control_master::time_logins(target, dir.path(), args.rounds, limit, stop)
+                {
                     Ok(took) => out.control = took,
                     Err(LoginError::Interrupted) => return Err(LoginError::Interrupted),
                     Err(_) => {}
@@ -360,7 +364,9 @@ impl Way {
         stop: &dyn Fn() -> bool,
     ) -> Result<Login, LoginError> {
         match &self.how {
-            How::Ssh(target) => ssh::login(target, ssh::RemoteSession::Command, server, limit, stop),
+            How::Ssh(target) => {
+                ssh::login(target, ssh::RemoteSession::Command, server, limit, stop)
+            }
             How::Mail(protocol, target, user) => {
                 mail::login(*protocol, target, user.as_ref(), server, limit, stop)
             }

@@ -367,7 +367,8 @@ fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
                     true => "http",
                     false => "quick",
                 };
-                builtin_plan(plan).with_context(|| format!("the built-in plan `{plan}` is missing"))?
+                builtin_plan(plan)
+                    .with_context(|| format!("the built-in plan `{plan}` is missing"))?
             }
         }
     };

@@ -2,7 +2,7 @@
 
 use super::guests;
 use assay_host::Limits;
-use assay_lab::{Disk, Guest, Image, GuestOptions, GuestRegistry, Zfs};
+use assay_lab::{Disk, Guest, GuestOptions, GuestRegistry, Image, Zfs};
 use assay_loads::Cancel;
 use serde_json::Value;
 use std::ffi::OsStr;

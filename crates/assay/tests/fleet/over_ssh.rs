@@ -150,7 +150,10 @@ fn machines_with_each_shell_and_awk_give_the_same_findings() {
         ),
     ];
     let mut names = Vec::new();
-    for (number, pair) in assay_testing::servers::shells::shell_awk_pairs().iter().enumerate() {
+    for (number, pair) in assay_testing::servers::shells::shell_awk_pairs()
+        .iter()
+        .enumerate()
+    {
         let name = format!("m{number}");
         let Some(root) = little_root(&servers, &name, &files) else {
             return;

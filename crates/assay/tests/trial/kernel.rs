@@ -2,7 +2,7 @@
 
 use super::common::{Home, ran};
 use super::{SHORT, args, json, skip};
-use assay_lab::network_bed::{Bed, BedError, Discipline, Rate, SERVER, LinkShape};
+use assay_lab::network_bed::{Bed, BedError, Discipline, LinkShape, Rate, SERVER};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;

@@ -4,7 +4,7 @@ use crate::fixes::error::FixError;
 use crate::fixes::outside::{OutsideError, OutsideUndo};
 use crate::fixes::plan::{FileChange, FixPlan};
 use crate::fixes::stand_by::StandBy;
-use crate::{ChangeError, Journal, RecoveryOutcome, ChangeSession, Switch};
+use crate::{ChangeError, ChangeSession, Journal, RecoveryOutcome, Switch};
 use assay_host::HostMut;
 use assay_model::advice::Advice;
 
@@ -59,7 +59,9 @@ pub fn session_label(rule: &str) -> String {
 /// # Errors
 /// What went wrong. Everything is taken back then, or [`FixError::NotTakenBack`] says what is not.
 pub fn carry_out(plan: &FixPlan, wish: &mut Wish<'_>) -> Result<FixOutcome, FixError> {
-    let begun = wish.journal.begin(&session_label(&plan.rule), &plan.target());
+    let begun = wish
+        .journal
+        .begin(&session_label(&plan.rule), &plan.target());
     let session = begun.map_err(FixError::Change)?;
     let mut watchers = match plan.lockout {
         true => Some(Watchers::post(plan, wish, &session)?),
@@ -107,11 +109,14 @@ pub fn carry_out(plan: &FixPlan, wish: &mut Wish<'_>) -> Result<FixOutcome, FixE
 /// Why a setting is not as it was found.
 fn describe_outcome(outcome: &RecoveryOutcome) -> String {
     match outcome {
-        RecoveryOutcome::LeftAlone { found, .. } => format!("somebody else has set it to {found} since"),
-        RecoveryOutcome::Doubtful(why) | RecoveryOutcome::Failed(why) => why.clone(),
-        RecoveryOutcome::Restored(_) | RecoveryOutcome::Removed | RecoveryOutcome::Rebooted | RecoveryOutcome::Gone => {
-            "it is no longer there".to_owned()
+        RecoveryOutcome::LeftAlone { found, .. } => {
+            format!("somebody else has set it to {found} since")
         }
+        RecoveryOutcome::Doubtful(why) | RecoveryOutcome::Failed(why) => why.clone(),
+        RecoveryOutcome::Restored(_)
+        | RecoveryOutcome::Removed
+        | RecoveryOutcome::Rebooted
+        | RecoveryOutcome::Gone => "it is no longer there".to_owned(),
     }
 }
 

@@ -57,7 +57,9 @@ impl Hunk {
                 false => "",
             };
             let lines = lines.iter().enumerate();
-            lines.map(|(at, line)| differing_statement(line, other(at))).collect()
+            lines
+                .map(|(at, line)| differing_statement(line, other(at)))
+                .collect()
         };
         Self {
             line: self.line,

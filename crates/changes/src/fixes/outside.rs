@@ -14,7 +14,7 @@ mod copy;
 mod cron;
 mod systemd;
 
-use crate::{ChangeError, Journal, RecoveryOutcome, Recovered, SessionState};
+use crate::{ChangeError, Journal, Recovered, RecoveryOutcome, SessionState};
 use assay_host::{HostError, HostMut, directory_owner};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};

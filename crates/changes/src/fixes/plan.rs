@@ -350,7 +350,8 @@ impl Draft<'_> {
         let text = self.work.read(&real).map_err(|error| error.to_string())?;
         let said = |error: assay_config::ConfError| format!("{path}: {error}");
         let own = edit.fact.rsplit('.').next().unwrap_or_default();
-        let found = |key: &str| assay_config::setting_at_line(language, &text, *line, key).map_err(said);
+        let found =
+            |key: &str| assay_config::setting_at_line(language, &text, *line, key).map_err(said);
         let key = match (found(&edit.key)?, found(own)?) {
             (Some(key), _) => key,
             // Another setting of the same block.

@@ -1,6 +1,6 @@
 use super::*;
-use crate::temporary_objects::Made;
 use crate::setting::Original;
+use crate::temporary_objects::Made;
 use assay_host::seal::seal;
 use assay_model::change::Setting;
 use proptest::prelude::*;

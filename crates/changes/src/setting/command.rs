@@ -1,6 +1,6 @@
 //! The user's own commands: one reads, one sets, one sets back. No shell is in between.
 
-use super::knob::{Found, Knob, ValueOrigin, Original, Reading, Work, run};
+use super::knob::{Found, Knob, Original, Reading, ValueOrigin, Work, run};
 use crate::error::ChangeError;
 use assay_host::HostMut;
 use std::ffi::OsStr;

@@ -1,11 +1,11 @@
 //! Settings in configuration files: a candidate beside the file is validated, takes its place in
 //! one step, and is read by the service.
 
-use super::knob::{AsFound, Found, Knob, ValueOrigin, Original, Reading, Work, run};
 use super::joined_settings;
+use super::knob::{AsFound, Found, Knob, Original, Reading, ValueOrigin, Work, run};
 use crate::error::ChangeError;
 use assay_config::ConfError;
-use assay_host::{HostError, HostMut, FileVersion, Times};
+use assay_host::{FileVersion, HostError, HostMut, Times};
 use assay_model::change::{ConfigKey, ConfigLanguage};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -171,7 +171,9 @@ impl InFile {
         };
         let (former, exact) = self.former(&now, original, work)?;
         let times = original_times(original).filter(|_| exact);
-        if former != now || modification_time(times) != modification_time(seen.times.filter(|_| times.is_some())) {
+        if former != now
+            || modification_time(times) != modification_time(seen.times.filter(|_| times.is_some()))
+        {
             self.stage(host, seen, &former, times, work)?;
             self.exchange(host, work)?;
         }
@@ -308,9 +310,9 @@ impl Knob for InFile {
     fn read(&self, host: &dyn HostMut) -> Result<Reading, ChangeError> {
         let value = self.value(&host.read_plain(&self.file)?.0)?;
         let shown = match (&self.keys, &value) {
-            (Keys::Several(keys), Some(text)) => {
-                joined_settings::display_values(&joined_settings::parse_values(Some(text), keys.len()).unwrap_or_default())
-            }
+            (Keys::Several(keys), Some(text)) => joined_settings::display_values(
+                &joined_settings::parse_values(Some(text), keys.len()).unwrap_or_default(),
+            ),
             (_, Some(text)) => text.clone(),
             (_, None) => "no line for it".to_owned(),
         };
@@ -382,7 +384,8 @@ impl Knob for InFile {
         let times = original_times(original).filter(|_| exact);
         Ok(self.reload.is_empty()
             && former == now
-            && modification_time(times) == modification_time(seen.times.filter(|_| times.is_some())))
+            && modification_time(times)
+                == modification_time(seen.times.filter(|_| times.is_some())))
     }
 
     fn apart(

@@ -24,7 +24,10 @@ mod tests {
     #[test]
     fn values_are_what_they_were() {
         let all = [Some("a \"b\", c".to_owned()), None, Some(String::new())];
-        assert_eq!(parse_values(Some(&join_values(&all)), 3).as_deref(), Some(&all[..]));
+        assert_eq!(
+            parse_values(Some(&join_values(&all)), 3).as_deref(),
+            Some(&all[..])
+        );
         for wrong in ["", "yes", "[]", "[\"a\"]", "[1, 2, 3]", "{}"] {
             assert_eq!(parse_values(Some(wrong), 3), None, "{wrong}");
         }

@@ -3,7 +3,7 @@
 
 mod arc;
 
-use super::knob::{Found, Knob, ValueOrigin, Original, Reading, Work};
+use super::knob::{Found, Knob, Original, Reading, ValueOrigin, Work};
 use crate::error::ChangeError;
 use assay_host::{FileKind, HostError, HostMut};
 use assay_model::change::Setting;
@@ -180,7 +180,10 @@ impl Attribute {
         paths.extend(self.counterpart());
         let mut along = Vec::new();
         if self.is_arc_limit() {
-            along.push((PathBuf::from(arc::ARCSTATS), arc::read_arc_limit(host, &self.name)?));
+            along.push((
+                PathBuf::from(arc::ARCSTATS),
+                arc::read_arc_limit(host, &self.name)?,
+            ));
         }
         for path in paths {
             match read_text(host, &path) {
@@ -345,7 +348,8 @@ impl Knob for Attribute {
             return Ok(same && arc::read_arc_limit(host, &self.name)? == limit);
         }
         let along = original.along.iter();
-        let mut same = along.map(|(path, value)| read_text(host, path).is_ok_and(|now| now == *value));
+        let mut same =
+            along.map(|(path, value)| read_text(host, path).is_ok_and(|now| now == *value));
         Ok(self.same(now.as_deref(), original.value.as_deref()) && same.all(|same| same))
     }
 

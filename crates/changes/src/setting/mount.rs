@@ -1,6 +1,6 @@
 //! Mount options, changed by a remount (mount(8), proc(5)).
 
-use super::knob::{Found, Knob, ValueOrigin, Original, Reading, Work, run};
+use super::knob::{Found, Knob, Original, Reading, ValueOrigin, Work, run};
 use super::table::{Mount, parse_mounts};
 use crate::error::ChangeError;
 use assay_host::HostMut;
@@ -182,7 +182,9 @@ impl Knob for OneOf {
         let wanted = value.unwrap_or_default();
         let offered = |choice: &String| printed_option(choice) == printed_option(wanted);
         match self.choices.iter().any(offered) {
-            true => self.option(&self.mount(host)?, printed_option(wanted)).map(drop),
+            true => self
+                .option(&self.mount(host)?, printed_option(wanted))
+                .map(drop),
             false => Err(self.refused(format!(
                 "{wanted:?} is none of the choices ({:?})",
                 self.choices

@@ -1,6 +1,6 @@
 //! Properties of ZFS datasets (zfsprops(7), zfs-get(8), zfs-set(8), zfs-inherit(8); as of zfs 2.1).
 
-use super::knob::{Found, Knob, ValueOrigin, Original, Reading, Work, run};
+use super::knob::{Found, Knob, Original, Reading, ValueOrigin, Work, run};
 use crate::error::ChangeError;
 use assay_host::HostMut;
 use std::ffi::OsStr;

@@ -242,7 +242,13 @@ impl Image {
         side: Side,
         cancel: &Cancel,
     ) -> Result<DurabilityProof, ArmError> {
-        power_cut_proof::prove_durability(things, &self.arm, side, power_cut_proof::promised_guarantees(&self.arm), cancel)
+        power_cut_proof::prove_durability(
+            things,
+            &self.arm,
+            side,
+            power_cut_proof::promised_guarantees(&self.arm),
+            cancel,
+        )
     }
 
     pub fn read_back(&self, things: &Things<'_>) -> Result<String, ArmError> {

@@ -5,7 +5,7 @@ use crate::side_by_side::filesystem::fill;
 use crate::side_by_side::teardown::Things;
 use crate::side_by_side::tool::{Package, run};
 use crate::side_by_side::{ArmError, ArmSite};
-use crate::{Made, ChangeSession};
+use crate::{ChangeSession, Made};
 use assay_host::HostMut;
 use assay_loads::Cancel;
 use std::path::{Path, PathBuf};

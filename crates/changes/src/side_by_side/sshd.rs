@@ -143,7 +143,11 @@ fn sshd_arguments(dir: &Path, mode: &str) -> Vec<OsString> {
 }
 
 /// The configuration: what is set comes first, because the first value of a keyword counts.
-fn render_configuration(address: &SocketAddr, set: &BTreeMap<String, String>, copied: &str) -> String {
+fn render_configuration(
+    address: &SocketAddr,
+    set: &BTreeMap<String, String>,
+    copied: &str,
+) -> String {
     let mut text = format!("ListenAddress {address}\nPidFile none\n");
     for (keyword, value) in set {
         text.push_str(&format!("{keyword} {value}\n"));

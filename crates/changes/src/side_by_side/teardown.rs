@@ -6,9 +6,9 @@
 //! mount, lies in the session's own directory instead.
 
 use crate::side_by_side::child::{Program, Running};
-use crate::side_by_side::error::ArmError;
 use crate::side_by_side::endpoint::ArmSite;
-use crate::{ChangeError, Made, MadeId, OwnDirectory, ChangeSession};
+use crate::side_by_side::error::ArmError;
+use crate::{ChangeError, ChangeSession, Made, MadeId, OwnDirectory};
 use assay_host::held::Held;
 use assay_host::{HostMut, ProcessId, loops};
 use assay_model::Bytes;

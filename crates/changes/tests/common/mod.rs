@@ -10,8 +10,8 @@ pub mod session;
 use assay_host::held::{Identity, Removed};
 use assay_host::lockdir::LockDirectory;
 use assay_host::{
-    CommandOutput, Host, HostError, HostMut, KnownFile, Limits, LiveHost, ProcessId, Recorded, FileVersion, Stat,
-    StatFs, Times,
+    CommandOutput, FileVersion, Host, HostError, HostMut, KnownFile, Limits, LiveHost, ProcessId,
+    Recorded, Stat, StatFs, Times,
 };
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -353,7 +353,8 @@ pub fn image(path: &Path) {
 pub fn processes_with(text: &str) -> usize {
     let pids = LiveHost.list(Path::new("/proc")).unwrap();
     let line = |pid: &OsString| {
-        LiveHost.read(&Path::new("/proc").join(pid).join("cmdline"))
+        LiveHost
+            .read(&Path::new("/proc").join(pid).join("cmdline"))
             .ok()
     };
     let lines = pids.iter().filter_map(line);

@@ -1,6 +1,6 @@
 //! Sessions on a machine in memory, and one that dies.
 
-use assay_changes::{Journal, Made, ChangeSession, Switch};
+use assay_changes::{ChangeSession, Journal, Made, Switch};
 use assay_host::{Host as _, HostMut, LiveHost, Recorded};
 use assay_model::change::Setting;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Carries scenarios out in processes that are killed, and looks at what is left.
 
 use super::common::{Deadly, LoopDevice, Point, inside, root};
-use assay_changes::{ChangeError, Foreign, Journal, RecoveryOutcome, ChangeSession};
+use assay_changes::{ChangeError, ChangeSession, Foreign, Journal, RecoveryOutcome};
 use assay_host::lockdir::LockDirectory;
 use assay_host::{Faulty, HostMut};
 use std::ffi::OsString;
@@ -114,7 +114,10 @@ pub fn recover(dir: &Path, host: &dyn HostMut) {
         all.extend(back.unwrap());
     }
     for one in all {
-        let fine = matches!(one.outcome, RecoveryOutcome::Restored(_) | RecoveryOutcome::Removed);
+        let fine = matches!(
+            one.outcome,
+            RecoveryOutcome::Restored(_) | RecoveryOutcome::Removed
+        );
         assert!(fine, "{one:?}");
     }
 }

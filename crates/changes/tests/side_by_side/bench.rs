@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its share")]
 
 use assay_changes::side_by_side::ArmSite;
-use assay_changes::{Journal, ChangeSession};
+use assay_changes::{ChangeSession, Journal};
 use assay_model::Bytes;
 use std::path::PathBuf;
 

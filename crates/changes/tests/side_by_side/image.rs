@@ -6,7 +6,7 @@ use assay_changes::side_by_side::{ArmError, Built, Endpoint, build};
 use assay_fio::job;
 use assay_host::LiveHost;
 use assay_loads::Cancel;
-use assay_loads::fio::{FioEnd, Fio, FioRequest};
+use assay_loads::fio::{Fio, FioEnd, FioRequest};
 use assay_model::change::{Aio, Arm, CacheMode, ImageArm, ImageFormat};
 use assay_model::workload::{Durability, Engine, Pattern};
 use assay_model::{Bytes, Nanos, Workload};

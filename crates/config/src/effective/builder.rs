@@ -1,7 +1,7 @@
 //! Collects scopes, settings and problems while files are read.
 
 use super::files::{FileFault, Files};
-use super::{Effective, SettingPlace, ConfigProblem, Program, Scope, ScopeId, Setting, Trouble};
+use super::{ConfigProblem, Effective, Program, Scope, ScopeId, Setting, SettingPlace, Trouble};
 use crate::languages::parse;
 use crate::tree::Block;
 use assay_model::Span;
@@ -114,7 +114,12 @@ impl<'a> Builder<'a> {
     }
 
     /// Reads a file that another one includes; `None` when that is a problem, which is noted.
-    pub fn open_included(&mut self, path: &Path, scope: ScopeId, from: &SettingPlace) -> Option<SourceFile> {
+    pub fn open_included(
+        &mut self,
+        path: &Path,
+        scope: ScopeId,
+        from: &SettingPlace,
+    ) -> Option<SourceFile> {
         if self.stopped {
             return None;
         }
@@ -124,7 +129,9 @@ impl<'a> Builder<'a> {
         }
         let found = match path.as_os_str().len() < LONGEST_PATH {
             true => self.open(path),
-            false => Err(FileFault::Unreadable("no path is as long as that".to_owned())),
+            false => Err(FileFault::Unreadable(
+                "no path is as long as that".to_owned(),
+            )),
         };
         match found {
             Ok(source) => Some(source),
@@ -143,7 +150,12 @@ impl<'a> Builder<'a> {
     }
 
     /// What a file says; what is no file of the language is a problem, which is noted.
-    pub fn parsed(&mut self, language: Language, scope: ScopeId, source: &SourceFile) -> Option<Block> {
+    pub fn parsed(
+        &mut self,
+        language: Language,
+        scope: ScopeId,
+        source: &SourceFile,
+    ) -> Option<Block> {
         match parse(language, &source.text) {
             Ok(block) => Some(block),
             Err(error) => {
@@ -180,7 +192,12 @@ impl<'a> Builder<'a> {
     }
 
     /// The scope with this head, made when there is none yet.
-    pub fn same_scope(&mut self, parent: ScopeId, head: Vec<String>, place: SettingPlace) -> ScopeId {
+    pub fn same_scope(
+        &mut self,
+        parent: ScopeId,
+        head: Vec<String>,
+        place: SettingPlace,
+    ) -> ScopeId {
         let known = self.out.inner.get(&(parent, head.clone())).copied();
         known.unwrap_or_else(|| self.scope(parent, head, place))
     }

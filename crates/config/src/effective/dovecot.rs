@@ -12,7 +12,7 @@
 use super::builder::{Builder, SourceFile};
 use super::files::{FileFault, Files};
 use super::walk::ProgramRules;
-use super::{Effective, SettingPlace, ScopeId, Trouble, glob};
+use super::{Effective, ScopeId, SettingPlace, Trouble, glob};
 use crate::languages::merges_blocks;
 use crate::tree::{Block, Directive, Inclusion};
 use assay_model::change::ConfigLanguage as Language;
@@ -128,11 +128,17 @@ fn expand_variables<'a>(
         .collect()
 }
 
-pub fn included_files(including: &Path, pattern: &str, files: &dyn Files) -> Result<Vec<PathBuf>, FileFault> {
+pub fn included_files(
+    including: &Path,
+    pattern: &str,
+    files: &dyn Files,
+) -> Result<Vec<PathBuf>, FileFault> {
     let dir = including.parent().unwrap_or(Path::new("/"));
     match dir.join(pattern).to_str() {
         Some(pattern) => glob::expand(files, pattern, glob::Style::Braces),
-        None => Err(FileFault::Unreadable("its directory is not UTF-8".to_owned())),
+        None => Err(FileFault::Unreadable(
+            "its directory is not UTF-8".to_owned(),
+        )),
     }
 }
 
@@ -144,7 +150,10 @@ pub fn scope_chain(all: &Effective, scope: ScopeId) -> Vec<ScopeId> {
     while let Some(at) = rest.iter().rposition(|head| is_filter(head)) {
         rest.remove(at);
         // A block without a name is nobody else's, so it is none of those outside.
-        if rest.iter().any(|head| !merges_blocks(Language::Dovecot, head)) {
+        if rest
+            .iter()
+            .any(|head| !merges_blocks(Language::Dovecot, head))
+        {
             break;
         }
         chain.extend(descend_to(all, &rest));

@@ -8,7 +8,7 @@
 
 use super::builder::{Builder, SourceFile};
 use super::files::FileFault;
-use super::{SettingPlace, ScopeId, Trouble};
+use super::{ScopeId, SettingPlace, Trouble};
 use crate::text::to_lossy_text;
 use crate::tree::{Block, Item};
 use assay_model::change::ConfigLanguage as Language;

@@ -1,7 +1,7 @@
 //! What is told of a configuration: settings, their scopes and places, and what cannot be told.
 
 use super::files::FileFault;
-use assay_model::{FactPlace as FactPlace, Span};
+use assay_model::{FactPlace, Span};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -122,7 +122,9 @@ impl Setting {
     /// The first word as text, such as the `yes` of `UsePAM "yes"`.
     #[must_use]
     pub fn word(&self) -> Option<String> {
-        self.words.first().map(|word| crate::text::to_lossy_text(word))
+        self.words
+            .first()
+            .map(|word| crate::text::to_lossy_text(word))
     }
 }
 

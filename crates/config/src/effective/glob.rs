@@ -38,7 +38,11 @@ pub fn expand(files: &dyn Files, pattern: &str, style: Style) -> Result<Vec<Path
     Ok(all)
 }
 
-fn match_pattern(files: &dyn Files, pattern: &str, style: Style) -> Result<Vec<PathBuf>, FileFault> {
+fn match_pattern(
+    files: &dyn Files,
+    pattern: &str,
+    style: Style,
+) -> Result<Vec<PathBuf>, FileFault> {
     let mut found: Vec<PathBuf> = vec![PathBuf::from("/")];
     for component in pattern.split('/').filter(|part| !part.is_empty()) {
         let Some(matcher) = component_matcher(component, style)? else {

@@ -1,7 +1,9 @@
 //! Which settings count in a scope.
 
 use super::ssh_match::Connection;
-use super::{Effective, ConfigProblem, Program, Scope, ScopeId, Setting, dovecot, nginx, ssh, ssh_match};
+use super::{
+    ConfigProblem, Effective, Program, Scope, ScopeId, Setting, dovecot, nginx, ssh, ssh_match,
+};
 use std::collections::HashSet;
 
 /// How several lines for one key come together in one scope.

@@ -8,7 +8,7 @@
 use super::builder::{Builder, SourceFile};
 use super::files::{FileFault, Files};
 use super::walk::ProgramRules;
-use super::{Effective, SettingPlace, ScopeId, glob};
+use super::{Effective, ScopeId, SettingPlace, glob};
 use crate::languages::nginx::word_meaning;
 use crate::text::to_lossy_text;
 use crate::tree::{Directive, Inclusion};
@@ -51,14 +51,21 @@ impl ProgramRules for Nginx {
         said: &Directive,
         (source, place): (&SourceFile, SettingPlace),
     ) {
-        let mut words = said.words.iter().map(|word| word_meaning(&source.text, word));
+        let mut words = said
+            .words
+            .iter()
+            .map(|word| word_meaning(&source.text, word));
         let key = to_lossy_text(&words.next().unwrap_or_default());
         let words = words.collect();
         builder.add_words(scope, key, said.value.clone(), words, place);
     }
 }
 
-pub fn included_files(main: &Path, pattern: &str, files: &dyn Files) -> Result<Vec<PathBuf>, FileFault> {
+pub fn included_files(
+    main: &Path,
+    pattern: &str,
+    files: &dyn Files,
+) -> Result<Vec<PathBuf>, FileFault> {
     // The prefix of the configuration is its directory.
     let dir = main.parent().unwrap_or(Path::new("/"));
     let path = dir.join(pattern);

@@ -105,7 +105,10 @@ fn split_fields(bytes: &[u8]) -> Vec<Range<usize>> {
 }
 
 /// The options `-o name=value`, `-oname=value` and `-o { name = value }`, with their places.
-fn parse_overrides(line: &Logical, arguments: &[Range<usize>]) -> Vec<(String, Vec<u8>, Range<usize>)> {
+fn parse_overrides(
+    line: &Logical,
+    arguments: &[Range<usize>],
+) -> Vec<(String, Vec<u8>, Range<usize>)> {
     let mut found = Vec::new();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {

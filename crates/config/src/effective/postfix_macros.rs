@@ -185,7 +185,11 @@ fn find_closing(text: &str, open: char) -> Option<usize> {
 /// The text in braces at the beginning, without blanks at its ends, and what follows; without braces all of it.
 fn split_braced(text: &str) -> (&str, &str) {
     let start = text.trim_start();
-    match start.starts_with('{').then(|| find_closing(start, '{')).flatten() {
+    match start
+        .starts_with('{')
+        .then(|| find_closing(start, '{'))
+        .flatten()
+    {
         Some(end) => (start[1..end].trim(), &start[end + 1..]),
         None => (text, ""),
     }

@@ -9,7 +9,7 @@ use super::builder::{Builder, SourceFile};
 use super::files::{FileFault, Files};
 use super::lookup::Rule;
 use super::walk::ProgramRules;
-use super::{Effective, SettingPlace, Program, ScopeId, Trouble, glob, ssh_match};
+use super::{Effective, Program, ScopeId, SettingPlace, Trouble, glob, ssh_match};
 use crate::languages::ssh::{is_raw, split_words};
 use crate::text::to_lossy_text;
 use crate::tree::{Block, Directive, Inclusion};
@@ -35,7 +35,10 @@ impl ProgramRules for Ssh {
     fn patterns(&self, said: &Inclusion) -> (Vec<String>, bool) {
         let patterns = split_words(said.pattern.as_bytes());
         (
-            patterns.iter().map(|pattern| to_lossy_text(pattern)).collect(),
+            patterns
+                .iter()
+                .map(|pattern| to_lossy_text(pattern))
+                .collect(),
             false,
         )
     }

@@ -269,5 +269,6 @@ fn network_mask(bits: u32, width: u32) -> u128 {
 
 fn is_in_network(address: IpAddr, network: IpAddr, bits: u32) -> bool {
     let width = if network.is_ipv4() { 32 } else { 128 };
-    address.is_ipv4() == network.is_ipv4() && address_number(address) & network_mask(bits, width) == address_number(network)
+    address.is_ipv4() == network.is_ipv4()
+        && address_number(address) & network_mask(bits, width) == address_number(network)
 }

@@ -2,7 +2,7 @@
 
 use super::builder::{Builder, SourceFile};
 use super::files::FileFault;
-use super::{SettingPlace, ScopeId, Trouble};
+use super::{ScopeId, SettingPlace, Trouble};
 use crate::tree::{Block, Directive, Inclusion, Item};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
@@ -38,11 +38,21 @@ pub trait ProgramRules {
     }
 
     /// Notes a setting.
-    fn setting(&self, b: &mut Builder<'_>, scope: ScopeId, said: &Directive, at: (&SourceFile, SettingPlace));
+    fn setting(
+        &self,
+        b: &mut Builder<'_>,
+        scope: ScopeId,
+        said: &Directive,
+        at: (&SourceFile, SettingPlace),
+    );
 }
 
 /// Reads a configuration from its main file.
-pub fn walk(builder: &mut Builder<'_>, rules: &dyn ProgramRules, main: &Path) -> Result<(), FileFault> {
+pub fn walk(
+    builder: &mut Builder<'_>,
+    rules: &dyn ProgramRules,
+    main: &Path,
+) -> Result<(), FileFault> {
     let source = builder.open(main)?;
     let mut walk = Walk {
         builder,

@@ -41,8 +41,10 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
                 if open.len() > DEEPEST {
                     return Err(error(line.start, "sections in too many sections"));
                 }
-                let head: Vec<String> =
-                    to_lossy_text(inner).split_whitespace().map(str::to_owned).collect();
+                let head: Vec<String> = to_lossy_text(inner)
+                    .split_whitespace()
+                    .map(str::to_owned)
+                    .collect();
                 if head.is_empty() {
                     return Err(error(line.start, "a section without a name"));
                 }

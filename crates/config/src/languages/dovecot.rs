@@ -38,7 +38,12 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
         (Some(root), true) => Ok(root),
         (block, _) => {
             let at = block.map_or(0, |block| block.span.start);
-            Err(syntax_error(Language::Dovecot, text, at, "a `{` is not closed"))
+            Err(syntax_error(
+                Language::Dovecot,
+                text,
+                at,
+                "a `{` is not closed",
+            ))
         }
     }
 }
@@ -66,7 +71,9 @@ fn line_of(text: &[u8], logical: &Logical, open: &mut Vec<Block>) -> Result<(), 
     let bytes = &logical.bytes[..];
     let span = logical.span(0);
     let error = |what: &str| Err(syntax_error(Language::Dovecot, text, span.start, what));
-    let end = bytes.iter().position(|&byte| is_blank(byte) || byte == b'=');
+    let end = bytes
+        .iter()
+        .position(|&byte| is_blank(byte) || byte == b'=');
     let key = &bytes[..end.unwrap_or(bytes.len())];
     let rest = trim(bytes, key.len()..bytes.len());
     if key == b"}" && rest.is_empty() {

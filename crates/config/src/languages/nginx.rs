@@ -114,7 +114,10 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
                     return Err(error((place, "a `{` after nothing")));
                 };
                 let block = Block {
-                    head: words.iter().map(|w| to_lossy_text(&unquote_word(text, w))).collect(),
+                    head: words
+                        .iter()
+                        .map(|w| to_lossy_text(&unquote_word(text, w)))
+                        .collect(),
                     span: first.start..at,
                     open: at,
                     ..Block::default()
@@ -183,7 +186,9 @@ fn parse_statement(text: &[u8], words: &[Range<usize>], semicolon: usize) -> Opt
     let key = to_lossy_text(&unquote_word(text, first));
     let span = first.start..semicolon + 1;
     if key == "include" {
-        let pattern = rest.first().map(|word| to_lossy_text(&unquote_word(text, word)));
+        let pattern = rest
+            .first()
+            .map(|word| to_lossy_text(&unquote_word(text, word)));
         let pattern = pattern.unwrap_or_default();
         return Some(Item::Inclusion(Inclusion { key, pattern, span }));
     }

@@ -219,7 +219,10 @@ fn split(bytes: &[u8], comments: bool) -> Option<Vec<Word>> {
 /// The arguments in one line, quoted where they must be.
 fn join(values: &[Vec<u8>]) -> Vec<u8> {
     // A single argument stands alone when that is unmistakable.
-    let words: Vec<Vec<u8>> = values.iter().map(|value| quote_value(value, None)).collect();
+    let words: Vec<Vec<u8>> = values
+        .iter()
+        .map(|value| quote_value(value, None))
+        .collect();
     words.join(&b' ')
 }
 

@@ -1,7 +1,7 @@
 //! The hub's part: which sizes and samples several machines have, and so what each of them is to hash.
 
 use super::machines::Machines;
-use super::offer::{SampleKey, OFFERED, Samples};
+use super::offer::{OFFERED, SampleKey, Samples};
 use super::publish::{Pending, file_name, hold};
 use super::sort::{FAN, Merge, SortedRun, Sorter, write};
 use super::{VERSION, note};
@@ -119,7 +119,11 @@ fn publish(wanted: Sorter<RECORD>, machines: &Machines, dir: &Path) -> Result<Ve
         {
             let record = record.map_err(Error::Output)?;
             let size = i64::from_be_bytes(record[4..12].try_into().unwrap_or_default());
-            let row = [CellValue::Int(size), CellValue::Fixed(&record[12..]), CellValue::Int(1)];
+            let row = [
+                CellValue::Int(size),
+                CellValue::Fixed(&record[12..]),
+                CellValue::Int(1),
+            ];
             writer.row(&row).map_err(broken)?;
             rows += 1;
         }

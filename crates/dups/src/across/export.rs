@@ -5,9 +5,9 @@ use super::publish::{Folder, Pending, file_name, hold};
 use super::sort::Sorter;
 use super::{Teller, VERSION, export_columns, note};
 use crate::blob::BlobEntry;
-use crate::mount_identity::find_possible_aliases;
 use crate::hash::HashKind;
 use crate::index::Index;
+use crate::mount_identity::find_possible_aliases;
 use crate::{Error, roots::Roots};
 use assay_columns::{CellValue, Writer};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -179,7 +179,13 @@ fn read_index(index: &Index, digits: u8, here: &str) -> Result<Gathered, Error> 
     Ok(found)
 }
 
-fn encode(machine: u32, fs: u32, entry: &BlobEntry<'_>, hash: &[u8; 32], ground: u32) -> [u8; RECORD] {
+fn encode(
+    machine: u32,
+    fs: u32,
+    entry: &BlobEntry<'_>,
+    hash: &[u8; 32],
+    ground: u32,
+) -> [u8; RECORD] {
     let mut record = [0; RECORD];
     record[..4].copy_from_slice(&machine.to_be_bytes());
     record[4..36].copy_from_slice(hash);

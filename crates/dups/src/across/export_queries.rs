@@ -115,7 +115,8 @@ type Heavy = (u128, u64, Reverse<[u8; 32]>, Vec<(u32, u64)>);
 /// opened at all is left out, and said.
 pub fn ask(dirs: &[PathBuf], top: usize, threads: usize) -> Result<CommonFiles, Error> {
     let threads = threads.max(1);
-    let each = crate::open_folders::raise_descriptor_limit().saturating_sub(RESERVE) / threads as u64;
+    let each =
+        crate::open_folders::raise_descriptor_limit().saturating_sub(RESERVE) / threads as u64;
     let fan = usize::try_from(each).unwrap_or(FAN);
     ask_merging(dirs, top, threads, fan.min(FAN))
 }

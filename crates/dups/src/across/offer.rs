@@ -87,7 +87,11 @@ pub fn write_offer<W: Write + Send>(
     let mut put = |record: [u8; RECORD], count: i64| {
         let (size, sample) = record.split_at(8);
         let size = i64::from_be_bytes(size.try_into().unwrap_or_default());
-        writer.row(&[CellValue::Int(size), CellValue::Fixed(sample), CellValue::Int(count)])
+        writer.row(&[
+            CellValue::Int(size),
+            CellValue::Fixed(sample),
+            CellValue::Int(count),
+        ])
     };
     for record in sorter.finish().map_err(Error::Output)? {
         let record = record.map_err(Error::Output)?;

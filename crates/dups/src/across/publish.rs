@@ -31,9 +31,10 @@ pub fn hold(dir: &Path) -> Result<Folder, Error> {
             held,
             shown: dir.to_owned(),
         }),
-        Err(errno) => Err(io_error(dir, "cannot write while another assay writes there")(
-            errno.into(),
-        )),
+        Err(errno) => Err(io_error(
+            dir,
+            "cannot write while another assay writes there",
+        )(errno.into())),
     }
 }
 
@@ -75,7 +76,9 @@ impl Pending {
         // What a kill left.
         match std::fs::remove_file(&hidden) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(io_error(&shown, "cannot remove what was begun of it")(error));
+                return Err(io_error(&shown, "cannot remove what was begun of it")(
+                    error,
+                ));
             }
             _ => {}
         }

@@ -73,8 +73,9 @@ fn fill(
     attributes: &Attributes,
     clone: bool,
 ) -> Result<(), String> {
-    let errno =
-        |what: &'static str| move |errno| format!("cannot {what} the copy: {}", describe_errno(errno));
+    let errno = |what: &'static str| {
+        move |errno| format!("cannot {what} the copy: {}", describe_errno(errno))
+    };
     attributes.prepare(to);
     if clone {
         rustix::fs::ioctl_ficlone(to, from).map_err(errno("share blocks with"))?;
@@ -155,7 +156,11 @@ fn check(
 
 /// Compares two open files byte for byte, up to a length that both must have; says what their
 /// content is when it is the same.
-pub(crate) fn compare_content(a: &OwnedFd, b: &OwnedFd, size: u64) -> Result<Option<Content>, String> {
+pub(crate) fn compare_content(
+    a: &OwnedFd,
+    b: &OwnedFd,
+    size: u64,
+) -> Result<Option<Content>, String> {
     let mut cost = Cost::default();
     let mut hasher = blake3::Hasher::new();
     let (mut left, mut right) = (vec![0; CHUNK], vec![0; CHUNK]);

@@ -10,10 +10,10 @@
 //! its times have not moved; else everything is put back.
 
 use super::attributes::Attributes;
-use super::journal::{RemovedFile, Journal, StepState};
+use super::journal::{Journal, RemovedFile, StepState};
 use super::names::Names;
 use super::plan::ActPlan;
-use super::{Action, Refusal, ActStep, Subject, copy};
+use super::{ActStep, Action, Refusal, Subject, copy};
 use crate::mount_identity::Grounds;
 use crate::name::split;
 use crate::roots::{Anchor, Anchors, Standing};
@@ -277,9 +277,10 @@ impl Run<'_> {
                 let flags = AtFlags::SYMLINK_NOFOLLOW;
                 rustix::fs::statx(&parent, name, flags, sys::WANTED).ok()
             });
-            self.outcome
-                .changes
-                .insert(subject.path.clone(), now.map(|stat| sys::statx_identity(&stat)));
+            self.outcome.changes.insert(
+                subject.path.clone(),
+                now.map(|stat| sys::statx_identity(&stat)),
+            );
         }
     }
 
@@ -305,7 +306,8 @@ impl Run<'_> {
             Errno::LOOP => "a symbolic link took its place".into(),
             errno => describe_failure("open", &subject.path, errno),
         })?;
-        let stat = sys::stat_fd(&fd).map_err(|errno| describe_failure("examine", &subject.path, errno))?;
+        let stat =
+            sys::stat_fd(&fd).map_err(|errno| describe_failure("examine", &subject.path, errno))?;
         let now = Subject::from_stat(subject.path.clone(), &subject.root, &stat);
         let expected = self
             .touched
@@ -447,7 +449,13 @@ fn reflink(keep: &OwnedFd, remove: &OwnedFd, step: &ActStep) -> Result<(), Strin
                         .into(),
                 );
             }
-            Err(errno) => return Err(describe_failure("share blocks with", &step.keep.path, errno)),
+            Err(errno) => {
+                return Err(describe_failure(
+                    "share blocks with",
+                    &step.keep.path,
+                    errno,
+                ));
+            }
         }
     }
     match sys::is_inline(remove) {

@@ -2,7 +2,7 @@
 
 use super::execute::{Pending, Run, describe_failure};
 use super::names::read_inode;
-use super::{Action, ActStep, Subject};
+use super::{ActStep, Action, Subject};
 use crate::Identity;
 use crate::name::split;
 use crate::sys;

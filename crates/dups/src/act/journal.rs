@@ -223,7 +223,10 @@ impl Journal {
     ///
     /// # Errors
     /// When it cannot be written; nothing may be removed then.
-    pub fn note(&mut self, list: impl IntoIterator<Item = (u64, RemovedFile)>) -> Result<(), Error> {
+    pub fn note(
+        &mut self,
+        list: impl IntoIterator<Item = (u64, RemovedFile)>,
+    ) -> Result<(), Error> {
         let lines = list.into_iter();
         self.write(
             lines.map(|(number, found)| Line::Found { number, found }),

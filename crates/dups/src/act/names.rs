@@ -109,7 +109,8 @@ pub(crate) fn spare_name(aside: &[u8]) -> Vec<u8> {
 fn replace(parent: &OwnedFd, aside: &[u8], name: &[u8], old: Inode) -> Result<(), Errno> {
     let spare = spare_name(aside);
     rustix::fs::linkat(parent, name, parent, &*spare, AtFlags::empty())?;
-    let as_planned = read_inode(parent, &spare) == Some(old) && read_inode(parent, name) == Some(old);
+    let as_planned =
+        read_inode(parent, &spare) == Some(old) && read_inode(parent, name) == Some(old);
     let replaced = match as_planned {
         true => rustix::fs::renameat(parent, aside, parent, name),
         false => Err(Errno::STALE),

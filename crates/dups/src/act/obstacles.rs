@@ -92,7 +92,10 @@ pub(super) fn find_obstacle(
             let around = around.ok().and_then(|stat| sealed(stat.stx_attributes));
             let around = around.map(|what| format!("its folder is {what}"));
             Obstacle {
-                acted: swap.or(own.clone()).or(around).or_else(|| find_closed_folder(folder)),
+                acted: swap
+                    .or(own.clone())
+                    .or(around)
+                    .or_else(|| find_closed_folder(folder)),
                 // The copy that stays gets one more name, or keeps what it has.
                 kept: own.filter(|_| *action == Action::Hardlink),
                 in_place: false,

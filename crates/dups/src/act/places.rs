@@ -4,7 +4,7 @@ use super::attributes::Attributes;
 use super::copy::{self, Content};
 use super::execute::{Pending, Run, describe_failure, move_destination};
 use super::names::read_inode;
-use super::{Action, ActStep};
+use super::{ActStep, Action};
 use crate::name::split;
 use crate::roots::Standing;
 use crate::sys;

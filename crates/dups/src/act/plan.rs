@@ -1,9 +1,9 @@
 //! Which copy stays and what happens to the others, as data.
 
 use super::obstacles::{Obstacle, SwapFiles, find_obstacle, most_links};
-use super::{Action, KnownName, OriginalFile, Refusal, ActStep, Subject};
-use crate::mount_identity::{Grounds, find_possible_aliases};
+use super::{ActStep, Action, KnownName, OriginalFile, Refusal, Subject};
 use crate::group::{DuplicateGroup, Groups};
+use crate::mount_identity::{Grounds, find_possible_aliases};
 use crate::table::{FileId, Files};
 use crate::{Error, sys};
 use ignore::overrides::{Override, OverrideBuilder};
@@ -62,7 +62,12 @@ impl ActPlan {
 ///
 /// # Errors
 /// When a pattern is malformed.
-pub fn plan(files: &Files, groups: &Groups, action: &Action, rules: &PlanRules) -> Result<ActPlan, Error> {
+pub fn plan(
+    files: &Files,
+    groups: &Groups,
+    action: &Action,
+    rules: &PlanRules,
+) -> Result<ActPlan, Error> {
     let mut builder = OverrideBuilder::new("/");
     for glob in &rules.keep_matching {
         builder
@@ -256,7 +261,12 @@ impl How<'_> {
     }
 
     /// Returns the names of a copy that may be acted on.
-    fn choose_names<'c>(&self, keeper: &Name, copy: &'c Copy, plan: &mut ActPlan) -> Vec<&'c Subject> {
+    fn choose_names<'c>(
+        &self,
+        keeper: &Name,
+        copy: &'c Copy,
+        plan: &mut ActPlan,
+    ) -> Vec<&'c Subject> {
         let mut chosen = Vec::new();
         for name in &copy.names {
             if !acted_on(&name.subject.path, self.rules) {

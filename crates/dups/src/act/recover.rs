@@ -5,7 +5,7 @@
 
 use super::copy;
 use super::execute::move_destination;
-use super::journal::{JournalStep, Journal, Loaded, StepState};
+use super::journal::{Journal, JournalStep, Loaded, StepState};
 use super::names::{Names, read_inode, spare_name};
 use super::undo::{self, Undone};
 use super::{Action, Refusal};
@@ -64,7 +64,9 @@ pub fn recover(journal: &Path) -> Result<Undone, Error> {
         undone.names.push(entry.step.remove.path);
     }
     undo::conclude(journal, states, &damaged)?;
-    undone.refused.extend(undo::refuse_damaged_lines(journal, damaged));
+    undone
+        .refused
+        .extend(undo::refuse_damaged_lines(journal, damaged));
     Ok(undone)
 }
 
@@ -76,7 +78,12 @@ fn settle(entry: &JournalStep, anchors: &mut Anchors) -> Result<StepState, Strin
         Ok(found) => found,
         // Without its folder there is nothing half done.
         Err(rustix::io::Errno::NOENT) => return Ok(StepState::Untouched),
-        Err(errno) => return Err(format!("cannot open its folder: {}", sys::describe_errno(errno))),
+        Err(errno) => {
+            return Err(format!(
+                "cannot open its folder: {}",
+                sys::describe_errno(errno)
+            ));
+        }
     };
     let number = |name: &[u8]| read_inode(&parent, name).map(|found| found.1);
     let (keep, old) = (Some(step.keep.ino), Some(step.remove.ino));

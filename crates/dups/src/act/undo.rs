@@ -2,8 +2,8 @@
 //! the index is needed nor that anything has the numbers it had; what counts is the content, of
 //! which the journal knows the hash. Names that were one file become one file again.
 
-mod inode;
 mod current_names;
+mod inode;
 mod restore;
 mod space;
 mod tidy;
@@ -12,7 +12,7 @@ pub use super::recover::recover;
 pub use space::{Shortage, UndoPlan, plan_undo};
 
 use super::journal::{Journal, Loaded, StepState};
-use super::{Refusal, ActStep};
+use super::{ActStep, Refusal};
 use crate::{Error, sys};
 use inode::Inode;
 use restore::Restorer;
@@ -103,7 +103,9 @@ pub fn undo_journal(journal: &Path, options: &UndoOptions<'_>) -> Result<Undone,
         }
     }
     conclude(journal, states, &damaged)?;
-    undone.refused.extend(refuse_damaged_lines(journal, damaged));
+    undone
+        .refused
+        .extend(refuse_damaged_lines(journal, damaged));
     Ok(undone)
 }
 

@@ -4,7 +4,7 @@ use super::{Index, index_error};
 use crate::blob::{self, BlobDecoder, BlobEntry};
 use crate::contents::Numbering;
 use crate::roots::Roots;
-use crate::table::{FileSystem, Files, RememberedFile, NewFile};
+use crate::table::{FileSystem, Files, NewFile, RememberedFile};
 use crate::{Error, sys};
 use rusqlite::OptionalExtension as _;
 use std::collections::HashSet;

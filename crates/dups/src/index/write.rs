@@ -2,10 +2,10 @@
 
 use super::{Index, index_error, path_range};
 use crate::blob::{self, BlobDecoder};
-use crate::scan_options::RootScanOptions;
+use crate::earlier_roots::Within;
 use crate::memory::Memory;
 use crate::name::split;
-use crate::earlier_roots::Within;
+use crate::scan_options::RootScanOptions;
 use crate::store::SpillArray;
 use crate::table::Files;
 use crate::{Error, Identity, sys};

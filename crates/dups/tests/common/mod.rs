@@ -1,11 +1,11 @@
 //! Trees to scan, and the slow truth about them.
 #![allow(clippy::disallowed_methods, dead_code, missing_docs)]
 
-use assay_dups::act::execute::{Moment, ActOptions, ActOutcome, execute};
+use assay_dups::act::execute::{ActOptions, ActOutcome, Moment, execute};
 use assay_dups::act::journal::Journal;
 use assay_dups::act::plan::{ActPlan, PlanRules, plan};
-use assay_dups::act::{Action, ActStep};
-use assay_dups::{Control, Index, ScanProgress, Scan, ScanOptions, scan};
+use assay_dups::act::{ActStep, Action};
+use assay_dups::{Control, Index, Scan, ScanOptions, ScanProgress, scan};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt as _;
@@ -137,7 +137,11 @@ impl Place {
         plan(&scan.files, &scan.groups, action, rules).unwrap()
     }
 
-    pub fn act(&self, plan: &ActPlan, interfere: &dyn Fn(Moment, &ActStep)) -> (ActOutcome, PathBuf) {
+    pub fn act(
+        &self,
+        plan: &ActPlan,
+        interfere: &dyn Fn(Moment, &ActStep),
+    ) -> (ActOutcome, PathBuf) {
         let mut journal = Journal::begin(&self.db()).unwrap();
         let options = ActOptions {
             interfere,

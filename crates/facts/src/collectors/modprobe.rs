@@ -44,7 +44,12 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
                 span: None,
             };
             if let Some(refused) = refusal(&option) {
-                refuse(g, &option, refused, &FactPlace::from(super::kernel::CMDLINE));
+                refuse(
+                    g,
+                    &option,
+                    refused,
+                    &FactPlace::from(super::kernel::CMDLINE),
+                );
             }
         }
     }
@@ -111,7 +116,12 @@ fn refusal(option: &Setting) -> Option<(&'static str, Option<u64>)> {
 }
 
 /// Notes a value that the module refuses: how it is written, where, why, and what to write instead.
-fn refuse(g: &mut Gather<'_>, option: &Setting, (why, meant): (&str, Option<u64>), place: &FactPlace) {
+fn refuse(
+    g: &mut Gather<'_>,
+    option: &Setting,
+    (why, meant): (&str, Option<u64>),
+    place: &FactPlace,
+) {
     // The first is the one at which the kernel stops.
     if g.facts.map.contains_key(&option.key("refused")) {
         return;

@@ -4,7 +4,7 @@ use crate::gather::{Gather, lossy, scalar};
 use crate::zpool::{self, Ashifts, Vdev};
 use crate::zpool_health::{self, Leaf};
 use assay_host::{CommandOutput, kstat};
-use assay_model::{FactKind, Facts, FactPlace};
+use assay_model::{FactKind, FactPlace, Facts};
 use serde_json::Value;
 use std::path::Path;
 
@@ -391,9 +391,12 @@ fn ask(g: &mut Gather<'_>, key: &str, argv: &[&str]) -> Option<String> {
             FactKind::Runtime,
             FactPlace::command(argv),
         ),
-        Err(error) => g
-            .facts
-            .unknown(key, error.reason(), FactKind::Runtime, FactPlace::command(argv)),
+        Err(error) => g.facts.unknown(
+            key,
+            error.reason(),
+            FactKind::Runtime,
+            FactPlace::command(argv),
+        ),
     }
     None
 }

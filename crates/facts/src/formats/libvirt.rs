@@ -262,7 +262,10 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
             "yes" => " iothread='1'",
             _ => "",
         };
-        let format = disk.formats.last().map_or("raw", |format| withhold_value(format));
+        let format = disk
+            .formats
+            .last()
+            .map_or("raw", |format| withhold_value(format));
         let bus = match disk.bus.as_str() {
             "virtio-blk" => "virtio",
             bus @ ("sata" | "ide" | "usb" | "nvme" | "sd") => bus,

@@ -2,8 +2,9 @@
 
 use super::{cmdline, mount};
 use crate::collectors::services::{
-    apache, apache_redact, authorized_keys, certificates, databases, setting_lines, mapped, openvpn,
-    packages, postfix, postfix_redact, power, resolver, samba, spam, ssh, swap, timers, tls_lines,
+    apache, apache_redact, authorized_keys, certificates, databases, mapped, openvpn, packages,
+    postfix, postfix_redact, power, resolver, samba, setting_lines, spam, ssh, swap, timers,
+    tls_lines,
 };
 use crate::collectors::{fstab, kernel, nginx, services, sysctl};
 use crate::harmless::LEFT_OUT;

@@ -2,8 +2,8 @@
 //! collectors and of the rules of redaction.
 
 use crate::collectors::services::{
-    apache, certificates, databases, dnsbl, setting_lines, mail_queue, openvpn, packages, postfix, power,
-    resolver, samba, smart, spam, ssh, ssh_access, swap, timers, tls_lines,
+    apache, certificates, databases, dnsbl, mail_queue, openvpn, packages, postfix, power,
+    resolver, samba, setting_lines, smart, spam, ssh, ssh_access, swap, timers, tls_lines,
 };
 use crate::collectors::{disk, ext4, kernel, sysctl, tools, zfs};
 use crate::qemu::lists as qemu;

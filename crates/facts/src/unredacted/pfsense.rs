@@ -108,7 +108,9 @@ fn firewall(g: &mut Gather<'_>, path: &str, document: &Document<'_>) {
     }
     let rules = children(root, "filter").flat_map(|all| children(all, "rule"));
     let all: Vec<Node<'_, '_>> = rules.filter(|rule| passes_all(*rule)).collect();
-    let at = all.first().map_or(FactPlace::from(path), |rule| place(*rule));
+    let at = all
+        .first()
+        .map_or(FactPlace::from(path), |rule| place(*rule));
     g.facts.known(
         "pfsense.openvpn_pass_any",
         all.len(),

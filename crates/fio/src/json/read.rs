@@ -1,7 +1,7 @@
 //! Finds the documents and reads them in one pass.
 
 use super::scalars::{Key, Number, OptionValue};
-use super::{DiskUtil, FioDocument, JsonError, DocumentKind};
+use super::{DiskUtil, DocumentKind, FioDocument, JsonError};
 use crate::options::{harmless_value, plain_name};
 use assay_model::sample::{Latency, Operation, Operations, Worker};
 use assay_model::secrets;
@@ -68,7 +68,9 @@ pub(super) fn read_documents(text: &str) -> Result<Vec<FioDocument>, JsonError> 
     match (found.is_empty(), failure) {
         // A document that was broken in its middle must not vanish behind its neighbours.
         (_, Some(error)) => Err(error),
-        (true, None) => Err(JsonError::NoDocument { hint: find_hint(text) }),
+        (true, None) => Err(JsonError::NoDocument {
+            hint: find_hint(text),
+        }),
         (false, None) => Ok(found),
     }
 }
@@ -209,7 +211,8 @@ object_seed!(
         let document = &mut state.document;
         match &*key {
             "fio version" => {
-                document.fio_version = secrets::withhold_in_text(&map.next_value::<OptionValue>()?.0);
+                document.fio_version =
+                    secrets::withhold_in_text(&map.next_value::<OptionValue>()?.0);
             }
             "timestamp" => {
                 let seconds = map.next_value::<Number>()?.whole();

@@ -2,7 +2,7 @@
 
 use super::runner::{Runs, is_fio, is_no_job, looks_like_a_job, looks_like_fio, resolve};
 use super::shell::UNKNOWN;
-use super::{JobOptions, OptionsError, OptionSource, canonical_name, is_flag};
+use super::{JobOptions, OptionSource, OptionsError, canonical_name, is_flag};
 use assay_model::secrets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -248,7 +248,9 @@ fn take_program(
             let chosen: Vec<String> = around
                 .chosen
                 .iter()
-                .map(|(name, value)| format!("{}={}", name.escape_debug(), show_unknown_parts(value)))
+                .map(|(name, value)| {
+                    format!("{}={}", name.escape_debug(), show_unknown_parts(value))
+                })
                 .collect();
             let chosen = chosen.join(" ");
             let mut call = Invocation {
@@ -354,7 +356,10 @@ fn strip_dashes(word: &str) -> Option<(&str, bool)> {
     (rest.len() < word.len() && first.is_ascii_alphabetic()).then_some((rest, mended))
 }
 
-fn parse_invocation(words: &[String], mended: &mut Vec<String>) -> Result<Invocation, OptionsError> {
+fn parse_invocation(
+    words: &[String],
+    mended: &mut Vec<String>,
+) -> Result<Invocation, OptionsError> {
     let mut result = Invocation::default();
     let mut global: Vec<(String, String)> = Vec::new();
     let mut job: Option<(String, Vec<(String, String)>)> = None;

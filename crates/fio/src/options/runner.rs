@@ -247,7 +247,10 @@ fn container_commands(words: &[String], environment: Vec<(String, String)>) -> R
     {
         return Runs::Program(rest[at..].to_vec(), environment);
     }
-    if let Some(at) = rest.iter().position(|word| SHELLS.contains(&base_name(word))) {
+    if let Some(at) = rest
+        .iter()
+        .position(|word| SHELLS.contains(&base_name(word)))
+    {
         return resolve(&rest[at..]);
     }
     // `docker run … some/fio --name=…`: the image runs it.

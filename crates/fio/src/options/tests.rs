@@ -190,7 +190,10 @@ fn spelling() {
     assert_eq!(find_meant_option("group_rep"), None, "shortened");
     assert_eq!(find_meant_option("some_engine_option"), None);
     for (alias, name) in ALIASES {
-        assert_eq!((find_meant_option(alias), find_meant_option(name)), (None, None));
+        assert_eq!(
+            (find_meant_option(alias), find_meant_option(name)),
+            (None, None)
+        );
     }
 }
 

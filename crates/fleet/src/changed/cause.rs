@@ -2,7 +2,7 @@
 
 use super::{Named, Then, file_of};
 use assay_model::finding::Finding;
-use assay_model::{Fact, FactKind, FactValue, FactPlace};
+use assay_model::{Fact, FactKind, FactPlace, FactValue};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of the packages that programs are in.

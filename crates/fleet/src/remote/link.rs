@@ -13,7 +13,7 @@ use crate::remote::program::Program;
 use crate::remote::records::{LONGEST, Records};
 use crate::remote::{HEARTBEAT, serve};
 use crate::session::{Fault, Session, SessionError, check_name};
-use assay_protocol::{CHUNK, FrameDecoder, Frame, PathLook, Reply, AgentRequest};
+use assay_protocol::{AgentRequest, CHUNK, Frame, FrameDecoder, PathLook, Reply};
 use assay_render::text::escape_line;
 use clock::Clock;
 use pieces::Fetch;
@@ -348,7 +348,10 @@ impl<'a> Link<'a> {
     /// [`SessionError`].
     pub fn records(&mut self) -> Result<Records, SessionError> {
         let request = self.next_request();
-        self.send(request, &AgentRequest::Look(PathLook::Get, serve::RECORDS.to_vec()));
+        self.send(
+            request,
+            &AgentRequest::Look(PathLook::Get, serve::RECORDS.to_vec()),
+        );
         let mut bytes = Vec::new();
         let mut progress = self.progress();
         loop {

@@ -8,7 +8,7 @@ use crate::remote::records::{LONGEST, Records};
 use crate::remote::{HEARTBEAT, boot};
 use assay_host::process::{Dies, ProgramEnd, Running};
 use assay_model::Machine;
-use assay_protocol::{CHUNK, FrameDecoder, Frame, PathLook, Reply, AgentRequest};
+use assay_protocol::{AgentRequest, CHUNK, Frame, FrameDecoder, PathLook, Reply};
 use assay_store::Store;
 use rustix::process::Signal;
 use std::ffi::OsString;

@@ -45,10 +45,14 @@ fn path_matches(pattern: &[String], parts: &[&OsStr]) -> bool {
             rest.is_empty()
                 || (rest.len() <= parts.len() && {
                     let tail = &parts[parts.len() - rest.len()..];
-                    rest.iter().zip(tail).all(|(one, part)| name_matches(one, part))
+                    rest.iter()
+                        .zip(tail)
+                        .all(|(one, part)| name_matches(one, part))
                 })
         }
-        (Some((one, pattern)), Some((part, parts))) => name_matches(one, part) && path_matches(pattern, parts),
+        (Some((one, pattern)), Some((part, parts))) => {
+            name_matches(one, part) && path_matches(pattern, parts)
+        }
         _ => false,
     }
 }

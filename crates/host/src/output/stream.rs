@@ -63,6 +63,10 @@ pub(super) fn open_device(fd: BorrowedFd<'_>, found: &Stat) -> Result<Option<Fil
         return Ok(None);
     }
     let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(crate::held::descriptor_path(fd.as_fd()), flags, Mode::empty())?;
+    let opened = rustix::fs::open(
+        crate::held::descriptor_path(fd.as_fd()),
+        flags,
+        Mode::empty(),
+    )?;
     Ok(Some(File::from(opened)))
 }

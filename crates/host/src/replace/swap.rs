@@ -14,9 +14,9 @@
 
 use super::{FileVersion, fail, open, open_parent, same};
 use crate::MAX_BYTES;
+use crate::directory_owner;
 use crate::error::HostError;
 use crate::held::{Directory, Held, Identity, Removed};
-use crate::directory_owner;
 use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};

@@ -1,6 +1,6 @@
 //! What users hand in: results and job files of fio, plans, studies, pages, criteria, sizes, runs.
 
-use super::seeds::{to_text, text_seeds};
+use super::seeds::{text_seeds, to_text};
 use crate::ParserTarget;
 use assay_fio::{import, json, options};
 use assay_model::{Bytes, Criterion, Facts, Nanos, PlanSpec};

@@ -1,6 +1,6 @@
 //! What is read of a machine, and how it is cleaned.
 
-use super::seeds::{to_text, text_seeds};
+use super::seeds::{text_seeds, to_text};
 use crate::formats::known;
 use crate::{LONGEST, ParserTarget};
 use assay_facts::redact::Redacted;
@@ -11,7 +11,7 @@ use assay_facts::{
 use assay_host::{Host as _, Limits, Recorded};
 use assay_http::answer::{Memory, Reader};
 use assay_model::secrets;
-use assay_protocol::{FrameDecoder, Reply, AgentRequest};
+use assay_protocol::{AgentRequest, FrameDecoder, Reply};
 use std::ffi::OsStr;
 use std::path::Path;
 

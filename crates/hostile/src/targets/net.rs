@@ -1,6 +1,6 @@
 //! What comes over a network to `assay net`, and what people write for it.
 
-use super::seeds::{to_text, text_seeds};
+use super::seeds::{text_seeds, to_text};
 use crate::ParserTarget;
 use assay_lab::network_bed::Trace;
 use assay_net::invite::Invitation;

@@ -1,6 +1,6 @@
 //! What is said to assay by the programs that it talks to: image servers, monitors, mail servers.
 
-use super::seeds::{to_text, text_seeds};
+use super::seeds::{text_seeds, to_text};
 use crate::ParserTarget;
 use crate::imap::{LineBuffer, Login, Next};
 use crate::nbd::{Client, Disk};

@@ -1,7 +1,7 @@
 //! Configuration files: read, and edited so that no other byte changes.
 
 use crate::ParserTarget;
-use assay_config::{get, find_includes, remove, set};
+use assay_config::{find_includes, get, remove, set};
 use assay_model::change::ConfigLanguage as Language;
 
 macro_rules! seeds {

@@ -1,12 +1,12 @@
 //! What assay reads back of files that may have come from elsewhere, or from a disk that forgets:
 //! captures, indexes of duplicates and their journals, trials and studies of a store.
 
-use super::seeds::{to_text, text_seeds};
+use super::seeds::{text_seeds, to_text};
 use crate::ParserTarget;
 use assay_config::effective::files::{FileFault, Files};
 use assay_config::effective::{Program, read_effective};
 use assay_dups::act::journal::Journal;
-use assay_dups::{Control, Index, ScanProgress, ScanOptions};
+use assay_dups::{Control, Index, ScanOptions, ScanProgress};
 use assay_facts::CollectOptions;
 use assay_host::seal::seal;
 use assay_host::{Bundle, Recorded, Root};

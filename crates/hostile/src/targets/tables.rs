@@ -3,7 +3,7 @@
 use crate::ParserTarget;
 use assay_columns::{Batch, CellValue, Column, ColumnKind, Reader, TableSource, Writer};
 use assay_dups::across::requested_hashes::Wanted;
-use assay_dups::across::{export_columns, count_rows};
+use assay_dups::across::{count_rows, export_columns};
 use std::path::Path;
 
 pub(super) fn targets() -> Vec<ParserTarget> {
@@ -13,7 +13,13 @@ pub(super) fn targets() -> Vec<ParserTarget> {
             seeds: [(16, "xxh3-128"), (32, "blake3")]
                 .map(|(length, hash)| export(length, hash))
                 .to_vec(),
-            run: |bytes| drop(count_rows(TableSource::memory(bytes.to_vec()), Path::new("it"), "0")),
+            run: |bytes| {
+                drop(count_rows(
+                    TableSource::memory(bytes.to_vec()),
+                    Path::new("it"),
+                    "0",
+                ))
+            },
         },
         ParserTarget {
             name: "dups-wanted",
@@ -30,7 +36,8 @@ pub(super) fn targets() -> Vec<ParserTarget> {
             name: "columns",
             seeds: vec![table_seed()],
             run: |bytes| {
-                let Ok(mut reader) = Reader::open(TableSource::memory(bytes.to_vec()), &COLUMNS) else {
+                let Ok(mut reader) = Reader::open(TableSource::memory(bytes.to_vec()), &COLUMNS)
+                else {
                     return;
                 };
                 let (mut batch, mut rows) = (Batch::default(), 0);

@@ -1,6 +1,6 @@
 //! What other programs tell of wireless networks: names in it come from strangers.
 
-use super::seeds::{to_text, text_seeds};
+use super::seeds::{text_seeds, to_text};
 use crate::ParserTarget;
 use assay_wifi::address::mask;
 use assay_wifi::census::census;

@@ -1,7 +1,7 @@
 //! The evidence that rules use. It is collected here; the rules are in the sibling modules.
 
 use assay_fio::json::DiskUtil;
-use assay_fio::options::{self, JobOptions, EngineKind, SyncOption};
+use assay_fio::options::{self, EngineKind, JobOptions, SyncOption};
 use assay_model::sample::{Counters, Operation, Operations, RatePoint, Worker};
 use assay_model::target::FileState;
 use assay_model::{Bytes, Facts, Nanos, TargetInfo};

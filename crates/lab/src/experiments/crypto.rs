@@ -6,13 +6,13 @@
 mod judge;
 mod parse;
 
-pub use judge::{Finding, judge_models, encryption_ratio};
+pub use judge::{Finding, encryption_ratio, judge_models};
 
 use crate::Guest;
-use crate::Image;
-use crate::LabError;
 use crate::GuestOptions;
 use crate::GuestRegistry;
+use crate::Image;
+use crate::LabError;
 use assay_host::{Host, HostError, Limits};
 use assay_loads::Cancel;
 use serde::Serialize;
@@ -192,7 +192,9 @@ fn measure(host: &dyn Host, seconds: u32, cancel: &Cancel) -> Result<CryptoSide,
         }
     }
     match host.read(Path::new("/proc/crypto")) {
-        Ok(text) => side.drivers = parse::parse_drivers(&String::from_utf8_lossy(&text), &ALGORITHMS),
+        Ok(text) => {
+            side.drivers = parse::parse_drivers(&String::from_utf8_lossy(&text), &ALGORITHMS)
+        }
         Err(error) => side.unknown.push(error.to_string()),
     }
     Ok(side)

@@ -13,7 +13,7 @@ use assay_host::Host as _;
 use assay_loads::counters::Sources;
 use assay_loads::fio::FioEnd;
 use assay_measure::engine::{
-    Carried, EngineError, Environment, SampleSink, Meter, LoadTarget, Stopped, Tell, Tools, Turn,
+    Carried, EngineError, Environment, LoadTarget, Meter, SampleSink, Stopped, Tell, Tools, Turn,
     carry_out_plan,
 };
 use assay_model::plan::{self, PlanError, PlanSpec, Settings, WorkloadSpec};
@@ -156,7 +156,10 @@ pub fn run(
             return Err(refuse(disk, format!("fio: {}", output.stderr)).into());
         }
     }
-    let places = devices.iter().cloned().map(|path| LoadTarget::Guest { path });
+    let places = devices
+        .iter()
+        .cloned()
+        .map(|path| LoadTarget::Guest { path });
     let todo: Vec<_> = (0u32..).zip(plan.order.iter().copied()).collect();
     let tools = Tools::default();
     let mut by = Keeper {
@@ -230,7 +233,9 @@ impl SampleSink<DisksError> for Keeper<'_> {
         let disk = &self.disks[turn.slot.target];
         let workload = turn.workload.fio();
         (self.taken)(DiskSample {
-            doubts: workload.map_or_else(Vec::new, |load| judge_disk_sample(disk, load, &guest, &host)),
+            doubts: workload.map_or_else(Vec::new, |load| {
+                judge_disk_sample(disk, load, &guest, &host)
+            }),
             sample: sample.clone(),
             fio,
             guest,

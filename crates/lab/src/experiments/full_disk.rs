@@ -6,14 +6,14 @@ mod observations;
 mod zfs;
 
 pub use crate::experiments::small_filesystem::HostFs;
-pub use observations::{Ending, RefusedWrite, FullDiskOutcome};
+pub use observations::{Ending, FullDiskOutcome, RefusedWrite};
 pub use zfs::{ZFS_CASES, ZfsTrial, run as run_zfs};
 
 use crate::Guest;
-use crate::Image;
-use crate::LabError;
 use crate::GuestOptions;
 use crate::GuestRegistry;
+use crate::Image;
+use crate::LabError;
 use crate::Sync;
 use crate::disk::{Disk, DiskFormat};
 use crate::experiments::powercut;

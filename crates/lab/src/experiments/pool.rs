@@ -1,9 +1,9 @@
 //! ZFS in a guest: commands that have to succeed, device nodes that take their time, and records
 //! brought out.
 
+use crate::CommandOutputPart;
 use crate::Guest;
 use crate::LabError;
-use crate::CommandOutputPart;
 use crate::record::SIZE;
 use assay_host::{Host as _, Limits};
 use std::ffi::OsStr;

@@ -10,10 +10,10 @@ mod zfs;
 pub use zfs::run as run_zfs;
 
 use crate::Guest;
-use crate::Image;
-use crate::LabError;
 use crate::GuestOptions;
 use crate::GuestRegistry;
+use crate::Image;
+use crate::LabError;
 use crate::Sync;
 use crate::disk::{CacheMode, Disk, DiskFormat, SECRET};
 use crate::experiments::writelog::{self, Unflushed};
@@ -137,7 +137,12 @@ pub fn run(
 }
 
 /// Writes to one disk; how long its log was at each acknowledgement.
-fn write(guest: &Guest, disk: &Disk, device: &Path, trial: &PowerCutTrial) -> Result<Vec<u64>, LabError> {
+fn write(
+    guest: &Guest,
+    disk: &Disk,
+    device: &Path,
+    trial: &PowerCutTrial,
+) -> Result<Vec<u64>, LabError> {
     let (_, log) = guest.disk_log(disk).ok_or_else(|| no_log(disk))?;
     let mut moments = Vec::new();
     let mut failed = None;
@@ -161,7 +166,12 @@ fn no_log(disk: &Disk) -> LabError {
     }
 }
 
-fn judge(guest: &Guest, disk: &Disk, moments: &[u64], trial: &PowerCutTrial) -> Result<PowerCutOutcome, LabError> {
+fn judge(
+    guest: &Guest,
+    disk: &Disk,
+    moments: &[u64],
+    trial: &PowerCutTrial,
+) -> Result<PowerCutOutcome, LabError> {
     let (first, log) = guest.disk_log(disk).ok_or_else(|| no_log(disk))?;
     let entries = writelog::read(&log)?;
     let (image, plain) = (guest.dir().join("cut"), guest.dir().join("cut.raw"));

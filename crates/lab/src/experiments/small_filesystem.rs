@@ -4,7 +4,7 @@
 //! the kernel drops the namespace, with it the mount, and with that the loop device; the file lies
 //! in a directory that the next start sweeps.
 
-use crate::{LabError, GuestDirectory, GuestRegistry, run_here};
+use crate::{GuestDirectory, GuestRegistry, LabError, run_here};
 use assay_host::{Host as _, Limits, LiveHost};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::ffi::OsStr;

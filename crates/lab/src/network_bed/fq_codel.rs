@@ -161,7 +161,9 @@ impl Flow {
                 self.codel.count += 1;
                 (packet, may_drop) = self.oldest(now);
                 match may_drop {
-                    true => self.codel.drop_next = control_law(self.codel.drop_next, self.codel.count),
+                    true => {
+                        self.codel.drop_next = control_law(self.codel.drop_next, self.codel.count)
+                    }
                     false => self.codel.dropping = false,
                 }
             }

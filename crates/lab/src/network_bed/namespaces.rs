@@ -100,7 +100,9 @@ impl Bed {
 
     fn wire(mut self, down: LinkShape, up: LinkShape, seed: u64) -> Result<Self, BedError> {
         let inside = |netns: &Netns, name: &str| -> Result<File, BedError> {
-            let made = netns.inside(|| create_tun(name)).map_err(BedError::Namespace)?;
+            let made = netns
+                .inside(|| create_tun(name))
+                .map_err(BedError::Namespace)?;
             made.map_err(BedError::Tun)
         };
         let (a, b) = (inside(&self.server, "wan")?, inside(&self.router, "wan")?);

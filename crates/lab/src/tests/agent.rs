@@ -1,7 +1,7 @@
 //! The agent, run on this machine over a socket: the very bytes that go into guests.
 
 use crate::record::{SIZE, record};
-use assay_protocol::{FrameDecoder, Frame, PathLook, Reply, AgentRequest, Sync};
+use assay_protocol::{AgentRequest, Frame, FrameDecoder, PathLook, Reply, Sync};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -198,7 +198,10 @@ fn files_go_in_and_come_out_as_they_were() {
         }
     };
     assert_eq!((back == content, mode & 0o777), (true, 0o751));
-    agent.begin(&AgentRequest::Look(PathLook::Read, b"/nonexistent/file".to_vec()));
+    agent.begin(&AgentRequest::Look(
+        PathLook::Read,
+        b"/nonexistent/file".to_vec(),
+    ));
     assert!(matches!(agent.receive(), Reply::Failed { errno: 2, .. }));
 }
 

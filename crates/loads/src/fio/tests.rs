@@ -95,7 +95,10 @@ fn exit_status_and_complaint_come_through() {
         .run(&request(dir.path(), 60_000_000_000), &Cancel::default())
         .unwrap();
     assert_eq!(output.ended, FioEnd::Exited(1));
-    assert_eq!(find_complaint(&output.stderr), Some("fio: io_u error on file"));
+    assert_eq!(
+        find_complaint(&output.stderr),
+        Some("fio: io_u error on file")
+    );
     assert!(output.json.is_empty());
 }
 

@@ -78,7 +78,11 @@ impl Login {
             to_send: login_command(user, password).into(),
             literal: None,
             greeted: false,
-            hidden: [password.to_vec(), quote_argument(password).unwrap_or_default()].map(|bytes| {
+            hidden: [
+                password.to_vec(),
+                quote_argument(password).unwrap_or_default(),
+            ]
+            .map(|bytes| {
                 let text = String::from_utf8_lossy(&bytes);
                 // The end of a line is cut as well.
                 text.trim_matches('"').trim_end().to_owned()

@@ -78,7 +78,10 @@ fn a_forged_list_removes_nothing_else() {
 #[test]
 fn a_directory_that_goes_away_is_not_created_again() {
     let (state, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let session = ScratchRegistry::open(state.path()).unwrap().begin(UID).unwrap();
+    let session = ScratchRegistry::open(state.path())
+        .unwrap()
+        .begin(UID)
+        .unwrap();
     let directory = held(&target);
     let path = target.path().to_owned();
     drop(target);
@@ -122,7 +125,10 @@ fn attack_what_takes_the_name_is_neither_written_nor_removed() {
         let (state, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let victim = state.path().join("victim");
         fs::write(&victim, "precious").unwrap();
-        let session = ScratchRegistry::open(state.path()).unwrap().begin(UID).unwrap();
+        let session = ScratchRegistry::open(state.path())
+            .unwrap()
+            .begin(UID)
+            .unwrap();
         let scratch = session.scratch(&held(&target)).unwrap();
         let at = scratch.shown().to_owned();
         swap(how, &at, &victim);
@@ -146,7 +152,10 @@ fn attack_what_takes_the_name_is_neither_written_nor_removed() {
 #[test]
 fn a_file_that_was_renamed_is_found_and_one_that_was_taken_away_is_emptied() {
     let (state, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let session = ScratchRegistry::open(state.path()).unwrap().begin(UID).unwrap();
+    let session = ScratchRegistry::open(state.path())
+        .unwrap()
+        .begin(UID)
+        .unwrap();
     let directory = held(&target);
     let renamed = target.path().join("renamed");
     let scratch = session.scratch(&directory).unwrap();
@@ -174,7 +183,10 @@ fn a_swap_of_the_directory_leads_nowhere() {
     );
     fs::create_dir(&dir).unwrap();
     fs::create_dir(&victim).unwrap();
-    let session = ScratchRegistry::open(state.path()).unwrap().begin(UID).unwrap();
+    let session = ScratchRegistry::open(state.path())
+        .unwrap()
+        .begin(UID)
+        .unwrap();
     let directory = Arc::new(Directory::open(&dir).unwrap());
     fs::rename(&dir, &moved).unwrap();
     symlink(&victim, &dir).unwrap();

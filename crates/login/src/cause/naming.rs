@@ -1,13 +1,18 @@
 //! Names for what was seen: each cause with its stable id, its evidence and what to do.
 
-use super::{LoginKind, ServerKnowledge, Named, PamLine, name_cause};
+use super::{LoginKind, Named, PamLine, ServerKnowledge, name_cause};
 use crate::activity::{Activity, ActivityShare, ConnectionSide};
 use crate::client_trace::Clues;
 use crate::startup::StartupLine;
 use crate::{Login, LoginPart};
 
 /// Names what a process was seen doing.
-pub(super) fn name_activity(kind: LoginKind, share: &ActivityShare, login: &Login, known: &ServerKnowledge) -> Named {
+pub(super) fn name_activity(
+    kind: LoginKind,
+    share: &ActivityShare,
+    login: &Login,
+    known: &ServerKnowledge,
+) -> Named {
     match share.side {
         ConnectionSide::Client => name_of_client(share, login, known),
         ConnectionSide::Server => name_of_server(kind, share, login, known),
@@ -105,7 +110,12 @@ fn name_of_client(share: &ActivityShare, login: &Login, known: &ServerKnowledge)
     }
 }
 
-fn name_of_server(kind: LoginKind, share: &ActivityShare, login: &Login, known: &ServerKnowledge) -> Named {
+fn name_of_server(
+    kind: LoginKind,
+    share: &ActivityShare,
+    login: &Login,
+    known: &ServerKnowledge,
+) -> Named {
     let process = &share.process;
     match &share.activity {
         Activity::Program { words, inner } => name_program(share, words, inner, login, known),
@@ -225,7 +235,12 @@ fn name_program(
     )
 }
 
-fn name_pam_program(line: &str, words: &[String], process: &str, known: &ServerKnowledge) -> Option<Named> {
+fn name_pam_program(
+    line: &str,
+    words: &[String],
+    process: &str,
+    known: &ServerKnowledge,
+) -> Option<Named> {
     let stack = known.pam.as_deref().unwrap_or_default();
     if line.contains("/etc/update-motd.d") || line.contains("run-parts") {
         let script = words
@@ -280,7 +295,12 @@ fn name_pam_program(line: &str, words: &[String], process: &str, known: &ServerK
 pub(super) const TIME_MOTD: &str = "time each of them: `for f in /etc/update-motd.d/*; do [ -x \"$f\" ] && \
     echo \"$f\" && bash -c 'time \"$0\" >/dev/null' \"$f\"; done`";
 
-fn name_server_lookup(kind: LoginKind, process: &str, address: &str, known: &ServerKnowledge) -> Named {
+fn name_server_lookup(
+    kind: LoginKind,
+    process: &str,
+    address: &str,
+    known: &ServerKnowledge,
+) -> Named {
     let seen = format!("{process} waited for the name server {address}");
     if kind == LoginKind::Ssh && known.setting("usedns") == Some("yes") {
         return name_cause(
@@ -388,7 +408,12 @@ fn name_peer(process: &str, address: &str, known: &ServerKnowledge) -> Named {
     )
 }
 
-fn name_sleep(kind: LoginKind, share: &ActivityShare, login: &Login, known: &ServerKnowledge) -> Named {
+fn name_sleep(
+    kind: LoginKind,
+    share: &ActivityShare,
+    login: &Login,
+    known: &ServerKnowledge,
+) -> Named {
     let process = format!("process {} sleeps on a timer", share.process);
     let mail = matches!(kind, LoginKind::Imap | LoginKind::Smtp);
     if mail && share.part == LoginPart::Banner {
@@ -591,7 +616,9 @@ pub(super) fn how_to_find_out(
     let within = opened.map(|opened| format!("sshd opened the session after {opened}"));
     let then = match (kind, part, known.is_here, known.is_watched) {
         (_, _, true, false) => "run this as root: assay then watches the server's processes",
-        (LoginKind::Ssh, LoginPart::Prompt, ..) => "run `bash -lixc exit` there and see where it stops",
+        (LoginKind::Ssh, LoginPart::Prompt, ..) => {
+            "run `bash -lixc exit` there and see where it stops"
+        }
         (_, LoginPart::Name, ..) => "time `getent ahosts HOST`",
         (_, LoginPart::Tcp, ..) => {
             "see the addresses that were tried, with `ssh -v` or `getent ahosts HOST`"

@@ -112,7 +112,11 @@ fn every_activity_has_a_name_of_its_own() {
             program(&["zsh", "-c", "printf assay-login"]),
             "shell-start-up",
         ),
-        (LoginPart::Session, program(&["/opt/agent"]), "server-program"),
+        (
+            LoginPart::Session,
+            program(&["/opt/agent"]),
+            "server-program",
+        ),
         (LoginPart::Session, bus(), "pam-systemd"),
         (
             LoginPart::User,
@@ -228,7 +232,10 @@ fn a_healthy_login_has_neither_causes_nor_open_time() {
         &late,
         vec![share(LoginPart::KeyExchange, Activity::CpuQueue, 800 * ms)],
     ));
-    assert_eq!(explain(LoginKind::Ssh, &all, &known()), Explanation::default());
+    assert_eq!(
+        explain(LoginKind::Ssh, &all, &known()),
+        Explanation::default()
+    );
 }
 
 #[test]
@@ -257,7 +264,10 @@ fn a_line_counts_by_its_own_seconds_whichever_part_is_longest() {
         };
         let found = explain(LoginKind::Ssh, &[login(&phases, Vec::new())], &known);
         assert_eq!(ids(&found)[..2], ["start-up-line"; 2], "{session}");
-        assert_eq!(found.causes[0].parts, [LoginPart::Session, LoginPart::Prompt]);
+        assert_eq!(
+            found.causes[0].parts,
+            [LoginPart::Session, LoginPart::Prompt]
+        );
     }
 }
 
@@ -303,7 +313,11 @@ fn distance_never_explains_more_than_its_round_trips() {
     let mut lost = phases(10);
     lost[0].1 = 1_000 * ms;
     lost[5].1 = 2_000 * ms;
-    let lost = explain(LoginKind::Ssh, &[login(&lost, Vec::new())], &ServerKnowledge::default());
+    let lost = explain(
+        LoginKind::Ssh,
+        &[login(&lost, Vec::new())],
+        &ServerKnowledge::default(),
+    );
     assert!(
         lost.unexplained
             .iter()
@@ -314,7 +328,11 @@ fn distance_never_explains_more_than_its_round_trips() {
 #[test]
 fn a_greeting_that_comes_late_is_called_that_unless_a_name_server_was_seen() {
     let phases = [(LoginPart::Tcp, 1), (LoginPart::Banner, 3 * SECOND)];
-    let plain = explain(LoginKind::Smtp, &[login(&phases, Vec::new())], &ServerKnowledge::default());
+    let plain = explain(
+        LoginKind::Smtp,
+        &[login(&phases, Vec::new())],
+        &ServerKnowledge::default(),
+    );
     assert_eq!(ids(&plain), ["greeting-delayed"]);
     let asked = share(
         LoginPart::Banner,
@@ -333,7 +351,11 @@ fn a_greeting_that_comes_late_is_called_that_unless_a_name_server_was_seen() {
         ..Clues::default()
     };
     assert_eq!(
-        ids(&explain(LoginKind::Smtp, &[one], &ServerKnowledge::default())),
+        ids(&explain(
+            LoginKind::Smtp,
+            &[one],
+            &ServerKnowledge::default()
+        )),
         ["greeting-delayed"]
     );
 }

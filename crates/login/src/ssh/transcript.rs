@@ -281,7 +281,10 @@ mod tests {
             Nanos(2100),
             "root@localhost: Permission denied (publickey).",
         );
-        assert_eq!(transcript.waiting(), LoginPart::Method("publickey".to_owned()));
+        assert_eq!(
+            transcript.waiting(),
+            LoginPart::Method("publickey".to_owned())
+        );
         assert!(transcript.complaint().contains("Permission denied"));
         let login = transcript.cut(Nanos(2100));
         assert_eq!(login.total(), Nanos(2100));

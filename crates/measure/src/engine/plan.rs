@@ -1,7 +1,7 @@
 //! The slots of a plan as steps: runs, ladders and disks of a guest.
 
 use crate::engine::step_loop::{Carried, Steps, carry_out};
-use crate::engine::{MeasureEvent, OPERATION_LIMIT, LoadTarget, MeterSlot, Tell};
+use crate::engine::{LoadTarget, MeasureEvent, MeterSlot, OPERATION_LIMIT, Tell};
 use assay_loads::Cancel;
 use assay_loads::counters::Sources;
 use assay_model::sample::Outcome;
@@ -36,7 +36,12 @@ pub struct Turn<'a> {
 impl<'a> Turn<'a> {
     /// What is measured: `size` bytes of a place.
     #[must_use]
-    pub fn measured(&self, place: &'a LoadTarget, sources: &'a Sources, size: Bytes) -> MeterSlot<'a> {
+    pub fn measured(
+        &self,
+        place: &'a LoadTarget,
+        sources: &'a Sources,
+        size: Bytes,
+    ) -> MeterSlot<'a> {
         MeterSlot {
             load: &self.workload.load,
             name: &self.workload.name,

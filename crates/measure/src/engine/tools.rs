@@ -57,7 +57,9 @@ impl Tools {
                     found.passwords.insert(password_file.clone(), secret);
                 }
                 Load::Http(http) if found.server(&http.kept()).is_none() => {
-                    found.servers.push((http.kept(), prepare_server(env, seed, http)?));
+                    found
+                        .servers
+                        .push((http.kept(), prepare_server(env, seed, http)?));
                 }
                 _ => {}
             }
@@ -74,7 +76,10 @@ impl Tools {
 
     /// The server of a load.
     pub(crate) fn server(&self, kept: &Http) -> Option<&Ready> {
-        let found = self.servers.iter().find(|(known, _)| is_same_load(known, kept));
+        let found = self
+            .servers
+            .iter()
+            .find(|(known, _)| is_same_load(known, kept));
         found.map(|(_, ready)| ready)
     }
 

@@ -23,7 +23,11 @@ pub fn layout(bytes: Bytes, pace: &PaceEstimate) -> Nanos {
 
 /// Time for these slots.
 #[must_use]
-pub fn estimate_slots<'a>(plan: &Plan, slots: impl Iterator<Item = &'a Slot>, pace: &PaceEstimate) -> Nanos {
+pub fn estimate_slots<'a>(
+    plan: &Plan,
+    slots: impl Iterator<Item = &'a Slot>,
+    pace: &PaceEstimate,
+) -> Nanos {
     let one = |slot: &Slot| {
         let load = plan.workloads[slot.workload].time().0;
         load.saturating_add(pace.overhead.0)

@@ -1,6 +1,6 @@
 //! Layout, then the slots in order. Every sample is durable in the store before the next begins.
 
-use crate::engine::{Carried, Environment, MeasureEvent, SampleSink, Meter, Tell, Turn};
+use crate::engine::{Carried, Environment, MeasureEvent, Meter, SampleSink, Tell, Turn};
 use crate::runner::RunError;
 use crate::runner::estimate::{self, PaceEstimate};
 use crate::runner::prepare::{PreparedRun, lays_out};
@@ -91,7 +91,9 @@ fn carry_out(
         pace,
         ..
     } = prepared;
-    let load = |pace: &PaceEstimate| estimate::estimate_slots(&run.plan, todo.iter().map(|(_, slot)| slot), pace);
+    let load = |pace: &PaceEstimate| {
+        estimate::estimate_slots(&run.plan, todo.iter().map(|(_, slot)| slot), pace)
+    };
     let mut ready = Vec::new();
     for (index, info) in run.targets.iter().enumerate() {
         let named = crate::engine::LoadTarget::Named {
@@ -228,7 +230,11 @@ fn lay_out(
 }
 
 impl Place<'_> {
-    fn ready(&self, named: crate::engine::LoadTarget, env: &Environment<'_>) -> Result<Ready, RunError> {
+    fn ready(
+        &self,
+        named: crate::engine::LoadTarget,
+        env: &Environment<'_>,
+    ) -> Result<Ready, RunError> {
         // fio gets a plain name: it splits file names at ':' and has its own escapes. The name leads
         // to the descriptor, so that fio opens what was checked and laid out, and nothing else.
         let link = format!("target{}", self.index);

@@ -2,9 +2,9 @@
 
 use crate::engine::{Environment, Tools};
 use crate::runner::RunError;
-use crate::runner::target_lock::Claim;
 use crate::runner::estimate::{self, PaceEstimate};
-use crate::runner::remarks::{part_of, collect_remarks};
+use crate::runner::remarks::{collect_remarks, part_of};
+use crate::runner::target_lock::Claim;
 use crate::runner::targets::{Checked, Permission, Place, check};
 use assay_loads::scratch::{ScratchSession, Swept, sweep_directory};
 use assay_model::load::{Http, Load};

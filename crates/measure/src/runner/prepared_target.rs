@@ -2,7 +2,7 @@
 
 use crate::runner::TargetRefused;
 use crate::runner::target_lock::{Claim, take};
-use crate::runner::targets::{self, Place, target_changed, scratch_fits};
+use crate::runner::targets::{self, Place, scratch_fits, target_changed};
 use assay_host::Host;
 use assay_host::held::{Directory, Held};
 use assay_model::{Bytes, TargetInfo};

@@ -42,7 +42,8 @@ pub(crate) fn affordable_pairs(plan: &TrialPlan, budget: Nanos) -> u32 {
 /// Whether the noise of the machine may be measured before the pairs.
 pub(crate) fn affords_noise(plan: &TrialPlan) -> bool {
     plan.budget.is_none_or(|budget| {
-        count_pairs_within(plan, remaining_budget(plan, budget)) >= plan.max_pairs.saturating_add(NOISE_PAIRS)
+        count_pairs_within(plan, remaining_budget(plan, budget))
+            >= plan.max_pairs.saturating_add(NOISE_PAIRS)
     })
 }
 
@@ -55,7 +56,9 @@ pub fn too_small(plan: &TrialPlan, asked: Option<u32>) -> Option<Nanos> {
     if asked.is_some_and(|pairs| pairs < least) || count_pairs_within(plan, budget) >= least {
         return None;
     }
-    let needed = forecast_time(plan, least).time.and(estimate_preparation(plan));
+    let needed = forecast_time(plan, least)
+        .time
+        .and(estimate_preparation(plan));
     let second = 1_000_000_000;
     Some(Nanos(needed.0.div_ceil(second).saturating_mul(second)))
 }
@@ -71,7 +74,10 @@ mod tests {
         let mut plan = trial().plan;
         (plan.slot, plan.washout) = (Nanos(4 * S), Nanos(S));
         plan.budget = Some(Nanos(budget * S));
-        plan.max_pairs = plan.max_pairs.min(affordable_pairs(&plan, Nanos(budget * S))).max(1);
+        plan.max_pairs = plan
+            .max_pairs
+            .min(affordable_pairs(&plan, Nanos(budget * S)))
+            .max(1);
         plan
     }
 

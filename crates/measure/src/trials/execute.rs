@@ -7,7 +7,7 @@ use crate::trials::budget::affords_noise;
 use crate::trials::machine::{Machine, On, monotonic_time};
 use crate::trials::noise::measure_noise;
 use crate::trials::pairs::{Stop, measure};
-use assay_changes::{RecoveryOutcome, Recovered, Switch, never_kept};
+use assay_changes::{Recovered, RecoveryOutcome, Switch, never_kept};
 use assay_host::Host;
 use assay_loads::scratch::Scratch;
 use assay_model::advice::RiskLevel;
@@ -122,7 +122,9 @@ pub fn execute(
     // Taken before anything is stored: another assay on the same target is refused here. Services and
     // commands have no file to measure; the journal tells two trials of them apart.
     let _claim = ground.map(Ground::claim).transpose()?;
-    let session = env.journal.begin(&session_label(&trial), &target_key(&trial))?;
+    let session = env
+        .journal
+        .begin(&session_label(&trial), &target_key(&trial))?;
     let scratch = env.state.begin(&trial.uid)?;
     trial.state = TrialState::Running;
     trial.ended = None;

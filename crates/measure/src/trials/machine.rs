@@ -1,10 +1,12 @@
 //! The machine itself as a bench: a setting that is set and set back, or two things that assay
 //! made, alive side by side.
 
-use crate::engine::{Environment, MeasureEvent, OPERATION_LIMIT, LoadTarget, MeterSlot, Tell, Tools, link};
+use crate::engine::{
+    Environment, LoadTarget, MeasureEvent, MeterSlot, OPERATION_LIMIT, Tell, Tools, link,
+};
 use crate::runner::Ground;
 use crate::trials::TrialError;
-use crate::trials::bench::{TrialBench, Clocks};
+use crate::trials::bench::{Clocks, TrialBench};
 use assay_changes::side_by_side::{Built, Endpoint};
 use assay_changes::{ChangeSession, Switch};
 use assay_loads::counters::Sources;

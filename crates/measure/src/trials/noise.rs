@@ -81,7 +81,9 @@ pub fn measure_noise(
 /// Of pairs side by side.
 fn noise_side_by_side(trial: &Trial, slots: &[Slot]) -> Option<Noise> {
     let (firsts, seconds) = (slots.iter().step_by(2), slots.iter().skip(1).step_by(2));
-    let effects: Vec<f64> = neighbour_effects(trial, firsts.zip(seconds)).flatten().collect();
+    let effects: Vec<f64> = neighbour_effects(trial, firsts.zip(seconds))
+        .flatten()
+        .collect();
     // The mean is known: both sides are the same.
     let squares = effects.iter().map(|x| x * x).sum::<f64>();
     (!effects.is_empty()).then(|| Noise {

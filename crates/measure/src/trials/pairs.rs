@@ -2,8 +2,8 @@
 //! says stop. What is measured is stored before the next slot begins.
 
 use crate::engine::{Carried, MeasureEvent, Steps, Tell, carry_out};
-use crate::trials::bench::{TrialBench, Clocks, Disagreement};
-use crate::trials::{TrialError, void_doubt, stopped};
+use crate::trials::bench::{Clocks, Disagreement, TrialBench};
+use crate::trials::{TrialError, stopped, void_doubt};
 use assay_host::Host;
 use assay_judge::trial::{find_reason_to_give_up, judge_slots_for_display, judge_trial};
 use assay_loads::Cancel;

@@ -111,7 +111,10 @@ pub fn plan_again(plan: &TrialPlan, seed: u64, budget: Option<Nanos>) -> TrialPl
     // What was chosen then stays.
     again.slot_min = None;
     if let Some(budget) = budget {
-        again.max_pairs = again.max_pairs.min(budget::affordable_pairs(&again, budget)).max(1);
+        again.max_pairs = again
+            .max_pairs
+            .min(budget::affordable_pairs(&again, budget))
+            .max(1);
     }
     again.first = draw_order(seed, again.max_pairs);
     again
@@ -213,7 +216,10 @@ mod tests {
 
     #[test]
     fn every_trial_looks_at_the_slowest_operations_unless_its_page_says_why_not() {
-        assert_eq!(trial_guards(&spec("p50", &[], None), &[]), [guard("p99", 0.25)]);
+        assert_eq!(
+            trial_guards(&spec("p50", &[], None), &[]),
+            [guard("p99", 0.25)]
+        );
         assert_eq!(
             trial_guards(&spec("read.iops", &[guard("p50", 0.1)], None), &[]),
             [guard("p50", 0.1), guard("read.p99", 0.25)]

@@ -31,7 +31,10 @@ enum Stop {
 }
 
 /// Does the work and looks meanwhile. Without a host nobody looks.
-pub(crate) fn watch_for_stops<T>(host: Option<&dyn Host>, work: impl FnOnce() -> T) -> (T, Option<Doubt>) {
+pub(crate) fn watch_for_stops<T>(
+    host: Option<&dyn Host>,
+    work: impl FnOnce() -> T,
+) -> (T, Option<Doubt>) {
     let Some(host) = host else {
         return (work(), None);
     };
@@ -113,7 +116,8 @@ fn stopped_below(host: &dyn Host) -> Option<Stop> {
         if left == 0 {
             return None;
         }
-        if let Some(name) = read(host, &format!("/proc/{pid}/stat")).and_then(|stat| find_stopped(&stat))
+        if let Some(name) =
+            read(host, &format!("/proc/{pid}/stat")).and_then(|stat| find_stopped(&stat))
         {
             return Some(Stop::Load { pid, name });
         }

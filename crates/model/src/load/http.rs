@@ -168,7 +168,11 @@ impl Http {
         Self {
             url: secrets::withhold_in_text(&self.url),
             headers: self.headers.iter().map(header).collect(),
-            paths: self.paths.iter().map(|path| secrets::withhold_in_text(path)).collect(),
+            paths: self
+                .paths
+                .iter()
+                .map(|path| secrets::withhold_in_text(path))
+                .collect(),
             body: self.body.as_ref().map(|_| WITHHELD.to_owned()),
             ..self.clone()
         }

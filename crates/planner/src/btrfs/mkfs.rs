@@ -49,7 +49,11 @@ pub(super) fn check_sizes(
 }
 
 /// Makes the chunks of a new file system.
-pub(super) fn mkfs(state: &mut State, data: Profile, metadata: Profile) -> Result<(), PlannerError> {
+pub(super) fn mkfs(
+    state: &mut State,
+    data: Profile,
+    metadata: Profile,
+) -> Result<(), PlannerError> {
     // Temporary single chunks at the front of the first device: system, metadata, data.
     let (system_at, metadata_at) = (MIB, MIB + SYSTEM_GROUP);
     let data_at = metadata_at + TEMPORARY;

@@ -258,7 +258,11 @@ pub struct Filesystem {
 ///
 /// # Errors
 /// Too few or too small devices, or more than 8 EiB.
-pub fn simulate_filesystem(sizes: &[u64], data: Profile, metadata: Profile) -> Result<Filesystem, PlannerError> {
+pub fn simulate_filesystem(
+    sizes: &[u64],
+    data: Profile,
+    metadata: Profile,
+) -> Result<Filesystem, PlannerError> {
     replay_mkfs(sizes, data, metadata, EXACT_WORK)
 }
 

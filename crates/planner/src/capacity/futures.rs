@@ -250,7 +250,10 @@ fn quantile_of(sorted: &[f64], share: f64) -> f64 {
 }
 
 fn times_to_level(now: f64, futures: &[Vec<f64>], level: f64) -> Passage {
-    let mut steps: Vec<f64> = futures.iter().map(|one| time_to_level(now, one, level)).collect();
+    let mut steps: Vec<f64> = futures
+        .iter()
+        .map(|one| time_to_level(now, one, level))
+        .collect();
     steps.sort_by(f64::total_cmp);
     Passage {
         earliest: (quantile_of(&steps, TAIL) - 1.0).max(0.0),

@@ -2,8 +2,9 @@
 //! snapshots hold.
 
 use super::{
-    Bill, Factor, Forecast, Policy, Retention, Trend, compute_bill, daily_churn, default_factors, snapshot_held_bytes, compute_outlook,
-    parse_history, parse_sanoid, parse_snapshots, referenced_series,
+    Bill, Factor, Forecast, Policy, Retention, Trend, compute_bill, compute_outlook, daily_churn,
+    default_factors, parse_history, parse_sanoid, parse_snapshots, referenced_series,
+    snapshot_held_bytes,
 };
 use crate::PlannerError;
 use assay_model::size::Convention::Binary;

@@ -125,7 +125,11 @@ fn a_pool_filled_to_the_brim_loses_nothing() {
         bytes: 41 << 30,
         ..Writer::default()
     };
-    for rules in [AllocationRules::FreeSpace, AllocationRules::Throttle, AllocationRules::Performance] {
+    for rules in [
+        AllocationRules::FreeSpace,
+        AllocationRules::Throttle,
+        AllocationRules::Performance,
+    ] {
         let out = distribute_writes(&pool, rules, writer).unwrap();
         let sum: u64 = out.vdevs.iter().map(|v| v.bytes).sum();
         assert!(sum.abs_diff(writer.bytes) < 1 << 30, "{rules:?} {sum}");
@@ -137,7 +141,14 @@ fn a_pool_filled_to_the_brim_loses_nothing() {
 fn nonsense_is_refused() {
     let ok = [vdev("a", 1 << 30, 0, 1e6)];
     assert!(distribute_writes(&[], AllocationRules::Throttle, Writer::default()).is_err());
-    assert!(distribute_writes(&[vdev("a", 0, 0, 1.0)], AllocationRules::Throttle, Writer::default()).is_err());
+    assert!(
+        distribute_writes(
+            &[vdev("a", 0, 0, 1.0)],
+            AllocationRules::Throttle,
+            Writer::default()
+        )
+        .is_err()
+    );
     assert!(
         distribute_writes(
             &[vdev("a", 1, 0, f64::NAN)],

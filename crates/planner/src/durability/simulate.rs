@@ -62,7 +62,13 @@ pub fn simulate_arrays(
 }
 
 /// Losses among `arrays` arrays from stream `block` of `seed`.
-fn run_block(group: DiskGroup, assumptions: &Assumptions, arrays: u64, seed: u64, block: u64) -> u64 {
+fn run_block(
+    group: DiskGroup,
+    assumptions: &Assumptions,
+    arrays: u64,
+    seed: u64,
+    block: u64,
+) -> u64 {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     random.set_stream(block);
     let rates = group_rates(group, assumptions);

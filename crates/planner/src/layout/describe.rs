@@ -259,7 +259,11 @@ pub(super) struct Facts {
 ///
 /// # Errors
 /// When the layout does not fit the disks.
-pub fn describe(layout: &Layout, disks: &[Disk], context: &Context) -> Result<LayoutPlan, PlannerError> {
+pub fn describe(
+    layout: &Layout,
+    disks: &[Disk],
+    context: &Context,
+) -> Result<LayoutPlan, PlannerError> {
     check_disks(disks)?;
     context.failures.check()?;
     if let Some(own) = &context.ownership {
@@ -304,7 +308,8 @@ pub fn describe(layout: &Layout, disks: &[Disk], context: &Context) -> Result<La
         growth: list_growth(layout, &sizes, facts.usable, context),
         cost,
         cost_per_tib: cost.map(|cost| cost / to_tib(facts.usable)),
-        costs: own.map(|(own, cost)| compute_costs(own, disks.len(), cost, failures.afr, facts.usable)),
+        costs: own
+            .map(|(own, cost)| compute_costs(own, disks.len(), cost, failures.afr, facts.usable)),
         warnings: facts.warnings,
         pareto: false,
         disks: facts.disks,

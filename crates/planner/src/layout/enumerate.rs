@@ -1,9 +1,9 @@
 //! Which layouts are worth looking at.
 
-use super::{Context, Disk, Layout, Md, LayoutPlan, check_disks, describe, on_zfs};
+use super::{Context, Disk, Layout, LayoutPlan, Md, check_disks, describe, on_zfs};
 use crate::btrfs::Profile;
 use crate::error::PlannerError;
-use crate::zfs::{Class, VdevKind, Pool, PoolVdev};
+use crate::zfs::{Class, Pool, PoolVdev, VdevKind};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::num::NonZero;
@@ -189,7 +189,9 @@ fn zfs_layouts(
     };
     push(&vec![1; n], &|_| VdevKind::Single);
     for ways in 2..=n.min(4) {
-        push(&vec![ways; n / ways], &|children| VdevKind::Mirror { children });
+        push(&vec![ways; n / ways], &|children| VdevKind::Mirror {
+            children,
+        });
     }
     if n > 4 && n <= 8 {
         push(&[n], &|children| VdevKind::Mirror { children });

@@ -1,6 +1,6 @@
 //! btrfs, Linux software RAID and declustered stripes: redundancy, rebuild, speed.
 
-use super::describe::{BlockShare, Content, Facts, Scaling, space_bar, proportional_part};
+use super::describe::{BlockShare, Content, Facts, Scaling, proportional_part, space_bar};
 use super::stripes::place_declustered;
 use super::{Context, Md};
 use crate::btrfs::{self, Profile};
@@ -87,9 +87,10 @@ pub(super) fn btrfs_facts(
         .iter()
         .map(|d| {
             let (copy, par) = match data {
-                Profile::Raid5 | Profile::Raid6 => {
-                    (0, proportional_part(d.data, raw.saturating_sub(fs.stored), raw))
-                }
+                Profile::Raid5 | Profile::Raid6 => (
+                    0,
+                    proportional_part(d.data, raw.saturating_sub(fs.stored), raw),
+                ),
                 _ => (d.data - (d.data as f64 / copies) as u64, 0),
             };
             space_bar(&[

@@ -5,14 +5,18 @@ use super::families::md_facts;
 use super::stripes::place_declustered;
 use super::{Context, Layout, Md};
 use crate::btrfs;
-use crate::zfs::{self, Class, VdevKind, Pool, PoolVdev};
+use crate::zfs::{self, Class, Pool, PoolVdev, VdevKind};
 use assay_model::size::Convention::Decimal;
 
 /// Usable bytes of a layout, without the rest.
 fn usable_bytes(layout: &Layout, sizes: &[u64], context: &Context) -> Option<u64> {
     Some(match layout {
         Layout::Zfs(pool) => pool.capacity().ok()?.zfs_usable,
-        Layout::Btrfs { data, metadata } => btrfs::simulate_filesystem(sizes, *data, *metadata).ok()?.stored,
+        Layout::Btrfs { data, metadata } => {
+            btrfs::simulate_filesystem(sizes, *data, *metadata)
+                .ok()?
+                .stored
+        }
         Layout::Md(level) => md_facts(*level, sizes, context).ok()?.usable,
         Layout::Declustered { data, parity } => place_declustered(sizes, *data, *parity).ok()?.data,
     })
@@ -24,7 +28,12 @@ const GROWTH_LIMIT: usize = 40;
 /// Steps of each kind that are shown.
 const STEPS: u64 = 3;
 
-pub(super) fn list_growth(layout: &Layout, sizes: &[u64], now: u64, context: &Context) -> Vec<Growth> {
+pub(super) fn list_growth(
+    layout: &Layout,
+    sizes: &[u64],
+    now: u64,
+    context: &Context,
+) -> Vec<Growth> {
     match layout {
         Layout::Zfs(pool) => of_pool(pool, now, context),
         Layout::Btrfs { .. } if sizes.len() > GROWTH_LIMIT => Vec::new(),
@@ -147,7 +156,11 @@ fn widen_raidz(pool: &Pool, vdev: &PoolVdev, times: u64, context: &Context) -> O
 }
 
 /// The smallest disks of the last unequal vdev replaced by ones as large as its largest.
-fn replace_smallest(pool: &Pool, now: u64, grown: &dyn Fn(Vec<PoolVdev>) -> Option<u64>) -> Option<Growth> {
+fn replace_smallest(
+    pool: &Pool,
+    now: u64,
+    grown: &dyn Fn(Vec<PoolVdev>) -> Option<u64>,
+) -> Option<Growth> {
     let (at, _) =
         pool.vdevs.iter().enumerate().rfind(|(_, v)| {
             v.class == Class::Normal && v.disks.iter().max() > v.disks.iter().min()

@@ -1,10 +1,10 @@
 //! ZFS pools: redundancy, rebuild, speed.
 
 use super::Context;
-use super::describe::{BlockShare, Content, Facts, Scaling, Segment, space_bar, proportional_part};
+use super::describe::{BlockShare, Content, Facts, Scaling, Segment, proportional_part, space_bar};
 use crate::durability::DiskGroup;
 use crate::error::PlannerError;
-use crate::zfs::{self, Class, VdevKind, Pool, PoolVdev};
+use crate::zfs::{self, Class, Pool, PoolVdev, VdevKind};
 use assay_model::size::Convention::{Binary, Decimal};
 
 /// Disks of a raidz vdev above which its width is worth a word; zpoolconcepts(7) recommends 3 to 9.
@@ -178,7 +178,10 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, Planner
                 }),
                 share: data as f64 / raw.max(1) as f64,
                 fits: pool.data_at(block, &capacity),
-                pointers: Some(zfs::block_pointer_bytes(pool.data_at(block, &capacity), block)),
+                pointers: Some(zfs::block_pointer_bytes(
+                    pool.data_at(block, &capacity),
+                    block,
+                )),
             }
         })
         .collect();

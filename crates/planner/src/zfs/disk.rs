@@ -44,7 +44,10 @@ mod tests {
 
     #[test]
     fn native_4k_disks_lose_eight_times_as_much() {
-        assert_eq!(partition_bytes(4_000_787_030_016, 512), Ok(4_000_776_716_288));
+        assert_eq!(
+            partition_bytes(4_000_787_030_016, 512),
+            Ok(4_000_776_716_288)
+        );
         assert!(partition_bytes(4_000_787_030_016, 4096).unwrap() < 4_000_787_030_016 - (64 << 20));
         assert!(partition_bytes(1 << 20, 512).is_err());
         assert!(partition_bytes(1 << 40, 520).is_err());

@@ -221,7 +221,10 @@ impl Pool {
             let redundant = matches!(vdev.kind, VdevKind::Raidz { .. } | VdevKind::Draid { .. });
             match vdev.class {
                 Class::Log if redundant => {
-                    return Err(PlannerError::layout(spec, "log vdevs are single or mirrored"));
+                    return Err(PlannerError::layout(
+                        spec,
+                        "log vdevs are single or mirrored",
+                    ));
                 }
                 Class::Cache | Class::Spare if vdev.kind != VdevKind::Single => {
                     return Err(PlannerError::layout(

@@ -70,7 +70,8 @@ mod tests {
         let raidz = |parity, children| [VdevKind::Raidz { parity, children }];
         let tib = 1u64 << 40;
         let of = |kinds: &[VdevKind], size, block, version: &str| {
-            zvol_refreservation(kinds, 12, size, block, version.parse().unwrap()) as f64 / tib as f64
+            zvol_refreservation(kinds, 12, size, block, version.parse().unwrap()) as f64
+                / tib as f64
         };
         for (version, wanted) in [
             ("0.7", 15.47),
@@ -102,7 +103,10 @@ mod tests {
         let level: u64 = (1 << 23) + (1 << 13) + (1 << 3);
         assert_eq!(block_pointer_bytes(tib, 128 << 10), level * 256);
         assert_eq!(block_pointer_bytes(4096, 4096), 0);
-        assert!(block_pointer_bytes(tib, 8 << 10) > tib / 33 && block_pointer_bytes(tib, 8 << 10) < tib / 31);
+        assert!(
+            block_pointer_bytes(tib, 8 << 10) > tib / 33
+                && block_pointer_bytes(tib, 8 << 10) < tib / 31
+        );
         assert_eq!(block_pointer_bytes(u64::MAX, 0), u64::MAX);
     }
 }

@@ -136,8 +136,9 @@ fn restricted_log_likelihood(machines: &[MeasuredEffect], within: f64, between: 
 /// The fit; none with fewer than two owners, an owner without a machine, or a figure that is none.
 #[must_use]
 pub fn fit_model(machines: &[MeasuredEffect]) -> Option<Fit> {
-    let usable =
-        |one: &MeasuredEffect| one.effect.is_finite() && one.variance.is_finite() && one.variance > 0.0;
+    let usable = |one: &MeasuredEffect| {
+        one.effect.is_finite() && one.variance.is_finite() && one.variance > 0.0
+    };
     let count = machines
         .iter()
         .map(|one| one.owner.saturating_add(1))
@@ -172,7 +173,9 @@ pub fn fit_model(machines: &[MeasuredEffect]) -> Option<Fit> {
 /// The variance between machines of different owners, and the share of it that is between owners.
 fn fit_variances(machines: &[MeasuredEffect], single: bool, owners: usize) -> (Method, f64, f64) {
     let most = largest_variance(machines);
-    let at = |total: f64, share: f64| restricted_log_likelihood(machines, total * (1.0 - share), total * share);
+    let at = |total: f64, share: f64| {
+        restricted_log_likelihood(machines, total * (1.0 - share), total * share)
+    };
     let best_total = |share: f64| {
         // The square: small variances matter as much as large ones.
         let root = find_maximum(0.0, most.sqrt(), |root| at(root * root, share));

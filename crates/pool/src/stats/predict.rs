@@ -7,7 +7,7 @@
 //! Viechtbauer 2007), so each quantile of that stands for one variance, one mean with its error, and a
 //! normal distribution of a new machine about it. Their mixture is the prediction.
 
-use super::fit::{Fit, weighted_mean, weigh_owners, paule_mandel};
+use super::fit::{Fit, paule_mandel, weigh_owners, weighted_mean};
 use super::{CONFIDENCE, MeasuredEffect};
 use statrs::distribution::{ChiSquared, ContinuousCDF as _, Normal};
 

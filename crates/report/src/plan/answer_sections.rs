@@ -5,7 +5,7 @@ use super::planner_page::{BarLine, BarPart, PlanSection};
 use assay_model::size::Convention::{Binary, Decimal};
 use assay_planner::cache::{CacheAnswer, CacheQuestion};
 use assay_planner::capacity::Bill;
-use assay_planner::distribute::{Distribution, AllocationRules};
+use assay_planner::distribute::{AllocationRules, Distribution};
 use assay_planner::durability::LossEstimate;
 use assay_render::units::{format_probability, format_share};
 

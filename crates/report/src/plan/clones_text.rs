@@ -1,7 +1,7 @@
 //! Answers of `assay plan clones` as text. The chart of the same lineage is in `lineage_section`.
 
 use assay_model::size::Convention::Binary;
-use assay_planner::clones::{Destroy, Graph, Recursion, LineageReport};
+use assay_planner::clones::{Destroy, Graph, LineageReport, Recursion};
 use std::fmt::Write as _;
 
 /// Formats the lineage as an indented list: snapshots with clones below their dataset, clones below

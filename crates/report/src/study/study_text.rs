@@ -5,7 +5,7 @@ use assay_model::result::Estimate;
 use assay_model::study::{
     Bound, Claim, Configuration, Figure, JudgedClaim, NotTried, Published, Ranking, Study, Support,
 };
-use assay_model::units::{mb_per_s, format_significant};
+use assay_model::units::{format_significant, mb_per_s};
 use assay_render::units::{NONE, format_latency, format_percent, format_plus_minus};
 
 /// Formats a value with its unit.

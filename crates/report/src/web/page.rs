@@ -122,7 +122,8 @@ fn efficiency(url: &str, steps: &[&StepResult]) -> PlanSection {
             BarLine {
                 cells: vec![
                     format_significant(figure),
-                    step.per_percent.map_or_else(String::new, format_significant),
+                    step.per_percent
+                        .map_or_else(String::new, format_significant),
                     step.server_cpus
                         .map_or_else(String::new, |cpus| format!("{cpus:.2}")),
                 ],

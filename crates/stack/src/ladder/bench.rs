@@ -3,8 +3,8 @@
 mod make;
 
 use super::MeasureError;
-use super::guest;
 use super::flush_writeback::Settle;
+use super::guest;
 use super::volume::Held;
 use assay_changes::side_by_side::Built;
 use assay_lab::{Accel, Guest};

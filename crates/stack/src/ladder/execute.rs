@@ -2,7 +2,7 @@
 
 use super::bench::Bench;
 use super::pace::Paces;
-use super::{Environment, MeasureEvent, MeasureError, PreparedLadder, Tell};
+use super::{Environment, MeasureError, MeasureEvent, PreparedLadder, Tell};
 use assay_lab::Accel;
 use assay_loads::scratch::{Astray, Scratch};
 use assay_measure::engine::{Carried, SampleSink, Turn};
@@ -52,8 +52,9 @@ pub fn execute(
     (run.state, run.ended) = (state, Some(ended));
     store.update_run(run)?;
     let left = session.close(env.host)?;
-    let stays =
-        |one: &assay_changes::Recovered| matches!(one.outcome, assay_changes::RecoveryOutcome::Failed(_));
+    let stays = |one: &assay_changes::Recovered| {
+        matches!(one.outcome, assay_changes::RecoveryOutcome::Failed(_))
+    };
     Ok(Finished {
         run: prepared.run,
         stopped,

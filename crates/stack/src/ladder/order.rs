@@ -34,9 +34,9 @@ pub(super) fn order(plan: &mut Plan, ladder: &Ladder) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ladder::sibling_layers::Ground;
     use crate::ladder::layer_names::LadderPart;
     use crate::ladder::rungs::{Choice, settle};
+    use crate::ladder::sibling_layers::Ground;
     use assay_lab::Disk;
     use assay_model::plan::{PlanSpec, Settings};
     use assay_model::workload::Engine;

@@ -1,11 +1,11 @@
 //! Everything that is settled before anything is made.
 
-use super::sibling_layers::{Ground, Scratch, Volume, find_sibling_layers};
-use super::scratch_plan::{Made, Within, plan_scratch};
+use super::layer_names::LadderPart;
 use super::order::order;
 use super::pace::Paces;
-use super::layer_names::LadderPart;
 use super::rungs::{Choice, Recipe, settle};
+use super::scratch_plan::{Made, Within, plan_scratch};
+use super::sibling_layers::{Ground, Scratch, Volume, find_sibling_layers};
 use super::{Environment, Lab, MeasureError, free_space};
 use crate::{StackTarget, discover};
 use assay_host::Host;

@@ -4,14 +4,14 @@ mod guest;
 mod image;
 mod volumes;
 
-use super::sibling_layers::{Ground, Volume};
 use super::layer_names::{FileSystem, LadderPart};
+use super::sibling_layers::{Ground, Volume};
 use assay_lab::Disk;
 use assay_lab::disk::DiskFormat;
 use assay_model::LayerKind;
 use assay_model::change::ImageArm;
 use assay_model::ladder::{Ladder, Rung, RungPlace};
-use image::{to_image_arm, open_options, format_options};
+use image::{format_options, open_options, to_image_arm};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A layer that assay puts on a block device.
@@ -93,7 +93,9 @@ impl Building<'_> {
         }
         let in_guest: Vec<LadderPart> = LadderPart::ALL
             .into_iter()
-            .filter(|part| !matches!(part, LadderPart::File | LadderPart::Image) && self.wants(*part))
+            .filter(|part| {
+                !matches!(part, LadderPart::File | LadderPart::Image) && self.wants(*part)
+            })
             .collect();
         if !in_guest.is_empty() {
             match &self.choice.no_guest {

@@ -1,7 +1,7 @@
 //! What will be made, where, and how large: pure.
 
-use super::sibling_layers::Volume;
 use super::rungs::{On, Recipe};
+use super::sibling_layers::Volume;
 use assay_model::Bytes;
 use assay_model::change::ImageFormat;
 use assay_model::ladder::{Ladder, Rung};

@@ -83,7 +83,10 @@ const OF_FILES: [&str; 8] = [
 ///
 /// # Errors
 /// The target does not lie on the pool or the group.
-pub(crate) fn find_sibling_layers(stack: &Stack, scratch: &Scratch) -> Result<Ground, MeasureError> {
+pub(crate) fn find_sibling_layers(
+    stack: &Stack,
+    scratch: &Scratch,
+) -> Result<Ground, MeasureError> {
     let mut found = Ground::default();
     let mut holders: Vec<(usize, Volume)> = Vec::new();
     if let Some(group) = &scratch.group {

@@ -3,7 +3,7 @@
 use super::sibling_layers::Volume;
 use super::{Environment, MeasureError};
 use assay_changes::ChangeSession;
-use assay_changes::side_by_side::{ArmError, Built, Endpoint, LogicalVolume, ArmSite};
+use assay_changes::side_by_side::{ArmError, ArmSite, Built, Endpoint, LogicalVolume};
 use assay_model::change::Arm;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! A dataset, its snapshot and a clone of it, as they diverge: a pool in a guest.
 
 use super::zpool::{POOL, Pools, rounded_bytes};
-use crate::{StudyBench, Outline, BenchContext, StudyError, to_observation, settings};
+use crate::{BenchContext, Outline, StudyBench, StudyError, settings, to_observation};
 use assay_model::Bytes;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use assay_planner::clones::{Graph, PROPERTIES, parse_zfs_get, report};

@@ -5,7 +5,7 @@
 //! an operation in nanoseconds, `of = "rate"`, operations per second, or `of = "printed"`, the first number
 //! that a command prints. The form says for how long it is done again and again (`time = "1s"`).
 
-use crate::{StudyBench, Outline, BenchContext, StudyError, to_observation, settings};
+use crate::{BenchContext, Outline, StudyBench, StudyError, settings, to_observation};
 use assay_host::Limits;
 use assay_loads::counters::Sources;
 use assay_measure::engine::{MeterSlot, Tools};

@@ -2,7 +2,7 @@
 //! guest, one of them slowed down by QEMU where that is asked for.
 
 use super::zpool::{POOL, Pools, rounded_bytes};
-use crate::{StudyBench, Outline, BenchContext, StudyError, to_observation, settings};
+use crate::{BenchContext, Outline, StudyBench, StudyError, settings, to_observation};
 use assay_model::Bytes;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use assay_planner::distribute::{AllocationRules, Vdev, Writer, distribute_writes};
@@ -115,8 +115,9 @@ impl<'a> Distribution<'a> {
             // What one disk alone took is what the writer can give.
             rate: Some(self.speed),
         };
-        let planned = distribute_writes(&vdevs, AllocationRules::of(version, pool.throttle), writer)
-            .map_err(|error| StudyError::measure("the prediction", error))?;
+        let planned =
+            distribute_writes(&vdevs, AllocationRules::of(version, pool.throttle), writer)
+                .map_err(|error| StudyError::measure("the prediction", error))?;
         Ok(planned.vdevs.last().map(|last| last.share * 100.0))
     }
 

@@ -8,7 +8,7 @@
 //! form says `runtime` of a sample and `size` of a disk.
 
 use crate::fio::{Jobs, Work};
-use crate::{StudyBench, Outline, BenchContext, StudyError, guest, settings};
+use crate::{BenchContext, Outline, StudyBench, StudyError, guest, settings};
 use assay_changes::OwnDirectory;
 use assay_changes::side_by_side::Mounted;
 use assay_host::held::{Access, Held};
@@ -88,7 +88,10 @@ fn parse_requirements(one: &Configuration) -> Result<Wanted, StudyError> {
         return Err(wrong_configuration(one, message));
     }
     match wanted.bare && !wanted.disk.is_empty() {
-        true => Err(wrong_configuration(one, "what is bare is no disk of a guest")),
+        true => Err(wrong_configuration(
+            one,
+            "what is bare is no disk of a guest",
+        )),
         false => Ok(wanted),
     }
 }
@@ -105,7 +108,8 @@ fn make_disk(
     if !wanted.disk.is_empty() {
         text = format!("{text},{}", wanted.disk);
     }
-    let disk = Disk::parse(&text, name).map_err(|error| wrong_configuration(one, error.to_string()))?;
+    let disk =
+        Disk::parse(&text, name).map_err(|error| wrong_configuration(one, error.to_string()))?;
     Ok(Disk {
         name: name.to_owned(),
         dir: Some(dir.to_owned()),
@@ -306,7 +310,10 @@ impl StudyBench for GuestDisks<'_> {
     }
 
     fn machine(&self) -> Vec<(String, String)> {
-        let mut lines = self.guest.as_ref().map_or(Vec::new(), guest::describe_guest);
+        let mut lines = self
+            .guest
+            .as_ref()
+            .map_or(Vec::new(), guest::describe_guest);
         lines.push(("disks".to_owned(), format!("{} each", self.length.size)));
         lines
     }

@@ -11,7 +11,7 @@
 
 use crate::fio::{Jobs, Work};
 use crate::guest::{run_command, run_fio};
-use crate::{StudyBench, Outline, BenchContext, StudyError, guest, to_observation, settings};
+use crate::{BenchContext, Outline, StudyBench, StudyError, guest, settings, to_observation};
 use assay_changes::OwnDirectory;
 use assay_host::held::{Access, Held};
 use assay_lab::disk::{CacheMode, Throttle};

@@ -3,7 +3,7 @@
 mod array;
 
 use super::zpool::{POOL, Pools};
-use crate::{StudyBench, Outline, BenchContext, StudyError, to_observation, settings};
+use crate::{BenchContext, Outline, StudyBench, StudyError, settings, to_observation};
 use array::Array;
 use assay_host::Limits;
 use assay_model::Bytes;
@@ -276,7 +276,8 @@ impl StudyBench for Unequal<'_> {
     ) -> Result<Vec<Observation>, StudyError> {
         self.place.go_on()?;
         let disks: Disks = settings::of_configuration(configuration)?;
-        let sizes = |unit| -> Vec<u64> { disks.disks.iter().map(|tb| to_bytes(*tb, unit)).collect() };
+        let sizes =
+            |unit| -> Vec<u64> { disks.disks.iter().map(|tb| to_bytes(*tb, unit)).collect() };
         let values = match (&disks.zfs, disks.btrfs) {
             (Some(words), _) => self.pool(&disks.disks, words)?,
             (None, Some(data)) => match (disks.dies, disks.grows) {
@@ -293,7 +294,9 @@ impl StudyBench for Unequal<'_> {
         for figure in figures {
             let of = settings::of_figure::<Wanted>(figure)?.of;
             let value = values.iter().find(|(known, _)| *known == of);
-            all.extend(value.map(|(_, value)| to_observation(configuration, figure, round, *value)));
+            all.extend(
+                value.map(|(_, value)| to_observation(configuration, figure, round, *value)),
+            );
         }
         Ok(all)
     }

@@ -16,7 +16,7 @@ mod configuration;
 mod served_directory;
 mod server;
 
-use crate::{StudyBench, Outline, BenchContext, StudyError, settings};
+use crate::{BenchContext, Outline, StudyBench, StudyError, settings};
 use assay_host::Limits;
 use assay_loads::counters::Sources;
 use assay_measure::engine::{Meter, MeterSlot, Tools};
@@ -27,8 +27,8 @@ use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Stu
 use assay_model::web::Step;
 use assay_model::{Bytes, Load, Nanos};
 use configuration::{Program, Wanted};
-use served_directory::Ground;
 use serde::Deserialize;
+use served_directory::Ground;
 use server::Server;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

@@ -120,7 +120,11 @@ fn names(study: &Study) -> Result<(), Wrong> {
             // From what stands before it: so there is an order to compute them in.
             for of in derived.of() {
                 if !known.contains(of) {
-                    return at(format!("{} before `{}`", unknown_name("figure", of), one.name));
+                    return at(format!(
+                        "{} before `{}`",
+                        unknown_name("figure", of),
+                        one.name
+                    ));
                 }
             }
             if let Derived::Weighted { baseline, .. } = derived

@@ -1,6 +1,6 @@
 //! Apache with a multi-processing module in a file of its own, started again whenever it ends.
 
-use crate::servers::{free_port, find_program, open_dir, path_text};
+use crate::servers::{find_program, free_port, open_dir, path_text};
 use assay_host::process::Running;
 use std::fs;
 use std::io;

@@ -1,6 +1,6 @@
 //! A network namespace of its own whose only resolver takes its time.
 
-use crate::servers::{check, is_running, find_program, open_dir, start, path_text};
+use crate::servers::{check, find_program, is_running, open_dir, path_text, start};
 use assay_host::process::Running;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -102,7 +102,10 @@ impl SlowDns {
     /// # Errors
     /// The file cannot be written.
     pub fn set_shell(&self, shell: &str) -> io::Result<()> {
-        fs::write(self._dir.path().join("passwd"), passwd_file(&self.home(), shell))
+        fs::write(
+            self._dir.path().join("passwd"),
+            passwd_file(&self.home(), shell),
+        )
     }
 
     /// Gives a name the address [`ADDRESS`] and, before it, one of IPv6 to which packets vanish.

@@ -1,6 +1,6 @@
 //! A mail server of our own with two passdbs.
 
-use crate::servers::{find_program, open_dir, start, start_listening, path_text};
+use crate::servers::{find_program, open_dir, path_text, start, start_listening};
 use assay_host::process::Running;
 use std::fs;
 use std::io;

@@ -1,6 +1,8 @@
 //! Web servers that speak HTTP/2, with TLS and, as a client that knows it before, without.
 
-use crate::servers::{check, find, free_port, find_program, open_dir, start, start_listening, path_text};
+use crate::servers::{
+    check, find, find_program, free_port, open_dir, path_text, start, start_listening,
+};
 use assay_host::process::Running;
 use std::fs;
 use std::io;
@@ -169,10 +171,12 @@ impl Http2Server {
             fs::write(&config, kind.configuration(&at))?;
             let mut command = Command::new(&program);
             match kind {
-                Http2ServerKind::Nginx => command
-                    .arg("-e")
-                    .arg(&log)
-                    .args(["-g", "daemon off;", "-c"]),
+                Http2ServerKind::Nginx => {
+                    command
+                        .arg("-e")
+                        .arg(&log)
+                        .args(["-g", "daemon off;", "-c"])
+                }
                 Http2ServerKind::H2o => command.args(["-m", "worker", "-c"]),
                 Http2ServerKind::Apache => command.args(["-D", "FOREGROUND", "-f"]),
             };

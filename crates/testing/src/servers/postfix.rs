@@ -1,6 +1,6 @@
 //! A Postfix of our own that sends all mail to a sink.
 
-use crate::servers::{find_program, open_dir, start, start_listening, path_text};
+use crate::servers::{find_program, open_dir, path_text, start, start_listening};
 use assay_host::process::Running;
 use std::fs;
 use std::io;
@@ -81,7 +81,10 @@ impl Postfix {
     #[must_use]
     pub fn program(&self, words: &str) -> String {
         let (name, rest) = words.split_once(' ').unwrap_or((words, ""));
-        format!("{name} -c {} {rest}", path_text(&self.dir.path().join("etc")))
+        format!(
+            "{name} -c {} {rest}",
+            path_text(&self.dir.path().join("etc"))
+        )
     }
 
     /// As a text for `sh`: sends so much mail, and waits until all of it has left.

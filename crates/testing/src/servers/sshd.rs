@@ -1,7 +1,7 @@
 //! An OpenSSH server of our own, in a namespace with a slow resolver.
 
 use crate::servers::dns::{ADDRESS, SlowDns};
-use crate::servers::{check, is_running, find_program, open_dir, start, path_text};
+use crate::servers::{check, find_program, is_running, open_dir, path_text, start};
 use assay_host::process::Running;
 use std::ffi::OsString;
 use std::fs;
@@ -69,7 +69,13 @@ GSSAPIAuthentication no
             fs::write(&file, pam.replace("{dir}", &path.to_string()))?;
             dns.replace("/etc/pam.d/sshd", &file)?;
         }
-        let argv = [&path_text(&program)[..], "-D", "-f", &path_text(&config), "-E"];
+        let argv = [
+            &path_text(&program)[..],
+            "-D",
+            "-f",
+            &path_text(&config),
+            "-E",
+        ];
         let mut argv = dns.inside(&argv);
         argv.push(dir.path().join("log").into());
         let mut command = Command::new(&argv[0]);

@@ -6,7 +6,7 @@ use crate::channel::{Band, Channel};
 use crate::reading::{Bss, Lines, Wlan};
 use crate::security::{Pmf, Security};
 use crate::ssid::Ssid;
-use assay_model::{Facts, FactPlace, Subject};
+use assay_model::{FactPlace, Facts, Subject};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

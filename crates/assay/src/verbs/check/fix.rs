@@ -7,10 +7,10 @@ use crate::verbs::trial::told;
 use anyhow::Context as _;
 use assay_advice::Catalogue;
 use assay_changes::fixes::{
-    Confirmation, FixOutcome, OutsideUndo, FixPlan, StandBy, Unconfirmed, Wish, carry_out, plan_document, plan,
-    render_plan,
+    Confirmation, FixOutcome, FixPlan, OutsideUndo, StandBy, Unconfirmed, Wish, carry_out, plan,
+    plan_document, render_plan,
 };
-use assay_changes::{Foreign, Journal, KeptSession, RecoveryOutcome, ChangeSession};
+use assay_changes::{ChangeSession, Foreign, Journal, KeptSession, RecoveryOutcome};
 use assay_host::LiveHost;
 use assay_loads::Cancel;
 use assay_model::{Nanos, SCHEMA_VERSION};

@@ -5,7 +5,7 @@ use super::explore::{out, print_json};
 use super::place::Place;
 use crate::context;
 use crate::status::Status;
-use assay_dups::across::{Teller, export_queries, export};
+use assay_dups::across::{Teller, export, export_queries};
 use assay_dups::name::format_readable;
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;

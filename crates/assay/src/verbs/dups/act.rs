@@ -10,7 +10,7 @@ use crate::status::Status;
 use assay_dups::Index;
 use assay_dups::act::execute::{ActOptions, execute, find_unfinished_journals};
 use assay_dups::act::journal::Journal;
-use assay_dups::act::plan::{ActPlan, Prefer, PlanRules, plan};
+use assay_dups::act::plan::{ActPlan, PlanRules, Prefer, plan};
 use assay_dups::act::{Action, Refusal};
 use assay_dups::name::format_readable;
 use assay_model::SCHEMA_VERSION;
@@ -194,7 +194,11 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
 
 pub(super) fn refusals(refused: &[Refusal]) {
     for one in refused {
-        eprintln!("assay: left alone: {}: {}", format_readable(&one.path), one.why);
+        eprintln!(
+            "assay: left alone: {}: {}",
+            format_readable(&one.path),
+            one.why
+        );
     }
 }
 

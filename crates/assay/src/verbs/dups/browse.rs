@@ -99,7 +99,11 @@ impl<'a> Browser<'a> {
                 kind: Kind::Folder,
                 depth,
                 key: key.clone(),
-                text: format!("{} {}/", if open { '▾' } else { '▸' }, format_readable(name)),
+                text: format!(
+                    "{} {}/",
+                    if open { '▾' } else { '▸' },
+                    format_readable(name)
+                ),
                 bytes: child.bytes,
             });
             if open {
@@ -267,7 +271,7 @@ mod tests {
     use super::*;
     use assay_dups::Identity;
     use assay_dups::group::by_hash;
-    use assay_dups::table::{FileSystem, RememberedFile, NewFile};
+    use assay_dups::table::{FileSystem, NewFile, RememberedFile};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 

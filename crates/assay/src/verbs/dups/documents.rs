@@ -4,8 +4,8 @@ use super::undo::Run;
 #[cfg(feature = "schemas")]
 use crate::verbs::dev::form::{Form, form};
 use assay_dups::act::undo::{Shortage, UndoPlan};
-use assay_dups::act::{Action, Refusal, ActStep, plan::ActPlan};
-use assay_dups::name::{for_json, encode_hex, encode_lossless};
+use assay_dups::act::{ActStep, Action, Refusal, plan::ActPlan};
+use assay_dups::name::{encode_hex, encode_lossless, for_json};
 use assay_dups::{FileId, Files, Reason, Skip};
 use assay_model::SCHEMA_VERSION;
 use schemars::JsonSchema;

@@ -7,7 +7,7 @@ use super::place::{Format, Place, absolute};
 use crate::status::{Status, Unreadable};
 use assay_dups::group::by_hash;
 use assay_dups::name::{encode_hex, format_readable};
-use assay_dups::{FileId, Files, DuplicateGroup, Groups, Index, format, report as ask};
+use assay_dups::{DuplicateGroup, FileId, Files, Groups, Index, format, report as ask};
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
 use assay_render::output_escaping::EscapingJsonWriter;
@@ -247,7 +247,12 @@ pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
             groups.truncate(args.top.unwrap_or(usize::MAX));
             match wanted {
                 format::GroupFormat::Document => {
-                    format::write_groups(&mut EscapingJsonWriter(&mut out), wanted, &files, &groups)?;
+                    format::write_groups(
+                        &mut EscapingJsonWriter(&mut out),
+                        wanted,
+                        &files,
+                        &groups,
+                    )?;
                 }
                 // Other programs read these: names stand as they are.
                 _ => format::write_groups(&mut out, wanted, &files, &groups)?,
@@ -296,8 +301,9 @@ pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
         .iter()
         .find(|group| group.names().any(|one| one == id));
     let uncompared = ask::find_uncompared(&files).contains(&id);
-    let names =
-        |group: DuplicateGroup<'_>| -> Vec<FileId> { group.names().filter(|one| *one != id).collect() };
+    let names = |group: DuplicateGroup<'_>| -> Vec<FileId> {
+        group.names().filter(|one| *one != id).collect()
+    };
     if place.json {
         let copies = group.map(names).unwrap_or_default();
         print_json(&Copies {

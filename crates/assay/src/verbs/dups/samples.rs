@@ -10,7 +10,7 @@ use crate::status::Status;
 use anyhow::Context as _;
 use assay_columns::TableSource;
 use assay_dups::across::collide::find_common_samples as find;
-use assay_dups::across::offer::write_offer as write_offer;
+use assay_dups::across::offer::write_offer;
 use assay_dups::across::requested_hashes::Wanted;
 use assay_dups::name::format_readable;
 use assay_host::OutputFile;

@@ -10,7 +10,9 @@ use crate::status::Status;
 use assay_dups::Index;
 use assay_dups::act::execute::find_unfinished_journals;
 use assay_dups::act::journal::{Journal, Loaded, StepState};
-use assay_dups::act::undo::{UndoOptions, UndoPlan, Undone, plan_undo, recover, undo_journal as take_back};
+use assay_dups::act::undo::{
+    UndoOptions, UndoPlan, Undone, plan_undo, recover, undo_journal as take_back,
+};
 use assay_dups::name::format_readable;
 use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;

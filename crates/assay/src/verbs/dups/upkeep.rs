@@ -207,5 +207,7 @@ pub fn treemap(args: &Treemap, place: &Place) -> anyhow::Result<Status> {
 /// The folders in a node with their names, the largest first.
 fn below(node: &Node) -> Vec<(String, &Node)> {
     let folders = node.folders().into_iter();
-    folders.map(|(name, one)| (format_readable(name), one)).collect()
+    folders
+        .map(|(name, one)| (format_readable(name), one))
+        .collect()
 }

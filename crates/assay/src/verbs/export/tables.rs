@@ -182,9 +182,9 @@ impl Out<'_> {
             text(machine.map(|one| one.id.as_str())),
             CellValue::Text(&trial.assay_version),
             CellValue::Int(trial.started.as_microsecond()),
-            trial
-                .ended
-                .map_or(CellValue::None, |ended| CellValue::Int(ended.as_microsecond())),
+            trial.ended.map_or(CellValue::None, |ended| {
+                CellValue::Int(ended.as_microsecond())
+            }),
             CellValue::Text(&state),
             CellValue::Text(&verdict),
             CellValue::Text(&metric),
@@ -219,7 +219,9 @@ impl Out<'_> {
                 CellValue::Text(about.record),
                 CellValue::Text(about.kind),
                 text(about.machine.map(|one| one.id.as_str())),
-                about.pair.map_or(CellValue::None, |one| CellValue::Int(one.0.into())),
+                about
+                    .pair
+                    .map_or(CellValue::None, |one| CellValue::Int(one.0.into())),
                 text(about.pair.map(|one| one.1)),
                 CellValue::Int(sample.round.into()),
                 CellValue::Int(sample.slot.into()),

@@ -7,7 +7,9 @@ use crate::context::paragraph;
 use crate::context::print;
 use crate::status::Status;
 use assay_host::LiveHost;
-use assay_lab::experiments::crypto::{Comparison, Finding, CryptoSide, CryptoTrial, judge_models, encryption_ratio, run};
+use assay_lab::experiments::crypto::{
+    Comparison, CryptoSide, CryptoTrial, Finding, encryption_ratio, judge_models, run,
+};
 use assay_lab::{Accel, Choice, GuestOptions, choose_accel};
 use std::time::Duration;
 
@@ -149,7 +151,10 @@ fn table(comparison: &Comparison, found: &[Finding], note: Option<&str>) -> Stri
             let Some(rate) = side.rate(tool, cipher) else {
                 continue;
             };
-            let against = match (index, encryption_ratio(side, &comparison.host, tool, cipher)) {
+            let against = match (
+                index,
+                encryption_ratio(side, &comparison.host, tool, cipher),
+            ) {
                 (1.., Some(ratio)) => format!("  {ratio:.3} of the host's"),
                 _ => String::new(),
             };

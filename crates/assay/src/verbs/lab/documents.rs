@@ -2,11 +2,11 @@
 
 #[cfg(feature = "schemas")]
 use crate::verbs::dev::form::{Form, form};
-use assay_lab::experiments::crypto::{Comparison, Finding, Model, CryptoSide};
-use assay_lab::experiments::disks::{GuestSide, HostSide, DiskSample};
+use assay_lab::experiments::crypto::{Comparison, CryptoSide, Finding, Model};
+use assay_lab::experiments::disks::{DiskSample, GuestSide, HostSide};
 use assay_lab::experiments::full_disk::{self, Ending, RefusedWrite};
 use assay_lab::experiments::powercut;
-use assay_lab::{Disk, GuestEntry, Image, GuestSnapshot};
+use assay_lab::{Disk, GuestEntry, GuestSnapshot, Image};
 use assay_model::workload::Workload;
 use assay_model::{Doubt, SCHEMA_VERSION};
 use jiff::Timestamp;

@@ -8,7 +8,7 @@ use crate::context::print;
 use crate::status::Status;
 use assay_lab::GuestOptions;
 use assay_lab::experiments::full_disk::{
-    Ending, HostFs, FullDiskOutcome, FullDiskTrial, ZFS_CASES, ZfsTrial, run, run_zfs,
+    Ending, FullDiskOutcome, FullDiskTrial, HostFs, ZFS_CASES, ZfsTrial, run, run_zfs,
 };
 use assay_model::Bytes;
 use clap::ValueEnum;

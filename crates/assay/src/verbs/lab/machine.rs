@@ -1,7 +1,7 @@
 //! What a new guest is like, as one says it on the command line.
 
 use anyhow::Context as _;
-use assay_lab::{Accel, Disk, LEAST_MEMORY, GuestOptions, Zfs};
+use assay_lab::{Accel, Disk, GuestOptions, LEAST_MEMORY, Zfs};
 use assay_model::Bytes;
 use clap::ValueEnum;
 

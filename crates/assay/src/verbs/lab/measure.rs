@@ -7,7 +7,7 @@ use crate::context::{self, paragraph, print};
 use crate::progress::Meter;
 use crate::status::Status;
 use anyhow::Context as _;
-use assay_lab::experiments::disks::{self, DisksError, DiskSample};
+use assay_lab::experiments::disks::{self, DiskSample, DisksError};
 use assay_lab::{Disk, Guest, LabError};
 use assay_measure::engine::Carried;
 use assay_model::plan::WorkloadSpec;

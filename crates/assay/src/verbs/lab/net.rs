@@ -6,7 +6,7 @@ use crate::status::Status;
 use crate::verbs::net::run::{self as net_run, Output, Sending};
 use crate::verbs::net::trial::{self, Pairs};
 use anyhow::Context as _;
-use assay_lab::network_bed::{Bed, Discipline, Rate, SERVER, LinkShape, Trace};
+use assay_lab::network_bed::{Bed, Discipline, LinkShape, Rate, SERVER, Trace};
 use assay_model::Nanos;
 use assay_model::trial::Side;
 use assay_net::client::{self, Link};

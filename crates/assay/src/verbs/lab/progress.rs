@@ -1,7 +1,7 @@
 //! Progress of a build and of a boot, on standard error.
 
 use crate::progress::whole;
-use assay_lab::BuildProgress as BuildProgress;
+use assay_lab::BuildProgress;
 use assay_model::Nanos;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::fmt::Write;

@@ -5,7 +5,7 @@ use super::open::Lab;
 use super::progress;
 use crate::context::print;
 use crate::status::Status;
-use assay_lab::{Reboot, GuestSnapshot};
+use assay_lab::{GuestSnapshot, Reboot};
 use assay_model::Bytes;
 use jiff::Timestamp;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use super::shell;
 use crate::context::print;
 use crate::status::Status;
 use anyhow::Context as _;
-use assay_lab::{Guest, CommandOutputPart, GuestRegistry};
+use assay_lab::{CommandOutputPart, Guest, GuestRegistry};
 use assay_model::Nanos;
 use assay_model::SCHEMA_VERSION;
 use std::ffi::{OsStr, OsString};

@@ -1,7 +1,7 @@
 //! What is read of this machine to explain why a login waits. Of another machine nothing is known.
 
 use assay_host::{Host, Limits, LiveHost};
-use assay_login::cause::{LoginKind, ServerKnowledge, PamLine};
+use assay_login::cause::{LoginKind, PamLine, ServerKnowledge};
 use assay_login::watch;
 use std::ffi::OsStr;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -55,7 +55,12 @@ impl Server {
 }
 
 /// Returns everything that may explain a wait.
-pub fn of(kind: LoginKind, server: &Server, watched: &watch::WatchedServer, user: Option<&str>) -> ServerKnowledge {
+pub fn of(
+    kind: LoginKind,
+    server: &Server,
+    watched: &watch::WatchedServer,
+    user: Option<&str>,
+) -> ServerKnowledge {
     let mut known = ServerKnowledge {
         hosts: services("hosts:"),
         ..ServerKnowledge::default()

@@ -109,7 +109,11 @@ fn causes(out: &mut String, measured: &Measured, style: Style) {
     }
     out.push_str("\nWhere the time goes\n");
     for cause in &measured.causes {
-        let parts: Vec<String> = cause.parts.iter().map(assay_login::LoginPart::name).collect();
+        let parts: Vec<String> = cause
+            .parts
+            .iter()
+            .map(assay_login::LoginPart::name)
+            .collect();
         let count = match cause.logins == measured.logins.len() {
             true => String::new(),
             false => format!(" in {} of {}", cause.logins, logins(measured)),

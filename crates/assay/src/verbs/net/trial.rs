@@ -4,7 +4,7 @@ use super::run as net_run;
 use crate::context::{self, print, write_file};
 use crate::global::Global;
 use crate::status::Status;
-use assay_changes::{Journal, RecoveryOutcome, ChangeSession, Switch};
+use assay_changes::{ChangeSession, Journal, RecoveryOutcome, Switch};
 use assay_host::LiveHost;
 use assay_model::Nanos;
 use assay_model::change::Setting;

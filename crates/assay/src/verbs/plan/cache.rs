@@ -6,7 +6,7 @@ use crate::context::print;
 use crate::context::{columns, wrap};
 use crate::status::Status;
 use assay_model::size::Convention::Binary;
-use assay_planner::cache::{CacheQuestion, size_caches, parse_arcstats};
+use assay_planner::cache::{CacheQuestion, parse_arcstats, size_caches};
 use assay_planner::zfs::Version;
 use assay_render::text::format_named_value;
 use assay_report::plan as picture;

@@ -6,7 +6,9 @@ use crate::context::{columns, print};
 use crate::status::Status;
 use anyhow::bail;
 use assay_planner::PlannerError;
-use assay_planner::capacity::{CapacityQuestion, Grown, Recorded, SNAPSHOT_COLUMNS, answer_question};
+use assay_planner::capacity::{
+    CapacityQuestion, Grown, Recorded, SNAPSHOT_COLUMNS, answer_question,
+};
 use assay_report::plan::capacity_bill::{build_answer_sections, describe_snapshots, format_answer};
 use std::path::{Path, PathBuf};
 

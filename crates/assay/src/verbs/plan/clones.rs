@@ -5,7 +5,9 @@ use super::show::{print_json, write_page};
 use crate::context::print;
 use crate::status::Status;
 use assay_planner::PlannerError;
-use assay_planner::clones::{Destroy, Graph, PROPERTIES, Recursion, LineageReport, parse_zfs_get, report};
+use assay_planner::clones::{
+    Destroy, Graph, LineageReport, PROPERTIES, Recursion, parse_zfs_get, report,
+};
 use assay_report::plan::{self as picture, clones_text};
 use serde::Serialize;
 use std::path::PathBuf;

@@ -9,7 +9,8 @@ use assay_model::size::Convention::Binary;
 use assay_model::units::mb_per_s;
 use assay_planner::PlannerError;
 use assay_planner::distribute::{
-    Distribution, AllocationRules, Vdev, Writer, distribute_writes, parse_zpool_iostat, parse_zpool_list,
+    AllocationRules, Distribution, Vdev, Writer, distribute_writes, parse_zpool_iostat,
+    parse_zpool_list,
 };
 use assay_planner::zfs::Version;
 use assay_render::units::format_duration;
@@ -160,7 +161,11 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let rules = match args.zfs {
         Some(version) => vec![AllocationRules::of(version, !args.no_throttle)],
         None if args.no_throttle => vec![AllocationRules::FreeSpace],
-        None => vec![AllocationRules::FreeSpace, AllocationRules::Throttle, AllocationRules::Performance],
+        None => vec![
+            AllocationRules::FreeSpace,
+            AllocationRules::Throttle,
+            AllocationRules::Performance,
+        ],
     };
     let outcomes = rules
         .into_iter()

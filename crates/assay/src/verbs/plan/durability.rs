@@ -7,7 +7,8 @@ use crate::context::{columns, wrap};
 use crate::status::Status;
 use assay_planner::PlannerError;
 use assay_planner::durability::{
-    Assumptions, CANNOT_TELL, LossEstimate, DiskGroup, HOURS_A_YEAR, loss_in, mean_hours_to_loss, simulate_arrays,
+    Assumptions, CANNOT_TELL, DiskGroup, HOURS_A_YEAR, LossEstimate, loss_in, mean_hours_to_loss,
+    simulate_arrays,
 };
 use assay_render::text::format_named_value;
 use assay_render::units::format_probability;

@@ -9,8 +9,8 @@ use assay_model::size::Unit;
 use assay_planner::btrfs::Profile;
 use assay_planner::durability::{Assumptions, CANNOT_TELL};
 use assay_planner::layout::{
-    Context, Disk, Io, Layout, Ownership, LayoutPlan, Want, best, is_buildable, describe, nearest_buildable, pareto,
-    rank, search,
+    Context, Disk, Io, Layout, LayoutPlan, Ownership, Want, best, describe, is_buildable,
+    nearest_buildable, pareto, rank, search,
 };
 use assay_planner::size;
 use assay_planner::zfs::Version;

@@ -11,7 +11,7 @@ use assay_model::stack::{Layer, LayerKind, Stack};
 use assay_report::stack::{
     StackView, render_stack_markdown, render_stack_page, render_stack_text, stack_to_json,
 };
-use assay_stack::{StackError, StackTarget, discover, collect_hints};
+use assay_stack::{StackError, StackTarget, collect_hints, discover};
 use std::path::{Path, PathBuf};
 
 pub(super) const EXAMPLES: &str = "\

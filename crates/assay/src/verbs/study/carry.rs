@@ -12,7 +12,10 @@ use assay_host::{Host as _, LiveHost};
 use assay_model::Nanos;
 use assay_model::study::{Form, Study, StudyRun};
 use assay_store::Store;
-use assay_studies::{Carried, MeasureEvent, UserTarget, BenchContext, StudyStep, StudyError, Task, find_bench, execute, plan_steps};
+use assay_studies::{
+    BenchContext, Carried, MeasureEvent, StudyError, StudyStep, Task, UserTarget, execute,
+    find_bench, plan_steps,
+};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -175,7 +178,9 @@ fn carry_out(
                 progress.tell(&event);
             }
             note(&mut run, &event);
-            if matches!(event, MeasureEvent::Observed(_) | MeasureEvent::Failed(_)) && stored.is_ok() {
+            if matches!(event, MeasureEvent::Observed(_) | MeasureEvent::Failed(_))
+                && stored.is_ok()
+            {
                 stored = store.put_study(&run);
                 // What cannot be kept need not be measured.
                 if stored.is_err() {

@@ -7,7 +7,7 @@ use crate::context;
 use crate::global::Global;
 use crate::status::Status;
 use assay_measure::runner::Ground;
-use assay_measure::trials::{Environment, MeasureEvent, Finished, Stop, TrialError, Wish};
+use assay_measure::trials::{Environment, Finished, MeasureEvent, Stop, TrialError, Wish};
 use assay_model::Change;
 use assay_model::trial::{Kept, Slot, Trial, Verdict};
 use assay_store::Store;

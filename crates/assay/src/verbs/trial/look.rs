@@ -4,7 +4,7 @@ use super::Args;
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
-use assay_changes::{Elsewhere, Foreign, Journal, RecoveryOutcome, Recovered};
+use assay_changes::{Elsewhere, Foreign, Journal, Recovered, RecoveryOutcome};
 use assay_host::LiveHost;
 use assay_judge::trial::{JudgedSlots, forecast, judge_slots_for_display, judge_trial};
 use assay_model::trial::{Judgement, PairOutcome, Slot};
@@ -287,7 +287,9 @@ pub(crate) fn told(one: &Recovered) -> String {
     match &one.outcome {
         RecoveryOutcome::Restored(now) => format!("{what}: set back, reads {now}\n"),
         RecoveryOutcome::Removed => format!("{what}: removed\n"),
-        RecoveryOutcome::Gone => format!("{what}: no longer there, so there is nothing to set back\n"),
+        RecoveryOutcome::Gone => {
+            format!("{what}: no longer there, so there is nothing to set back\n")
+        }
         RecoveryOutcome::Rebooted => {
             format!("{what}: the machine was started again since, so it is gone\n")
         }

@@ -67,8 +67,11 @@ impl<'a> Progress<'a> {
                     failures => format!(", {failures} failed"),
                 };
                 self.meter.expect(Nanos::from(*left));
-                self.meter
-                    .say(format!("{}: {}/s{failed}", self.step, format_significant(rate)));
+                self.meter.say(format!(
+                    "{}: {}/s{failed}",
+                    self.step,
+                    format_significant(rate)
+                ));
             }
             Event::Capacity { target, capacity } => self.meter.line(&match capacity {
                 Some(capacity) => format!(

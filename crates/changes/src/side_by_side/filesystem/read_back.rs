@@ -13,10 +13,11 @@ impl FileSystem {
     /// (dumpe2fs, xfs_info, btrfs), and how the loop device reads its file.
     pub fn read_back(&self, things: &Things<'_>) -> Result<String, ArmError> {
         let mounts = things.host.read_text(Path::new("/proc/self/mounts"))?;
-        let options = find_mount_options(&mounts, &self.device).ok_or_else(|| ArmError::Server {
-            program: things.kept(MOUNT).display().to_string(),
-            source: format!("{} is no longer mounted", self.device).into(),
-        })?;
+        let options =
+            find_mount_options(&mounts, &self.device).ok_or_else(|| ArmError::Server {
+                program: things.kept(MOUNT).display().to_string(),
+                source: format!("{} is no longer mounted", self.device).into(),
+            })?;
         let mut parts = vec![options];
         match self.features(things) {
             Ok(Some(features)) => parts.push(features),

@@ -8,7 +8,7 @@
 //!
 //! It cannot tell whether the real disk under the arm keeps its own promises.
 
-use super::{Tool, arguments, create, make_key, serve, find_server};
+use super::{Tool, arguments, create, find_server, make_key, serve};
 use crate::side_by_side::ArmError;
 use crate::side_by_side::child::Running;
 use crate::side_by_side::nbd::{Client, FLAG_FUA};

@@ -32,7 +32,10 @@ impl Loaded {
     /// Whether something is half done, or not told yet.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
-        let open = self.entries.values().any(|one| one.state == StepState::Open);
+        let open = self
+            .entries
+            .values()
+            .any(|one| one.state == StepState::Open);
         open || !self.ended || self.damaged.len() as u64 > self.told
     }
 

@@ -74,14 +74,20 @@ impl Finder {
         match root.parent(&like.path) {
             Ok(found) => Ok(Some(found)),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(format!("cannot open its folder: {}", sys::describe_errno(errno))),
+            Err(errno) => Err(format!(
+                "cannot open its folder: {}",
+                sys::describe_errno(errno)
+            )),
         }
     }
 
     /// Reads the content of an open file, unless it was read before and has not changed since.
     fn content(&mut self, fd: &OwnedFd) -> Result<Content, String> {
         let stat = sys::stat_fd(fd).map_err(sys::describe_errno)?;
-        let (file, now) = ((sys::statx_device(&stat), stat.stx_ino), sys::statx_identity(&stat));
+        let (file, now) = (
+            (sys::statx_device(&stat), stat.stx_ino),
+            sys::statx_identity(&stat),
+        );
         if let Some((size, mtime, content)) = self.contents.get(&file)
             && (*size, *mtime) == (now.size, now.mtime)
         {
@@ -178,7 +184,9 @@ impl Finder {
             Some((read_inode(folder, name)?, fd))
         });
         let kept = self.folder(&step.keep).ok().flatten();
-        let keep = kept.as_ref().and_then(|(folder, name)| read_inode(folder, name));
+        let keep = kept
+            .as_ref()
+            .and_then(|(folder, name)| read_inode(folder, name));
         let from = match (here, linked) {
             (Some((here, fd)), true) if Some(here) == keep || here.1 == step.keep.ino => {
                 return self.content_of(entry, fd, Some(here));
@@ -194,7 +202,9 @@ impl Finder {
             }
             (Some(_), false) => return Err(TAKEN.into()),
             (None, false) => match &kept {
-                Some((folder, name)) => sys::open_file_at(folder, name).map_err(sys::describe_errno)?,
+                Some((folder, name)) => {
+                    sys::open_file_at(folder, name).map_err(sys::describe_errno)?
+                }
                 None => return Err("the folder of the copy that stayed is gone".into()),
             },
         };

@@ -1,7 +1,7 @@
 //! Gives names their files back, one file with all its names at a time.
 
-use super::inode::Inode;
 use super::current_names::{Finder, Living, Moved, Need, TAKEN};
+use super::inode::Inode;
 use super::{UndoMoment, UndoOptions};
 use crate::act::attributes::Attributes;
 use crate::act::copy;
@@ -153,7 +153,10 @@ impl<'a> Restorer<'a> {
             let _ = unlink();
             match errno {
                 Errno::EXIST | Errno::STALE => TAKEN.into(),
-                errno => format!("cannot put the file in its place: {}", sys::describe_errno(errno)),
+                errno => format!(
+                    "cannot put the file in its place: {}",
+                    sys::describe_errno(errno)
+                ),
             }
         })
     }
@@ -189,7 +192,12 @@ impl<'a> Restorer<'a> {
 }
 
 /// Makes the file again that was acted on, from an open one, under the name used meanwhile.
-fn make_copy(from: &OwnedFd, parent: &OwnedFd, entry: &JournalStep, clone: bool) -> Result<(), String> {
+fn make_copy(
+    from: &OwnedFd,
+    parent: &OwnedFd,
+    entry: &JournalStep,
+    clone: bool,
+) -> Result<(), String> {
     let like = &entry.step.remove;
     match &entry.found {
         Some(found) => {

@@ -1,10 +1,10 @@
 //! What undo would cost, before anything is changed.
 
-use super::inode::Inode;
 use super::current_names::{Finder, Living, Need};
+use super::inode::Inode;
 use super::restore::is_beside;
-use crate::act::journal::{JournalStep, Journal, Loaded};
-use crate::act::{Refusal, ActStep};
+use crate::act::journal::{Journal, JournalStep, Loaded};
+use crate::act::{ActStep, Refusal};
 use crate::{Error, sys};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;

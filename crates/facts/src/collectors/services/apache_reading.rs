@@ -105,7 +105,11 @@ pub(crate) fn read(host: &dyn Host) -> Reading {
             for name in names {
                 let path = format!("{dir}/{}", lossy(&name));
                 if path.ends_with(".conf") {
-                    reader.file(&path, &mut State::default(), &FactPlace::from(path.as_str()));
+                    reader.file(
+                        &path,
+                        &mut State::default(),
+                        &FactPlace::from(path.as_str()),
+                    );
                 }
             }
         }
@@ -160,7 +164,13 @@ impl Reader<'_> {
         self.open.pop();
     }
 
-    fn line(&mut self, path: &str, (number, line): (usize, &str), state: &mut State, at: FactPlace) {
+    fn line(
+        &mut self,
+        path: &str,
+        (number, line): (usize, &str),
+        state: &mut State,
+        at: FactPlace,
+    ) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             return;

@@ -12,7 +12,7 @@ pub(crate) use line::redact;
 use crate::gather::{Gather, lossy};
 use crate::harmless::{PATH_WITHHELD, is_path};
 use assay_config::effective::{Effective, Program, Setting};
-use assay_model::{FactKind, FactValue, FactPlace};
+use assay_model::{FactKind, FactPlace, FactValue};
 use jiff::Timestamp;
 use line::{Line, Then};
 use serde_json::Value;

@@ -6,7 +6,7 @@ use crate::gather::Gather;
 use crate::harmless::{is_pattern, kept_path};
 use assay_config::effective::files::OfHost;
 use assay_config::effective::{Program, included_files};
-use assay_model::{FactKind, FactValue, FactPlace};
+use assay_model::{FactKind, FactPlace, FactValue};
 use std::path::{Path, PathBuf};
 
 pub(crate) const MAIN: &str = "/etc/dovecot/dovecot.conf";

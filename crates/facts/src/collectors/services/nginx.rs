@@ -67,8 +67,12 @@ fn weak_ciphers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
     if let Some(said) = said.rfind(|said| said.scope == id) {
         let fact = format!("nginx.scope.{name}.weak_ciphers");
         let weak = super::ciphers::weak(&said.word().unwrap_or_default());
-        g.facts
-            .known(fact, weak, FactKind::Configured, FactPlace::from(&said.place));
+        g.facts.known(
+            fact,
+            weak,
+            FactKind::Configured,
+            FactPlace::from(&said.place),
+        );
     }
 }
 

@@ -6,7 +6,7 @@ use super::packages::STATUS;
 use crate::gather::Gather;
 use assay_config::effective::files::{FileFault, OfHost};
 use assay_config::effective::{Effective, Program, read_effective};
-use assay_model::{FactKind, FactValue, FactPlace};
+use assay_model::{FactKind, FactPlace, FactValue};
 use std::path::Path;
 
 /// How the collector of the script names the answer of its own program for dependencies: how many are unmet, and

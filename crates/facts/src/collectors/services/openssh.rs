@@ -1,8 +1,8 @@
 //! Which OpenSSH is here, and whether its server has PAM: what advice about keywords of old versions asks. The files of
 //! sshd are read in `ssh`.
 
-use super::setting_lines::PAM_SSHD;
 use super::packages::{RELEASE, STATUS};
+use super::setting_lines::PAM_SSHD;
 use super::ssh::SERVER;
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
@@ -46,12 +46,18 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 fn version(g: &mut Gather<'_>) {
     let text = g.host.read_text(Path::new(STATUS)).unwrap_or_default();
     let (found, place) = match super::packages::version_of(&text, "openssh-server") {
-        Some((version, line)) => (release(version), FactPlace::from(format!("{STATUS}:{line}"))),
+        Some((version, line)) => (
+            release(version),
+            FactPlace::from(format!("{STATUS}:{line}")),
+        ),
         None => {
             let output = g.try_ask(&VERSION).ok();
             let says =
                 output.map(|output| output.text() + &String::from_utf8_lossy(&output.stderr));
-            (says.as_deref().and_then(release), FactPlace::command(VERSION))
+            (
+                says.as_deref().and_then(release),
+                FactPlace::command(VERSION),
+            )
         }
     };
     match found {

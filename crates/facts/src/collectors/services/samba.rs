@@ -221,7 +221,10 @@ fn note_role(g: &mut Gather<'_>, all: &Effective) {
     };
     let (kind, place) = match line {
         Some(line) => (FactKind::Configured, FactPlace::from(&line.place)),
-        None => (FactKind::Default, FactPlace::from("smb.conf(5), server role")),
+        None => (
+            FactKind::Default,
+            FactPlace::from("smb.conf(5), server role"),
+        ),
     };
     g.facts.known("samba.role", value, kind, place);
 }

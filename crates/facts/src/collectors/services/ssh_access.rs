@@ -66,8 +66,12 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, subject:
         let open = word("permitemptypasswords").as_deref() == Some("yes")
             && word("passwordauthentication").as_deref() != Some("no");
         let fact = format!("{subject}.empty_passwords");
-        g.facts
-            .known(fact, open, FactKind::Configured, FactPlace::from(&line.place));
+        g.facts.known(
+            fact,
+            open,
+            FactKind::Configured,
+            FactPlace::from(&line.place),
+        );
     }
     // Of a scope without any of these nothing is noted.
     let subject: Vec<&str> = subject.rsplitn(2, '.').collect();
@@ -122,7 +126,8 @@ fn is_shut_out(all: &Effective, id: ScopeId) -> Option<bool> {
             .map(|word| String::from_utf8_lossy(word).into_owned())
             .collect()
     };
-    let user = |pattern: &String| pattern_matches("root", pattern.split('@').next().unwrap_or_default());
+    let user =
+        |pattern: &String| pattern_matches("root", pattern.split('@').next().unwrap_or_default());
     let (allowed, denied) = (list("allowusers"), list("denyusers"));
     let denied = denied
         .iter()
@@ -134,7 +139,11 @@ fn is_shut_out(all: &Effective, id: ScopeId) -> Option<bool> {
     let own = |pattern: &String| pattern_matches("root", pattern);
     let perhaps = |patterns: &[String]| {
         let mut groups = SYSTEM_GROUPS.iter().skip(1);
-        groups.any(|group| patterns.iter().any(|pattern| pattern_matches(group, pattern)))
+        groups.any(|group| {
+            patterns
+                .iter()
+                .any(|pattern| pattern_matches(group, pattern))
+        })
     };
     match () {
         () if denied.iter().any(own) => Some(true),

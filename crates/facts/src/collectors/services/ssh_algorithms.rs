@@ -85,7 +85,11 @@ fn offered(said: &Setting, weak: &[&'static str]) -> Vec<&'static str> {
         return Vec::new();
     }
     let patterns: Vec<&str> = list.trim_start_matches(['+', '^']).split(',').collect();
-    let named = |name: &&&str| patterns.iter().any(|pattern| pattern_matches(name, pattern.trim()));
+    let named = |name: &&&str| {
+        patterns
+            .iter()
+            .any(|pattern| pattern_matches(name, pattern.trim()))
+    };
     weak.iter().filter(named).copied().collect()
 }
 

@@ -50,8 +50,12 @@ fn dead(g: &mut Gather<'_>, all: &Effective) {
         let number = at.to_string();
         let mut note = |what: &str, value: &str| {
             let fact = format!("sshd.dead.{number}.{what}");
-            g.facts
-                .known(fact, value, FactKind::Configured, FactPlace::from(&said.place));
+            g.facts.known(
+                fact,
+                value,
+                FactKind::Configured,
+                FactPlace::from(&said.place),
+            );
         };
         note("keyword", &said.key);
         note("since", since);
@@ -80,11 +84,12 @@ fn void(g: &mut Gather<'_>, all: &Effective) {
         }
         let scope = names.get(&said.scope).map_or("", String::as_str);
         let which = numbered(&mut seen, format!("{scope}-{}", said.key));
-        let mut note = |what: &str, value: String, place: &assay_config::effective::SettingPlace| {
-            let fact = format!("sshd.void.{which}.{what}");
-            g.facts
-                .known(fact, value, FactKind::Configured, FactPlace::from(place));
-        };
+        let mut note =
+            |what: &str, value: String, place: &assay_config::effective::SettingPlace| {
+                let fact = format!("sshd.void.{which}.{what}");
+                g.facts
+                    .known(fact, value, FactKind::Configured, FactPlace::from(place));
+            };
         note("says", says, &said.place);
         note("keyword", said.key.clone(), &said.place);
         note("counts", wins, &counts.place);

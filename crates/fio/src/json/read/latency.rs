@@ -23,7 +23,10 @@ struct Bins {
 }
 
 /// A latency in nanoseconds; `unit` is how many of them the section counts in.
-pub(super) fn read_latency<'de, A: MapAccess<'de>>(map: &mut A, unit: u64) -> Result<Latency, A::Error> {
+pub(super) fn read_latency<'de, A: MapAccess<'de>>(
+    map: &mut A,
+    unit: u64,
+) -> Result<Latency, A::Error> {
     let mut raw = RawLatency::default();
     map.next_value_seed(LatencySeed(&mut raw))?;
     let RawLatency { mut summary, bins } = raw;

@@ -127,7 +127,11 @@ impl Scope {
 }
 
 /// The fields that a word becomes.
-pub(super) fn expand_fields(word: &Word, scope: &Scope, commands: &mut dyn Commands) -> Vec<String> {
+pub(super) fn expand_fields(
+    word: &Word,
+    scope: &Scope,
+    commands: &mut dyn Commands,
+) -> Vec<String> {
     let mut done: Vec<String> = Vec::new();
     let mut current: Option<String> = None;
     let mut length = 0;
@@ -191,7 +195,9 @@ pub(super) fn expand_text(word: &Word, scope: &Scope, commands: &mut dyn Command
 /// What an assignment gives a variable.
 pub(super) fn expand_assignment(word: &Word, scope: &Scope, commands: &mut dyn Commands) -> Value {
     if let [Part::Array(elements)] = word.as_slice() {
-        let all = elements.iter().flat_map(|one| expand_fields(one, scope, commands));
+        let all = elements
+            .iter()
+            .flat_map(|one| expand_fields(one, scope, commands));
         return Value::List(all.collect());
     }
     Value::Text(expand_text(word, scope, commands))

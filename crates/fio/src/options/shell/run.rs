@@ -3,7 +3,9 @@
 use super::expand::{Commands, Scope, Value, expand_assignment, expand_fields, expand_text};
 use super::lexer::{Part, Unclosed, Word, split_tokens, word_of};
 use super::parse::{Node, Simple, parse};
-use super::word_expansion::{parse_assignment, expand_braces, split_assignments, tee_file, choose_values};
+use super::word_expansion::{
+    choose_values, expand_braces, parse_assignment, split_assignments, tee_file,
+};
 use super::{UNKNOWN, is_name};
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use super::{Link, SessionError};
 use crate::line::Lines;
 use crate::remote::outbox::Outbox;
 use crate::session::Fault;
-use assay_protocol::{Reply, AgentRequest};
+use assay_protocol::{AgentRequest, Reply};
 use assay_render::text::escape_line;
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};

@@ -80,8 +80,11 @@ fn a_file_that_somebody_is_about_to_write_keeps_its_place() {
             .append(true)
             .open(bench.path("file"))
             .unwrap();
-        let held =
-            super::open(&super::open_parent(&bench.seen.path).unwrap().0, "file".as_ref()).unwrap();
+        let held = super::open(
+            &super::open_parent(&bench.seen.path).unwrap().0,
+            "file".as_ref(),
+        )
+        .unwrap();
         if Lease::take(&held.0) == Granted::Unknown {
             return assay_testing::skipped("leases", "this file system grants none");
         }

@@ -1,6 +1,6 @@
 //! What the comparison says: pure functions of what was found.
 
-use super::{Comparison, Model, CryptoSide};
+use super::{Comparison, CryptoSide, Model};
 use crate::Accel;
 use serde::Serialize;
 
@@ -34,7 +34,11 @@ pub fn judge_models(comparison: &Comparison) -> Vec<Finding> {
             remedy: remedy.to_owned(),
         };
         match (host.has("aes")?, guest.has("aes")?) {
-            (true, false) => Some(finding("aes-hidden", describe_hidden(comparison, model), PASS)),
+            (true, false) => Some(finding(
+                "aes-hidden",
+                describe_hidden(comparison, model),
+                PASS,
+            )),
             (_, true) if !is_accelerated(guest) && !guest.drivers.is_empty() => Some(finding(
                 "aes-not-used",
                 format!(
@@ -98,7 +102,12 @@ fn find_cause<'a>(comparison: &'a Comparison, model: &Model) -> Option<&'a Model
 
 /// Encryption on one side as a multiple of that on another; none where one is not known.
 #[must_use]
-pub fn encryption_ratio(one: &CryptoSide, other: &CryptoSide, tool: &str, cipher: &str) -> Option<f64> {
+pub fn encryption_ratio(
+    one: &CryptoSide,
+    other: &CryptoSide,
+    tool: &str,
+    cipher: &str,
+) -> Option<f64> {
     let (one, other) = (one.rate(tool, cipher)?, other.rate(tool, cipher)?);
     Some(one.encrypt / other.encrypt)
 }
@@ -178,7 +187,10 @@ mod tests {
     #[test]
     fn a_model_without_any_flag_hides_aes_too() {
         let bare = [("qemu64", side(&[], GENERIC, 2e8))];
-        assert_eq!(judge_models(&comparison(&["aes"], &bare))[0].code, "aes-hidden");
+        assert_eq!(
+            judge_models(&comparison(&["aes"], &bare))[0].code,
+            "aes-hidden"
+        );
     }
 
     #[test]
@@ -187,7 +199,10 @@ mod tests {
         assert_eq!(judge_models(&comparison(&["ssse3"], &plain)), []);
         let mut unread = side(&[], GENERIC, 2e8);
         unread.flags = None;
-        assert_eq!(judge_models(&comparison(&["aes"], &[("kvm64", unread)])), []);
+        assert_eq!(
+            judge_models(&comparison(&["aes"], &[("kvm64", unread)])),
+            []
+        );
     }
 
     #[test]

@@ -73,7 +73,10 @@ mod tests {
         let line = "processor\t: 0\nflags\t\t: fpu sse2 aes ssse3 hypervisor\n";
         let found: Vec<String> = ["aes", "ssse3"].map(str::to_owned).into();
         assert_eq!(parse_flags(line), Some(found));
-        assert_eq!(parse_flags("flags\t\t: fpu sse2 hypervisor\n"), Some(Vec::new()));
+        assert_eq!(
+            parse_flags("flags\t\t: fpu sse2 hypervisor\n"),
+            Some(Vec::new())
+        );
         assert_eq!(parse_flags("Features\t: fp asimd aes\n"), None);
     }
 

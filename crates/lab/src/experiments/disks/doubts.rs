@@ -22,7 +22,12 @@ const LEAST_FLUSHES: u64 = 8;
 
 /// Why a sample may not mean what it seems to.
 #[must_use]
-pub fn judge_disk_sample(disk: &Disk, workload: &Workload, guest: &GuestSide, host: &HostSide) -> Vec<Doubt> {
+pub fn judge_disk_sample(
+    disk: &Disk,
+    workload: &Workload,
+    guest: &GuestSide,
+    host: &HostSide,
+) -> Vec<Doubt> {
     [
         find_cached_io(guest, host),
         host_cache(disk, guest, host),

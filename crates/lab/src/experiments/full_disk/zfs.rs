@@ -6,15 +6,15 @@
 //! once when the reservation goes.
 
 use super::nested::{Done, Drive};
-use super::{RefusedWrite, FullDiskFindings, FullDiskOutcome, Told};
+use super::{FullDiskFindings, FullDiskOutcome, RefusedWrite, Told};
 use crate::Disk;
 use crate::Guest;
-use crate::Image;
-use crate::LabError;
 use crate::GuestOptions;
 use crate::GuestRegistry;
+use crate::Image;
+use crate::LabError;
 use crate::Sync;
-use crate::experiments::pool::{run_command, copy_out, wait_for};
+use crate::experiments::pool::{copy_out, run_command, wait_for};
 use crate::experiments::powercut::count_missing;
 use crate::record::SIZE;
 use assay_loads::Cancel;
@@ -392,7 +392,11 @@ fn drive_on(
     finish(outcome, acknowledged, freed_at)
 }
 
-fn finish(outcome: &mut FullDiskOutcome, acknowledged: u64, freed_at: Option<u64>) -> Result<(), LabError> {
+fn finish(
+    outcome: &mut FullDiskOutcome,
+    acknowledged: u64,
+    freed_at: Option<u64>,
+) -> Result<(), LabError> {
     outcome.acknowledged = acknowledged;
     outcome.before = freed_at.unwrap_or(acknowledged);
     outcome.after = acknowledged - outcome.before.min(acknowledged);

@@ -6,12 +6,12 @@
 
 use super::{PowerCutOutcome, PowerCutTrial, choose_cuts, count_missing, write};
 use crate::Guest;
-use crate::Image;
-use crate::LabError;
 use crate::GuestOptions;
 use crate::GuestRegistry;
+use crate::Image;
+use crate::LabError;
 use crate::disk::{Bus, CacheMode, Disk, DiskFormat};
-use crate::experiments::pool::{run_command, copy_out, wait_for};
+use crate::experiments::pool::{copy_out, run_command, wait_for};
 use crate::experiments::writelog::{self, Unflushed};
 use crate::record::SIZE;
 use assay_loads::Cancel;
@@ -191,7 +191,11 @@ fn pool_name(disk: &Disk) -> String {
 }
 
 /// Makes the pools and writes to each target in turn. The last writer is not waited for.
-fn write_all(guest: &Guest, disks: &[Disk], trial: &PowerCutTrial) -> Result<Vec<Written>, LabError> {
+fn write_all(
+    guest: &Guest,
+    disks: &[Disk],
+    trial: &PowerCutTrial,
+) -> Result<Vec<Written>, LabError> {
     let names: Vec<_> = disks.iter().map(|disk| disk.name.as_str()).collect();
     let devices = guest.devices(&names)?;
     // Volumes are thin; a multiple of every volblocksize up to 1 MiB.

@@ -1,6 +1,6 @@
 //! Files with an extended attribute, on a file system that assay made.
 
-use crate::engine::{EngineError, Meter, LoadTarget};
+use crate::engine::{EngineError, LoadTarget, Meter};
 use assay_loads::{LoadError, LoadResult, Timing, attributes};
 use assay_model::Bytes;
 

@@ -1,6 +1,6 @@
 //! A command, again and again, with the place in its arguments.
 
-use crate::engine::{Meter, LoadTarget};
+use crate::engine::{LoadTarget, Meter};
 use assay_loads::{LoadError, LoadResult, Timing, command};
 use std::ffi::OsString;
 
@@ -10,7 +10,10 @@ pub(super) fn run(
     timing: Timing,
     meter: &Meter<'_>,
 ) -> Result<LoadResult, LoadError> {
-    let argv = argv.iter().map(|word| fill_placeholders(word, place)).collect();
+    let argv = argv
+        .iter()
+        .map(|word| fill_placeholders(word, place))
+        .collect();
     command::run(&command::CommandRequest { argv, timing }, meter.cancel)
 }
 
@@ -23,7 +26,10 @@ fn fill_placeholders(word: &str, place: &LoadTarget) -> OsString {
             .into(),
         LoadTarget::Named { path } if word == "{path}" => path.clone().into(),
         LoadTarget::Named { path } => word.replace("{path}", &path.to_string_lossy()).into(),
-        LoadTarget::Itself | LoadTarget::File { .. } | LoadTarget::Nbd { .. } | LoadTarget::Guest { .. } => word.into(),
+        LoadTarget::Itself
+        | LoadTarget::File { .. }
+        | LoadTarget::Nbd { .. }
+        | LoadTarget::Guest { .. } => word.into(),
     }
 }
 
@@ -41,7 +47,10 @@ mod tests {
         let named = LoadTarget::Named {
             path: "/srv/$(reboot) {host}".into(),
         };
-        assert_eq!(fill_placeholders("--on={path}", &named), "--on=/srv/$(reboot) {host}");
+        assert_eq!(
+            fill_placeholders("--on={path}", &named),
+            "--on=/srv/$(reboot) {host}"
+        );
         assert_eq!(fill_placeholders("{host}", &named), "{host}");
         assert_eq!(fill_placeholders("{path}", &LoadTarget::Itself), "{path}");
     }

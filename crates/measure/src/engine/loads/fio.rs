@@ -1,11 +1,11 @@
 //! fio: its job for each place, and from what it left to a sample.
 
 use super::Taken;
-use crate::engine::{EngineError, Meter, LoadTarget, MeterSlot};
+use crate::engine::{EngineError, LoadTarget, Meter, MeterSlot};
 use assay_fio::job;
 use assay_fio::json::FioDocument;
 use assay_loads::Cancel;
-use assay_loads::fio::{FioEnd, Fio, FioError, FioOutput, FioRequest, find_complaint};
+use assay_loads::fio::{Fio, FioEnd, FioError, FioOutput, FioRequest, find_complaint};
 use assay_model::sample::{Outcome, Worker};
 use assay_model::workload::Engine;
 use assay_model::{Bytes, Nanos, Workload};

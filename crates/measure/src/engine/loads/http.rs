@@ -1,14 +1,18 @@
 //! HTTP requests.
 
 use super::Taken;
-use crate::engine::{EngineError, Meter, LoadTarget, MeterSlot};
+use crate::engine::{EngineError, LoadTarget, Meter, MeterSlot};
 use assay_model::load::Http;
 use assay_model::sample::Outcome;
 use assay_web::Manner;
 use std::borrow::Cow;
 use std::time::Duration;
 
-pub(super) fn run(meter: &Meter<'_>, slot: &MeterSlot<'_>, load: &Http) -> Result<Taken, EngineError> {
+pub(super) fn run(
+    meter: &Meter<'_>,
+    slot: &MeterSlot<'_>,
+    load: &Http,
+) -> Result<Taken, EngineError> {
     let load = pointed_at(load, slot.place);
     let found = meter.tools.server(&load.kept());
     let found = found.ok_or(EngineError::Unfit("a web server that was looked up"))?;

@@ -30,7 +30,11 @@ pub(super) fn section(
         return None;
     }
     let figures: [(&str, Figure, fn(f64) -> String); 3] = [
-        ("answers per second", |point| Some(point.rate), format_significant),
+        (
+            "answers per second",
+            |point| Some(point.rate),
+            format_significant,
+        ),
         (
             "p50",
             |point| point.p50.map(|time| time.0 as f64),

@@ -1,10 +1,12 @@
 //! The rungs are made, one after the other, and written from end to end.
 
 use super::{Bench, LoadTarget, unfit_workload};
-use crate::ladder::sibling_layers::Volume;
-use crate::ladder::rungs::Recipe;
 use crate::ladder::flush_writeback::Settle;
-use crate::ladder::{Environment, MeasureEvent, Lab, MeasureError, PreparedLadder, Tell, guest, volume};
+use crate::ladder::rungs::Recipe;
+use crate::ladder::sibling_layers::Volume;
+use crate::ladder::{
+    Environment, Lab, MeasureError, MeasureEvent, PreparedLadder, Tell, guest, volume,
+};
 use assay_changes::ChangeSession;
 use assay_changes::side_by_side::{Built, Endpoint};
 use assay_lab::{Disk, Guest, GuestOptions};
@@ -86,7 +88,11 @@ impl<'a> Bench<'a> {
                     let device = device.map_err(MeasureError::guest(rung))?.remove(0);
                     let path = guest::build_layers(guest, rung, &device, on)?;
                     let job = assay_fio::job::layout_job(&path, size, seed);
-                    guest::lay_out(guest, rung, &job.map_err(|error| unfit_workload("layout", &error))?)?;
+                    guest::lay_out(
+                        guest,
+                        rung,
+                        &job.map_err(|error| unfit_workload("layout", &error))?,
+                    )?;
                     LoadTarget::Guest { path }
                 }
                 Recipe::Again(of) => {

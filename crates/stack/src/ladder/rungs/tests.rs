@@ -69,7 +69,8 @@ fn each_rung_adds_one_layer_to_its_parent() {
 #[test]
 fn what_is_not_wanted_or_cannot_be_had_is_left_out() {
     let disk = Disk::scratch("d", 64 << 20);
-    let parts: BTreeSet<LadderPart> = [LadderPart::Image, LadderPart::Luks, "xfs".parse().unwrap()].into();
+    let parts: BTreeSet<LadderPart> =
+        [LadderPart::Image, LadderPart::Luks, "xfs".parse().unwrap()].into();
     let (ladder, _) = settle(&choice(&parts, &disk));
     let expected = [
         "file",
@@ -96,7 +97,12 @@ fn what_is_not_wanted_or_cannot_be_had_is_left_out() {
         ladder.rungs[1].holds[1].contains("page cache"),
         "{ladder:?}"
     );
-    assert!("floppy".parse::<LadderPart>().unwrap_err().contains("btrfs"));
+    assert!(
+        "floppy"
+            .parse::<LadderPart>()
+            .unwrap_err()
+            .contains("btrfs")
+    );
 }
 
 #[test]

@@ -213,7 +213,11 @@ pub(super) struct Configured {
 
 /// Makes a server's configuration. It stays in the foreground, logs no access, and writes below its own
 /// directory alone.
-pub(super) fn write_configuration(wanted: &Wanted, program: &Program, site: &Site<'_>) -> Configured {
+pub(super) fn write_configuration(
+    wanted: &Wanted,
+    program: &Program,
+    site: &Site<'_>,
+) -> Configured {
     let (work, www, port) = (site.own.display(), site.www.display(), site.port);
     let lines = |indent: &str| {
         wanted.lines.iter().fold(String::new(), |mut text, line| {

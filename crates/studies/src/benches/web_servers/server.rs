@@ -1,6 +1,6 @@
 //! A web server that was started.
 
-use super::configuration::{Configured, Program, Site, Wanted, write_configuration, server_user};
+use super::configuration::{Configured, Program, Site, Wanted, server_user, write_configuration};
 use super::served_directory::Ground;
 use crate::{BenchContext, StudyError};
 use assay_host::process::{Dies, ProgramEnd, Running};

@@ -4,7 +4,7 @@
 use super::guest_or_dataset::Ground;
 use crate::StudyError;
 use assay_host::kstat;
-use assay_lab::counters::{parse_flushes, of_disk};
+use assay_lab::counters::{of_disk, parse_flushes};
 use serde_json::{Value, json};
 
 /// Counters since the start of the machine.

@@ -1,8 +1,8 @@
 //! Processors as guests see them: a guest for each model that is named, measured one after the other
 //! before the rest; what has none is the processor of the guest in which all else happens.
 
-use super::settings::{Base, Layers};
 use super::requirements::{Wanted, parse_requirements};
+use super::settings::{Base, Layers};
 use crate::guest::run_command;
 use crate::{BenchContext, StudyError};
 use assay_lab::{Guest, GuestOptions};
@@ -137,6 +137,9 @@ mod tests {
         assert_eq!(parse_speed(text, "aes-xts"), Some(10.8 * 1_048_576.0));
         assert_eq!(parse_speed(text, "serpent-xts"), None);
         // What it prints for a cipher that the kernel has not.
-        assert_eq!(parse_speed("    aes-xts  512b   N/A   N/A\n", "aes-xts"), None);
+        assert_eq!(
+            parse_speed("    aes-xts  512b   N/A   N/A\n", "aes-xts"),
+            None
+        );
     }
 }

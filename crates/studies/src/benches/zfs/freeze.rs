@@ -47,6 +47,9 @@ mod tests {
         let mounts = "/dev/vda / ext4 rw 0 0\ntmpfs /run tmpfs rw 0 0\n\
             tank/c2 /run/study-c2 zfs rw 0 0\n/dev/zd0 /run/study-c0-fs ext4 rw,relatime 0 0\n\
             /dev/mapper/c3 /run/study-c3-fs xfs rw 0 0\n";
-        assert_eq!(study_mounts(mounts), ["/run/study-c0-fs", "/run/study-c3-fs"]);
+        assert_eq!(
+            study_mounts(mounts),
+            ["/run/study-c0-fs", "/run/study-c3-fs"]
+        );
     }
 }

@@ -7,7 +7,7 @@ use super::program::{Check, REQUEST, Said, boot_disk};
 use super::settings::{Full, Image, Layers};
 use crate::StudyError;
 use crate::guest::run_command;
-use assay_lab::{Conversation, Guest, Hears, LabError, CommandOutputPart, Says};
+use assay_lab::{CommandOutputPart, Conversation, Guest, Hears, LabError, Says};
 use assay_model::Bytes;
 use assay_qemu::{Qmp, QmpError};
 use serde_json::json;

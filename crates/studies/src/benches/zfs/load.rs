@@ -121,7 +121,10 @@ mod tests {
         let synced = document(include_str!(
             "../../../../fio/fixtures/fio-3.33-fdatasync.json"
         ));
-        assert_eq!((count_writes(&synced), count_written_bytes(&synced)), (3572, 14_630_912));
+        assert_eq!(
+            (count_writes(&synced), count_written_bytes(&synced)),
+            (3572, 14_630_912)
+        );
         near(fio_figure(Of::Iops, &synced), 7_129.740_519);
         near(fio_figure(Of::Rate, &synced), 14_630_912.0 / 0.501);
         // fio counts a flush as an I/O of depth 1, which makes its shares 200 %.

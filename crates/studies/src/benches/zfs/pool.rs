@@ -98,7 +98,10 @@ pub(super) fn machine_here(ground: &Ground<'_>) -> Vec<(String, String)> {
 ///
 /// # Errors
 /// The guest does not answer.
-pub(super) fn describe_machine(guest: &Guest, form: &Form) -> Result<Vec<(String, String)>, StudyError> {
+pub(super) fn describe_machine(
+    guest: &Guest,
+    form: &Form,
+) -> Result<Vec<(String, String)>, StudyError> {
     let mut lines = guest::describe_guest(guest);
     let zfs = run_command(guest, &["cat", "/sys/module/zfs/version"], LIMIT)?;
     lines.push(("OpenZFS".to_owned(), zfs.trim().to_owned()));

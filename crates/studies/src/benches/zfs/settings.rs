@@ -114,7 +114,9 @@ fn default_aio() -> Aio {
     Aio::Threads
 }
 
-fn deserialize_word<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(from: D) -> Result<T, D::Error> {
+fn deserialize_word<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(
+    from: D,
+) -> Result<T, D::Error> {
     String::deserialize(from)?.parse().map_err(D::Error::custom)
 }
 

@@ -4,8 +4,8 @@ use super::build::{Builder, LIMIT};
 use super::built::Built;
 use super::guest_or_dataset::Ground;
 use super::guests::{self, Guests};
-use super::settings::{self, Layers};
 use super::requirements::{self, Of};
+use super::settings::{self, Layers};
 use super::{cpu, load};
 use crate::{BenchContext, StudyError};
 use assay_model::study::{Configuration, Figure, Form, NotTried, Study};
@@ -82,7 +82,10 @@ impl Up<'_> {
             return Ok(all);
         }
         for figure in study.measured() {
-            if !matches!(requirements::parse_requirements(figure)?.of, Of::DiskBytes | Of::HostFlushes) {
+            if !matches!(
+                requirements::parse_requirements(figure)?.of,
+                Of::DiskBytes | Of::HostFlushes
+            ) {
                 continue;
             }
             let tried = study.tried(form).into_iter();

@@ -5,8 +5,8 @@
 )]
 
 use super::*;
-use crate::act::journal::{RemovedFile, Journal};
-use crate::act::{Action, ActStep, Subject};
+use crate::act::journal::{Journal, RemovedFile};
+use crate::act::{ActStep, Action, Subject};
 use std::path::{Path, PathBuf};
 
 fn subject(name: &str) -> Subject {
