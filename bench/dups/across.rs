@@ -8,7 +8,7 @@
 //! rows are of two files.
 #![allow(clippy::disallowed_methods, reason = "a benchmark")]
 
-use assay_columns::{CellValue, Writer};
+use assay_columns::{CellValue, TableWriter};
 use assay_dups::across::export_columns;
 use assay_dups::across::export_queries::ask;
 use std::io::BufWriter;
@@ -74,7 +74,7 @@ fn write(dir: &str, machines: u64, rows: u64, prefix: &str) {
         let notes = notes.map(|(name, value)| (name, value.to_owned()));
         let file = std::fs::File::create(format!("{folder}/{name}.parquet")).unwrap();
         let out = BufWriter::with_capacity(1 << 20, file);
-        let mut writer = Writer::new(out, &export_columns(16), &notes).unwrap();
+        let mut writer = TableWriter::new(out, &export_columns(16), &notes).unwrap();
         for content in 0..contents {
             let random = mix(content);
             if mix(random ^ (machine << 32)) > share {

@@ -7,7 +7,7 @@ use crate::tables::{End, cells, halves, mean, measured, noises, pair, percent, r
 use assay_judge::trial::{TrialRule, campaign_level, decide_verdict, e_process, judge_trial_pairs};
 use assay_model::advice::Guard;
 use assay_model::criterion::{Metric, Quantity};
-use assay_model::trial::{Look, MAX_PAIRS, PairOutcome, Verdict};
+use assay_model::trial::{TrialLook, MAX_PAIRS, PairOutcome, Verdict};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ pub fn coverage(n: usize) -> String {
                 let (_, stop) = decide_verdict(&rule, &pairs);
                 // What was printed at a look does not depend on what came after it.
                 let looks = judge_trial_pairs(&rule, &pairs).looks;
-                let of = |look: &Look| {
+                let of = |look: &TrialLook| {
                     let low = look.low.unwrap_or(0.0);
                     let high = look.high.unwrap_or(f64::INFINITY);
                     let holds = |value| low <= value && value <= high;

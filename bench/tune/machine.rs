@@ -7,8 +7,8 @@ use assay_model::advice::{Guard, RiskLevel, Standing};
 use assay_model::criterion::Metric;
 use assay_model::trial::{PairOutcome, Side};
 use assay_tune::{
-    Acts, Allowed, Candidate, Costs, Driver, Goal, Incident, LoadShape, PairOrder, Plan, Prior,
-    Row, Seen, State, Toggle, Unexpected, Visit, Want, combine,
+    Acts, Allowed, Candidate, Costs, Driver, Goal, Incident, LoadShape, PairOrder, TunePlan, Prior,
+    Row, StepOutcome, Applicability, Toggle, Unexpected, Visit, Want, combine,
 };
 use rand_chacha::ChaCha8Rng;
 
@@ -34,7 +34,7 @@ pub struct Machine {
     /// Where stalls come from.
     pub random: ChaCha8Rng,
     /// Everything that was seen.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<StepOutcome>,
     /// What is kept.
     pub kept: Row,
     /// Slots in which something was on.
@@ -190,7 +190,7 @@ impl Driver for Machine {
         None
     }
 
-    fn record(&mut self, seen: &Seen) -> Result<(), Killed> {
+    fn record(&mut self, seen: &StepOutcome) -> Result<(), Killed> {
         self.seen.push(seen.clone());
         match self.dies_after {
             Some(steps) if self.seen.len() >= steps => Err(Killed),
@@ -200,9 +200,9 @@ impl Driver for Machine {
 }
 
 /// A plan for a machine of so many settings with these priors.
-pub fn plan(wants: &[&str], priors: &[f64], minutes: f64, seed: u64) -> Plan {
+pub fn plan(wants: &[&str], priors: &[f64], minutes: f64, seed: u64) -> TunePlan {
     let seconds = Nanos::from_secs_f64;
-    Plan {
+    TunePlan {
         goal: Goal {
             wants: wants.iter().filter_map(|want| want.parse().ok()).collect(),
             guards: Vec::new(),
@@ -238,7 +238,7 @@ fn candidate((at, helps): (usize, &f64)) -> Candidate {
     Candidate {
         id: format!("x{at}"),
         title: format!("x{at}"),
-        state: State::Applies,
+        state: Applicability::Applies,
         touches: vec![format!("planted/x{at}")],
         excludes: Vec::new(),
         risk: RiskLevel::None,

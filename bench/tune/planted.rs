@@ -7,7 +7,7 @@ use crate::world::World;
 use assay_model::Nanos;
 use assay_model::advice::Guard;
 use assay_model::result::Interval;
-use assay_tune::{BottomRung, Ending, LeftOut, Plan, Row, Session, Share, carry_out};
+use assay_tune::{BottomRung, Ending, LeftOut, TunePlan, Row, TuneSession, OperationShare, carry_out};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ const MINUTES: f64 = 30.0;
 struct Over {
     ending: Ending,
     kept: Row,
-    session: Session,
+    session: TuneSession,
     touched: usize,
 }
 
@@ -30,7 +30,7 @@ struct Planted {
     must: &'static str,
     want: &'static str,
     world: fn() -> World,
-    adjust: fn(&mut Plan),
+    adjust: fn(&mut TunePlan),
     holds: fn(&Over) -> bool,
 }
 
@@ -42,14 +42,14 @@ fn with(effects: &[(usize, f64)]) -> World {
     world
 }
 
-fn guard_tail(plan: &mut Plan) {
+fn guard_tail(plan: &mut TunePlan) {
     plan.goal.guards.push(Guard {
         metric: assay_model::criterion::Metric::all(assay_model::criterion::Quantity::P99),
         margin: 0.25,
     });
 }
 
-fn as_it_is(_: &mut Plan) {}
+fn as_it_is(_: &mut TunePlan) {}
 
 const MORE: &str = "more w.iops";
 
@@ -161,7 +161,7 @@ const MACHINES: [Planted; 14] = [
         want: MORE,
         world: || World::still(SETTINGS),
         adjust: |plan| {
-            plan.candidates[0].share = Some(Share {
+            plan.candidates[0].share = Some(OperationShare {
                 part: "encryption".to_owned(),
                 takes: Nanos(10_000),
                 of: Nanos(412_000),
@@ -225,7 +225,7 @@ fn run(planted: &Planted, kind: Kind, seed: u64, random: &mut ChaCha8Rng) -> Ove
     let mut machine = Machine::new((planted.world)(), stream, generator());
     let mut plan = plan(&[planted.want], &[0.1; SETTINGS], MINUTES, seed);
     (planted.adjust)(&mut plan);
-    let mut session = Session::begin(plan).expect("a plan");
+    let mut session = TuneSession::begin(plan).expect("a plan");
     let ending = carry_out(&mut session, &mut machine).expect("a session");
     Over {
         ending,

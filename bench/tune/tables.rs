@@ -8,7 +8,7 @@ use assay_judge::trial::{TrialRule, campaign_level, decide_verdict, find_next_lo
 use assay_model::Nanos;
 use assay_model::advice::Guard;
 use assay_model::trial::{MAX_PAIRS, Side, Verdict};
-use assay_tune::{Driver as _, Ending, PairOrder, Row, Seen, Session, Stage, Step, carry_out};
+use assay_tune::{Driver as _, Ending, PairOrder, Row, StepOutcome, TuneSession, Stage, Step, carry_out};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::fmt::Write as _;
@@ -77,7 +77,7 @@ fn run(cell: Cell, seed: u64, random: &mut ChaCha8Rng) -> End {
     let (kept, gain) = match cell.way {
         Way::Campaign => (run_campaign(&mut machine, cell.minutes, seed), None),
         _ => {
-            let mut session = Session::begin(plan).expect("a plan");
+            let mut session = TuneSession::begin(plan).expect("a plan");
             let ending = carry_out(&mut session, &mut machine).expect("a session");
             whole_open = ending == Ending::WholeNotProved;
             match ending {
@@ -303,16 +303,16 @@ fn stands(kind: Kind, factor: f64, seed: u64, random: &mut ChaCha8Rng) -> bool {
     let want = format!("w.iops >= {:.3}", factor * truth);
     let mut machine = Machine::new(world, Stream::new(kind, noise), generator(random));
     let plan = plan(&[want.as_str()], &[0.1], 45.0, seed);
-    let mut session = Session::begin(plan).expect("a plan");
+    let mut session = TuneSession::begin(plan).expect("a plan");
     loop {
         let began = machine.elapsed();
         let seen = match session.next() {
-            Step::SetUp => Seen::SetUp { took: Nanos(0) },
+            Step::SetUp => StepOutcome::SetUp { took: Nanos(0) },
             Step::Visit { wait, rounds } => {
                 let wants = &session.plan().goal.wants;
                 let visit = machine.visit(wants, wait, rounds).expect("a visit");
                 let took = Nanos(machine.elapsed().0 - began.0);
-                Seen::Visit { visit, took }
+                StepOutcome::Visit { visit, took }
             }
             // The baseline is over.
             _ => break,

@@ -8,7 +8,7 @@
 #[path = "../../../crates/store/tests/common/mod.rs"]
 mod common;
 
-use assay_store::{About, Ask, Key, Look, Seen, Store};
+use assay_store::{About, Ask, Key, SpanLook, SpanValue, Store};
 use assay_testing::servers::postgres::Postgres;
 use jiff::{SignedDuration, Timestamp};
 use rand::{RngExt as _, SeedableRng as _};
@@ -39,8 +39,8 @@ fn key(number: usize) -> Key {
 }
 
 /// Versions are those of all machines, settings those of one.
-fn value(number: usize, version: u32, host: usize) -> Seen {
-    Seen::Value(match number % 2 {
+fn value(number: usize, version: u32, host: usize) -> SpanValue {
+    SpanValue::Value(match number % 2 {
         0 => format!("\"1.{version}.4-2+deb12u{}\"", number % 7),
         _ => format!("\"{version} of {}\"", host % 20),
     })
@@ -49,7 +49,7 @@ fn value(number: usize, version: u32, host: usize) -> Seen {
 struct Machine {
     name: String,
     number: usize,
-    seen: BTreeMap<Key, Seen>,
+    seen: BTreeMap<Key, SpanValue>,
     versions: Vec<u32>,
 }
 
@@ -79,15 +79,15 @@ impl Machine {
             );
             if self.seen.remove(&finding).is_none() {
                 self.seen
-                    .insert(finding, Seen::Value("\"medium\"".to_owned()));
+                    .insert(finding, SpanValue::Value("\"medium\"".to_owned()));
             }
         }
     }
 
     /// One machine is looked at after the other.
-    fn look(&self, hour: u32) -> Look<'_> {
+    fn look(&self, hour: u32) -> SpanLook<'_> {
         let second = i64::from(hour) * 3600 + self.number as i64;
-        Look {
+        SpanLook {
             host: &self.name,
             at: begin() + SignedDuration::from_secs(second),
             scope: "1",

@@ -64,9 +64,9 @@ fn wireless(dir: &Path) -> Facts {
         })
         .collect();
     files.sort_by(|a, b| a.0.cmp(&b.0));
-    let named: Vec<assay_wifi::Named<'_>> = files
+    let named: Vec<assay_wifi::WifiFile<'_>> = files
         .iter()
-        .map(|(path, reading)| assay_wifi::Named { path, reading })
+        .map(|(path, reading)| assay_wifi::WifiFile { path, reading })
         .collect();
     assay_wifi::facts(&named, &[])
 }

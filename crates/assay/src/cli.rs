@@ -32,9 +32,6 @@ pub struct Cli {
     pub destination: Destination,
 }
 
-/// Verbs that write their `--output` themselves.
-const WRITE_OUTPUT: [&[&str]; 3] = [&["report"], &["export"], &["report", "export"]];
-
 /// The whole command line.
 pub fn command() -> Command {
     arrange(verbs(), Layout::Full, None)
@@ -77,7 +74,7 @@ impl Cli {
         Ok(Self {
             verb,
             global: Global::from_arg_matches(&matches)?,
-            destination: shared_options::destination(&matches, &WRITE_OUTPUT),
+            destination: shared_options::destination(&matches),
         })
     }
 }

@@ -15,7 +15,7 @@ use assay_render::output_escaping::escape_output;
 use assay_store::Store;
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::io::{IsTerminal, Write as _};
+use std::io::{BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -267,6 +267,8 @@ struct Output {
     destination: Destination,
     /// What the file will contain.
     kept: String,
+    /// The file of a report that is written piece by piece.
+    stream: Option<(PathBuf, OutputFile)>,
 }
 
 static OUTPUT: Mutex<Output> = Mutex::new(Output {
@@ -276,6 +278,7 @@ static OUTPUT: Mutex<Output> = Mutex::new(Output {
         form: None,
     },
     kept: String::new(),
+    stream: None,
 });
 
 fn output() -> MutexGuard<'static, Output> {
@@ -294,6 +297,11 @@ pub fn asked_form() -> Option<&'static str> {
 
 /// Writes the file of `--output`, whole or not at all.
 pub fn publish_output() -> anyhow::Result<()> {
+    if let Some((path, file)) = output().stream.take() {
+        file.publish().map_err(unwritten)?;
+        eprintln!("report written to {}", path.display());
+        return Ok(());
+    }
     let (file, text) = {
         let mut output = output();
         (
@@ -322,6 +330,10 @@ fn emit(text: &str) -> anyhow::Result<()> {
     let text = shown(text);
     {
         let mut output = output();
+        if let Some((path, file)) = &mut output.stream {
+            let written = file.write_all(text.as_bytes());
+            return written.with_context(|| format!("cannot write {}", path.display()));
+        }
         if output.destination.file.is_some() {
             output.kept.push_str(&text);
             return Ok(());
@@ -332,6 +344,42 @@ fn emit(text: &str) -> anyhow::Result<()> {
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())
         .context("standard output")
+}
+
+/// Writes to standard output, or to the file of `--output`.
+pub struct ReportSink(());
+
+impl Write for ReportSink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match &mut output().stream {
+            Some((_, file)) => file.write(bytes),
+            None => std::io::stdout().lock().write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match &mut output().stream {
+            Some((_, file)) => file.flush(),
+            None => std::io::stdout().lock().flush(),
+        }
+    }
+}
+
+/// Returns a writer for a report that is too long to be kept in memory. `main` publishes its file.
+///
+/// # Errors
+/// The file of `--output` cannot be made.
+pub fn report_writer() -> anyhow::Result<BufWriter<ReportSink>> {
+    let file = output().destination.file.take();
+    if let Some(path) = file {
+        check_named_once(&path)?;
+        let mut file = OutputFile::create(&path).map_err(unwritten)?;
+        let mut output = output();
+        file.write_bytes(std::mem::take(&mut output.kept).as_bytes())
+            .map_err(unwritten)?;
+        output.stream = Some((path, file));
+    }
+    Ok(BufWriter::with_capacity(256 * 1024, ReportSink(())))
 }
 
 /// Writes a report to a file that the user named, and names the file on standard error.

@@ -3,7 +3,7 @@
 use crate::context;
 use crate::progress::{LOG_EVERY, Meter};
 use crate::status::Unreadable;
-use assay_fleet::{Session, session};
+use assay_fleet::{SshSession, session};
 use assay_host::{Bundle, Captured, Host};
 use assay_model::Nanos;
 use assay_render::text::escape_line;
@@ -50,8 +50,8 @@ impl How {
     }
 
     /// A session with a machine.
-    pub fn session(&self, host: &str) -> Session {
-        Session {
+    pub fn session(&self, host: &str) -> SshSession {
+        SshSession {
             host: host.to_owned(),
             sudo: self.sudo,
             deadline: self.deadline(),

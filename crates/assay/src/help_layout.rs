@@ -51,7 +51,7 @@ const HEADINGS: [(&str, &[&str]); 4] = [
 const AFTER_ALL: usize = 800;
 
 /// Shared options that `-h` leaves out.
-const RARE: [&str; 20] = [
+const RARE: [&str; 21] = [
     "accel",
     "advice_dir",
     "ansible",
@@ -71,6 +71,7 @@ const RARE: [&str; 20] = [
     "ssh_config",
     "store",
     "sudo",
+    "up_trace",
     "washout",
 ];
 
@@ -209,15 +210,15 @@ fn arrange_option(arg: Arg, common: Option<&[&str]>, has_ssh: bool, layout: Layo
         .map(|(title, _)| title);
     let is_shared = matches!(
         id.as_str(),
-        "format" | "output" | "json" | "html" | "quiet" | "host"
+        "format" | "output" | "report-file" | "json" | "html" | "quiet" | "host"
     );
     let is_short = match common {
         Some(ids) => is_shared || ids.contains(&id.as_str()),
         None => !RARE.contains(&id.as_str()),
     };
     let help = match id.as_str() {
-        "json" => Some("Print JSON, as --format json does"),
-        "markdown" => Some("Print Markdown, as --format markdown does"),
+        "json" => Some("Print JSON"),
+        "markdown" => Some("Print Markdown"),
         "html" => Some("Also write the report as an HTML page to FILE"),
         "quiet" => Some("Show no progress on standard error"),
         _ => None,

@@ -6,9 +6,9 @@ use crate::global::Global;
 use crate::progress::{LOG_EVERY, Meter};
 use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
-use assay_fleet::remote::{Link, Program, Records, SILENCE, Talk, Wishes};
-use assay_fleet::session::Fault;
-use assay_fleet::{Session, SessionError};
+use assay_fleet::remote::{RemoteLink, Program, Records, SILENCE, Talk, Wishes};
+use assay_fleet::session::SessionFault;
+use assay_fleet::{SshSession, SessionError};
 use assay_loads::Cancel;
 use assay_model::run::RunState;
 use assay_model::trial::TrialState;
@@ -72,7 +72,7 @@ pub enum Value {
 
 /// What is to be done there.
 #[derive(Default)]
-pub struct Asked {
+pub struct RemoteWork {
     /// Options that stay here, beside those of [`Remote`].
     pub cut: Vec<(&'static str, Value)>,
     /// What is said there in addition.
@@ -88,7 +88,7 @@ pub struct Asked {
 /// A file that goes there.
 pub struct SentFile {
     /// How it is named.
-    pub named: Named,
+    pub named: NamedFile,
     /// Its name here, which may mean something.
     pub path: PathBuf,
     /// What is in it.
@@ -96,7 +96,7 @@ pub struct SentFile {
 }
 
 /// How the command line names a file.
-pub enum Named {
+pub enum NamedFile {
     /// By a word of its own.
     Word(OsString),
     /// By an option, whose value has this before the path, as the `@` of `@FILE`.
@@ -144,7 +144,7 @@ impl Done {
 /// An open way to a machine.
 pub struct Way<'a> {
     host: String,
-    link: Link<'a>,
+    link: RemoteLink<'a>,
     cancel: Cancel,
     /// Whether the link was lost while a verb was carried out.
     is_lost: bool,
@@ -163,7 +163,7 @@ impl Remote {
     }
 
     /// A session with a machine to which this program does not go. Options about that are refused.
-    pub fn session(&self, host: &str) -> anyhow::Result<Session> {
+    pub fn session(&self, host: &str) -> anyhow::Result<SshSession> {
         anyhow::ensure!(
             !self.going.is_said(),
             "--remote-assay and --silence need another machine that assay is uploaded to: name it with --host"
@@ -231,7 +231,7 @@ pub fn go<T>(
 /// What is known before the way to a machine is opened.
 pub struct Journey<'a> {
     /// How to reach it.
-    pub session: &'a Session,
+    pub session: &'a SshSession,
     /// How long nothing may be heard from it.
     pub silence: Duration,
     /// No progress.
@@ -250,7 +250,7 @@ impl Journey<'_> {
     ) -> anyhow::Result<T> {
         let host = &self.session.host;
         let mut meter = Meter::new(self.quiet, Nanos::from(self.session.deadline));
-        let opened = Link::open(
+        let opened = RemoteLink::open(
             self.session,
             program,
             env!("CARGO_PKG_VERSION"),
@@ -286,11 +286,11 @@ impl Journey<'_> {
 
 impl Way<'_> {
     /// This command line as it is carried out there, without what is for this side, and with the files that it names.
-    pub fn words(&mut self, asked: &Asked) -> anyhow::Result<Vec<OsString>> {
+    pub fn words(&mut self, asked: &RemoteWork) -> anyhow::Result<Vec<OsString>> {
         let mut cut = asked.cut.clone();
         cut.extend(asked.files.iter().filter_map(|file| match file.named {
-            Named::Option(option, _) => Some((option, Value::One)),
-            Named::Word(_) => None,
+            NamedFile::Option(option, _) => Some((option, Value::One)),
+            NamedFile::Word(_) => None,
         }));
         let mut words = words(std::env::args_os().skip(1), &cut);
         for (number, file) in asked.files.iter().enumerate() {
@@ -298,10 +298,10 @@ impl Way<'_> {
             self.link.put(&name, &file.content).map_err(unreached)?;
             let place = self.link.place(&name);
             match &file.named {
-                Named::Option(option, before) => {
+                NamedFile::Option(option, before) => {
                     words.push(format!("{option}={before}{place}").into())
                 }
-                Named::Word(named) => {
+                NamedFile::Word(named) => {
                     for word in words.iter_mut().filter(|word| *word == named) {
                         *word = place.clone().into();
                     }
@@ -344,7 +344,7 @@ impl Way<'_> {
     }
 
     /// Has this command line carried out there, and stores here what was measured there.
-    pub fn carry(&mut self, asked: &Asked, global: &Global) -> anyhow::Result<Done> {
+    pub fn carry(&mut self, asked: &RemoteWork, global: &Global) -> anyhow::Result<Done> {
         let words = self.words(asked)?;
         let uids = asked.records.runs.iter().map(|(run, _)| &run.uid);
         let uids = uids.chain(asked.records.trials.iter().map(|(trial, _)| &trial.uid));
@@ -389,7 +389,7 @@ impl Way<'_> {
         let ran = match ran {
             Ok(ran) => ran,
             Err(error) => {
-                self.is_lost = matches!(error.kind, Fault::Unreachable | Fault::Deadline);
+                self.is_lost = matches!(error.kind, SessionFault::Unreachable | SessionFault::Deadline);
                 for (run, samples) in &records.runs {
                     eprintln!(
                         "run {} is kept as far as it was seen: {} samples",
@@ -459,7 +459,7 @@ fn cut_off(records: &mut Records) {
 /// An error of the way to a machine: what is there could not be read, or the user did not want to wait.
 pub fn unreached(error: SessionError) -> anyhow::Error {
     match error.kind {
-        Fault::Interrupted => error.into(),
+        SessionFault::Interrupted => error.into(),
         _ => Unreadable(error.to_string()).into(),
     }
 }

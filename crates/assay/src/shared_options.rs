@@ -25,6 +25,9 @@ const SHORT: [(&str, &str, &str); 3] = [
     ("html", "short-html", "html"),
 ];
 
+/// The id of the shared `--output`: a verb that writes its own file has an argument `output` instead.
+const FILE: &str = "report-file";
+
 /// Adds the options to each command that reports. `form` is the form that the command line asks for: the short
 /// option of that form is then in effect.
 pub fn add(command: Command, form: Option<&str>) -> Command {
@@ -91,6 +94,10 @@ fn complete_own_forms(mut command: Command, form: Option<&str>, inherits: bool) 
         .filter(|arg| arg.get_id() == "format")
         .flat_map(Arg::get_possible_values)
         .collect();
+    let file = match has(&command, "output") {
+        true => "output",
+        false => FILE,
+    };
     for (id, own_id, other) in SHORT {
         let is_form = |name: &str| values.iter().any(|value| value.matches(name, true));
         let Some(value) = [id, other].into_iter().find(|name| is_form(name)) else {
@@ -103,7 +110,7 @@ fn complete_own_forms(mut command: Command, form: Option<&str>, inherits: bool) 
                 "html" => arg
                     .value_name("FILE")
                     .value_parser(clap::value_parser!(PathBuf))
-                    .conflicts_with("output"),
+                    .conflicts_with(file),
                 _ => arg.action(ArgAction::SetTrue),
             });
         }
@@ -120,7 +127,7 @@ fn complete_own_forms(mut command: Command, form: Option<&str>, inherits: bool) 
 }
 
 fn output() -> Arg {
-    Arg::new("output")
+    Arg::new(FILE)
         .long("output")
         .value_name("FILE")
         .value_hint(ValueHint::FilePath)
@@ -163,7 +170,9 @@ pub fn form(matches: &ArgMatches) -> Option<&'static str> {
     let word = match named(matches, "format") {
         Some(form) => form,
         None if SHORT.iter().any(|(id, ..)| is_given(matches, id)) => return None,
-        None => named(matches, "output")?.extension()?.into(),
+        None => (named(matches, "output").or_else(|| named(matches, FILE)))?
+            .extension()?
+            .into(),
     };
     let word = word.to_str()?.to_lowercase();
     SHORT
@@ -181,16 +190,10 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
     source == Some(ValueSource::CommandLine)
 }
 
-/// Where the report of this command line goes. `own`: verbs, with the verb that they live below, that write their
-/// `--output` themselves.
-pub fn destination(matches: &ArgMatches, own: &[&[&str]]) -> Destination {
-    let mut verb = matches;
-    let mut path = Vec::new();
-    while let Some((name, below)) = verb.subcommand() {
-        path.push(name);
-        verb = below;
-    }
-    if own.contains(&path.as_slice()) {
+/// Where the report of this command line goes; the default for a verb that writes its `--output` itself.
+pub fn destination(matches: &ArgMatches) -> Destination {
+    let verb = deepest(matches);
+    if verb.try_contains_id("output").is_ok() {
         return Destination::default();
     }
     let dash = |path: &Path| path == Path::new("-");
@@ -200,7 +203,7 @@ pub fn destination(matches: &ArgMatches, own: &[&[&str]]) -> Destination {
     Destination {
         form: form(matches),
         page_only: page,
-        file: named(verb, "output")
+        file: named(verb, FILE)
             .or_else(|| named(verb, "short-html"))
             .filter(|path| !dash(path)),
     }

@@ -1,7 +1,7 @@
 //! How assay ends: its exit status.
 
 use assay_fleet::SessionError;
-use assay_fleet::session::Fault;
+use assay_fleet::session::SessionFault;
 use assay_lab::LabError;
 use std::process::ExitCode;
 
@@ -32,7 +32,7 @@ impl Status {
         let interrupted = error.chain().any(|cause| {
             let machine: Option<&SessionError> = cause.downcast_ref();
             matches!(cause.downcast_ref(), Some(LabError::Interrupted))
-                || machine.is_some_and(|error| error.kind == Fault::Interrupted)
+                || machine.is_some_and(|error| error.kind == SessionFault::Interrupted)
         });
         let unreadable = error.chain().any(|cause| cause.is::<Unreadable>());
         match (interrupted, unreadable) {

@@ -11,7 +11,7 @@ mod write;
 
 pub use read::{Batch, Column as Values, Reader};
 pub use source::TableSource;
-pub use write::{CellValue, Writer};
+pub use write::{CellValue, TableWriter};
 
 /// Most bytes of a text, and so of a machine's name.
 pub const LONGEST_TEXT: usize = 64 * 1024;

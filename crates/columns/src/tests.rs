@@ -1,4 +1,4 @@
-use crate::{Batch, CellValue, Column, ColumnKind, Error, Reader, TableSource, Writer};
+use crate::{Batch, CellValue, Column, ColumnKind, Error, Reader, TableSource, TableWriter};
 use proptest::prelude::*;
 
 const COLUMNS: [Column; 4] = [
@@ -9,7 +9,7 @@ const COLUMNS: [Column; 4] = [
 ];
 
 fn written(rows: &[(String, [u8; 16], i64)]) -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new(), &COLUMNS, &[("assay", "it".into())]).unwrap();
+    let mut writer = TableWriter::new(Vec::new(), &COLUMNS, &[("assay", "it".into())]).unwrap();
     for (machine, hash, size) in rows {
         let share = CellValue::Float(*size as f64 / 2.0);
         writer
@@ -77,7 +77,7 @@ fn what_is_another_file_is_refused() {
 
 #[test]
 fn a_row_that_does_not_fit_is_refused() {
-    let mut writer = Writer::new(Vec::new(), &COLUMNS[..2], &[]).unwrap();
+    let mut writer = TableWriter::new(Vec::new(), &COLUMNS[..2], &[]).unwrap();
     for row in [
         &[CellValue::Text("a")][..],
         &[CellValue::Text("a"), CellValue::Fixed(&[0; 15])],

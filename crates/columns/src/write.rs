@@ -53,13 +53,13 @@ struct Part {
 }
 
 /// Writes a table.
-pub struct Writer<W: Write + Send> {
+pub struct TableWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
     parts: Vec<Part>,
     rows: usize,
 }
 
-impl<W: Write + Send> Writer<W> {
+impl<W: Write + Send> TableWriter<W> {
     /// Begins a table; `notes` are kept beside it, by name.
     ///
     /// # Errors

@@ -319,7 +319,7 @@ fn hashes_of_two_kinds_are_not_compared() {
 /// Files of a machine that says what it likes: the answer is wrong, but it ends and does not overflow.
 #[test]
 fn attack_numbers_that_overflow() {
-    use assay_columns::{CellValue, Writer};
+    use assay_columns::{CellValue, TableWriter};
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("prefix=0");
     std::fs::create_dir(&folder).unwrap();
@@ -336,7 +336,7 @@ fn attack_numbers_that_overflow() {
         pairs.map(|(name, value)| (name, value.to_owned()))
     };
     for machine in ["a", "b"] {
-        let mut writer = Writer::new(Vec::new(), &export_columns(16), &notes(machine)).unwrap();
+        let mut writer = TableWriter::new(Vec::new(), &export_columns(16), &notes(machine)).unwrap();
         for number in 0..9_u8 {
             let row = [
                 CellValue::Text(machine),

@@ -84,7 +84,7 @@ pub struct Alarms {
 
 /// What was seen of a machine.
 #[derive(Clone, Copy, Debug)]
-pub enum Seen<'a> {
+pub enum MachineState<'a> {
     /// What a check found, without what somebody has accepted.
     Checked(&'a Checked),
     /// It was not reached: why.
@@ -93,9 +93,9 @@ pub enum Seen<'a> {
 
 impl Alarms {
     /// Takes in what was seen of a machine. Findings below a severity are no alarms.
-    pub fn look(&mut self, machine: &str, seen: Seen<'_>, least: Severity, now: Timestamp) {
+    pub fn look(&mut self, machine: &str, seen: MachineState<'_>, least: Severity, now: Timestamp) {
         match seen {
-            Seen::Failed(why) => {
+            MachineState::Failed(why) => {
                 let missed = self.missed.entry(machine.to_owned()).or_default();
                 *missed += 1;
                 if *missed >= NOT_REACHED {
@@ -110,7 +110,7 @@ impl Alarms {
                     });
                 }
             }
-            Seen::Checked(checked) => {
+            MachineState::Checked(checked) => {
                 self.missed.remove(machine);
                 self.checked(machine, checked, least, now);
             }
@@ -278,7 +278,7 @@ mod tests {
     }
 
     /// What is told after a look, as `+key` and `-key`.
-    fn told(alarms: &mut Alarms, hour: i64, seen: Seen<'_>) -> Vec<String> {
+    fn told(alarms: &mut Alarms, hour: i64, seen: MachineState<'_>) -> Vec<String> {
         alarms.look("box", seen, Severity::Medium, at(hour));
         let news = alarms.news();
         alarms.told();
@@ -294,10 +294,10 @@ mod tests {
             finding("a", Severity::High, Certainty::Violated),
             finding("minor", Severity::Low, Certainty::Violated),
         ]);
-        assert_eq!(told(&mut alarms, 0, Seen::Checked(&bad)), ["+a"]);
-        assert!(told(&mut alarms, 1, Seen::Checked(&bad)).is_empty());
+        assert_eq!(told(&mut alarms, 0, MachineState::Checked(&bad)), ["+a"]);
+        assert!(told(&mut alarms, 1, MachineState::Checked(&bad)).is_empty());
         assert_eq!(alarms.standing()[0].since, at(0));
-        assert_eq!(told(&mut alarms, 2, Seen::Checked(&checked(&[]))), ["-a"]);
+        assert_eq!(told(&mut alarms, 2, MachineState::Checked(&checked(&[]))), ["-a"]);
         assert!(alarms.standing().is_empty());
     }
 
@@ -309,12 +309,12 @@ mod tests {
             let last = finding("worst", Severity::High, Certainty::Violated);
             (0..count).map(one).chain([last]).collect()
         };
-        let first = told(&mut alarms, 0, Seen::Checked(&checked(&all(20_000))));
+        let first = told(&mut alarms, 0, MachineState::Checked(&checked(&all(20_000))));
         assert_eq!(first.len(), MOST + 1);
         assert_eq!(first[0], "+worst");
         assert!(first.contains(&"+more-findings".to_owned()));
-        assert!(told(&mut alarms, 1, Seen::Checked(&checked(&all(20_000)))).is_empty());
-        let fewer = told(&mut alarms, 2, Seen::Checked(&checked(&all(MOST - 1))));
+        assert!(told(&mut alarms, 1, MachineState::Checked(&checked(&all(20_000)))).is_empty());
+        let fewer = told(&mut alarms, 2, MachineState::Checked(&checked(&all(MOST - 1))));
         assert_eq!(fewer, ["-more-findings"]);
     }
 
@@ -323,28 +323,28 @@ mod tests {
         let mut alarms = Alarms::default();
         let bad = checked(&[finding("a", Severity::High, Certainty::Violated)]);
         let unknown = checked(&[finding("a", Severity::High, Certainty::Unknown)]);
-        assert!(told(&mut alarms, 0, Seen::Checked(&unknown)).is_empty());
-        assert_eq!(told(&mut alarms, 1, Seen::Checked(&bad)), ["+a"]);
-        assert!(told(&mut alarms, 2, Seen::Checked(&unknown)).is_empty());
+        assert!(told(&mut alarms, 0, MachineState::Checked(&unknown)).is_empty());
+        assert_eq!(told(&mut alarms, 1, MachineState::Checked(&bad)), ["+a"]);
+        assert!(told(&mut alarms, 2, MachineState::Checked(&unknown)).is_empty());
         assert_eq!(alarms.standing().len(), 1);
-        assert!(told(&mut alarms, 3, Seen::Failed("no route")).is_empty());
+        assert!(told(&mut alarms, 3, MachineState::Failed("no route")).is_empty());
         assert_eq!(alarms.standing().len(), 1);
     }
 
     #[test]
     fn a_machine_is_missed_the_second_time() {
         let mut alarms = Alarms::default();
-        assert!(told(&mut alarms, 0, Seen::Failed("no route")).is_empty());
+        assert!(told(&mut alarms, 0, MachineState::Failed("no route")).is_empty());
         assert_eq!(
-            told(&mut alarms, 1, Seen::Failed("no route")),
+            told(&mut alarms, 1, MachineState::Failed("no route")),
             ["+not-reached"]
         );
-        assert!(told(&mut alarms, 2, Seen::Failed("no route")).is_empty());
+        assert!(told(&mut alarms, 2, MachineState::Failed("no route")).is_empty());
         assert_eq!(
-            told(&mut alarms, 3, Seen::Checked(&checked(&[]))),
+            told(&mut alarms, 3, MachineState::Checked(&checked(&[]))),
             ["-not-reached"]
         );
-        assert!(told(&mut alarms, 4, Seen::Failed("no route")).is_empty());
+        assert!(told(&mut alarms, 4, MachineState::Failed("no route")).is_empty());
     }
 
     #[test]
@@ -352,9 +352,9 @@ mod tests {
         let mut alarms = Alarms::default();
         let bad = checked(&[finding("a", Severity::Medium, Certainty::Violated)]);
         let worse = checked(&[finding("a", Severity::Critical, Certainty::Violated)]);
-        assert_eq!(told(&mut alarms, 0, Seen::Checked(&bad)), ["+a"]);
-        assert_eq!(told(&mut alarms, 1, Seen::Checked(&worse)), ["+a"]);
-        assert!(told(&mut alarms, 2, Seen::Checked(&bad)).is_empty());
+        assert_eq!(told(&mut alarms, 0, MachineState::Checked(&bad)), ["+a"]);
+        assert_eq!(told(&mut alarms, 1, MachineState::Checked(&worse)), ["+a"]);
+        assert!(told(&mut alarms, 2, MachineState::Checked(&bad)).is_empty());
         assert_eq!(alarms.standing()[0].since, at(0));
     }
 
@@ -363,22 +363,22 @@ mod tests {
         let mut alarms = Alarms::default();
         let bad = checked(&[finding("a", Severity::High, Certainty::Violated)]);
         let good = checked(&[]);
-        alarms.look("box", Seen::Checked(&bad), Severity::Low, at(0));
+        alarms.look("box", MachineState::Checked(&bad), Severity::Low, at(0));
         assert_eq!(alarms.news().raised.len(), 1);
         // The message did not go out.
-        alarms.look("box", Seen::Checked(&bad), Severity::Low, at(1));
+        alarms.look("box", MachineState::Checked(&bad), Severity::Low, at(1));
         assert_eq!(alarms.news().raised.len(), 1);
         alarms.told();
-        alarms.look("box", Seen::Checked(&good), Severity::Low, at(2));
+        alarms.look("box", MachineState::Checked(&good), Severity::Low, at(2));
         assert_eq!(alarms.news().over.len(), 1);
         // That one neither, and it is back: nobody ever heard that it was over.
-        alarms.look("box", Seen::Checked(&bad), Severity::Low, at(3));
+        alarms.look("box", MachineState::Checked(&bad), Severity::Low, at(3));
         assert!(alarms.news().is_empty());
         assert_eq!(alarms.standing()[0].since, at(0));
         // Raised and over between two messages: nothing to tell.
         let mut alarms = Alarms::default();
-        alarms.look("box", Seen::Checked(&bad), Severity::Low, at(0));
-        alarms.look("box", Seen::Checked(&good), Severity::Low, at(1));
+        alarms.look("box", MachineState::Checked(&bad), Severity::Low, at(0));
+        alarms.look("box", MachineState::Checked(&good), Severity::Low, at(1));
         assert!(alarms.news().is_empty());
     }
 
@@ -386,8 +386,8 @@ mod tests {
     fn it_comes_back_from_its_file_as_it_was() {
         let mut alarms = Alarms::default();
         let bad = checked(&[finding("a", Severity::High, Certainty::Violated)]);
-        alarms.look("box", Seen::Checked(&bad), Severity::Low, at(0));
-        alarms.look("gone", Seen::Failed("x"), Severity::Low, at(0));
+        alarms.look("box", MachineState::Checked(&bad), Severity::Low, at(0));
+        alarms.look("gone", MachineState::Failed("x"), Severity::Low, at(0));
         let text = serde_json::to_string(&alarms).unwrap();
         assert_eq!(serde_json::from_str::<Alarms>(&text).unwrap(), alarms);
         assert!(alarms.forget("gone") && !alarms.forget("gone"));

@@ -29,7 +29,7 @@ pub struct Then<'a> {
 }
 
 /// A fact under a key that means the same on both sides.
-pub type Named<'a> = BTreeMap<String, &'a Fact>;
+pub type ComparableFact<'a> = BTreeMap<String, &'a Fact>;
 
 /// What changed, findings first, the worst of them first.
 #[must_use]
@@ -74,8 +74,8 @@ pub fn of_facts(old: &Facts, new: &Facts) -> Vec<Change> {
 /// Facts under keys that mean the same the next time: mounts by where they are, not by their number in a list;
 /// nothing that changes all the time.
 #[must_use]
-pub fn named(facts: &Facts) -> Named<'_> {
-    let mut found = Named::new();
+pub fn named(facts: &Facts) -> ComparableFact<'_> {
+    let mut found = ComparableFact::new();
     for (key, fact) in &facts.map {
         if volatile::is(key) {
             continue;
@@ -89,7 +89,7 @@ pub fn named(facts: &Facts) -> Named<'_> {
 }
 
 /// Keys whose value is another one. What could not be asked then, or cannot be now, says nothing.
-fn differing(before: &Named<'_>, after: &Named<'_>) -> BTreeSet<String> {
+fn differing(before: &ComparableFact<'_>, after: &ComparableFact<'_>) -> BTreeSet<String> {
     let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let differ = |key: &&&String| {
         let (old, new) = (before.get(**key), after.get(**key));
@@ -113,7 +113,7 @@ fn differing(before: &Named<'_>, after: &Named<'_>) -> BTreeSet<String> {
 }
 
 /// Things of which facts are known, and how many.
-fn subjects<'a>(side: &Named<'a>) -> BTreeMap<&'a Subject, usize> {
+fn subjects<'a>(side: &ComparableFact<'a>) -> BTreeMap<&'a Subject, usize> {
     let mut found = BTreeMap::new();
     for fact in side.values() {
         *found.entry(&fact.subject).or_default() += 1;
@@ -122,8 +122,8 @@ fn subjects<'a>(side: &Named<'a>) -> BTreeMap<&'a Subject, usize> {
 }
 
 fn facts(
-    before: &Named<'_>,
-    after: &Named<'_>,
+    before: &ComparableFact<'_>,
+    after: &ComparableFact<'_>,
     differ: &BTreeSet<String>,
     causes: &cause::Causes<'_>,
 ) -> Vec<Change> {

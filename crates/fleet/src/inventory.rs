@@ -5,7 +5,7 @@ mod ansible;
 mod proxmox;
 mod ssh;
 
-use crate::session::{Session, SessionError, check_name};
+use crate::session::{SshSession, SessionError, check_name};
 use assay_host::{Host as _, HostError, LiveHost};
 use assay_render::text::escape_line;
 use globset::{Glob, GlobMatcher};
@@ -157,7 +157,7 @@ impl Inventory {
     /// # Errors
     /// It cannot be asked, or says something else.
     pub fn of_proxmox(
-        session: &Session,
+        session: &SshSession,
         stop: &mut dyn FnMut(std::time::Duration) -> bool,
     ) -> Result<Self, InventoryError> {
         let mut all = Self {

@@ -1,6 +1,6 @@
 //! A session that stays open: what is said to a machine, what it answers as it comes, what ssh complains of.
 
-use crate::session::{Session, SessionError, check_name};
+use crate::session::{SshSession, SessionError, check_name};
 use assay_host::process::{Dies, Running};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read};
@@ -33,7 +33,7 @@ impl Line {
     ///
     /// # Errors
     /// As fork(2) and execve(2); the name is none of a machine.
-    pub fn start(session: &Session) -> io::Result<(Self, PipeWriter)> {
+    pub fn start(session: &SshSession) -> io::Result<(Self, PipeWriter)> {
         check_name(&session.host).map_err(io::Error::other)?;
         let (input, to) = io::pipe()?;
         let (from, output) = io::pipe()?;
@@ -56,7 +56,7 @@ impl Line {
     }
 
     /// Why the line ended; `before` is what was heard. A line that has not ended is ended.
-    pub fn ended(&mut self, session: &Session, before: &[u8]) -> SessionError {
+    pub fn ended(&mut self, session: &SshSession, before: &[u8]) -> SessionError {
         let _ = self.ssh.wait(Duration::from_secs(5));
         let code = self.ssh.kill().map_or(255, |ended| ended.code());
         // What it complained about comes on a thread of its own.

@@ -2,7 +2,7 @@
 
 use crate::lanes::Lanes;
 use crate::resolve::{Endpoint, endpoint};
-use crate::session::{Fault, Sent, Session, SessionError};
+use crate::session::{SessionFault, Sent, SshSession, SessionError};
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,12 +30,12 @@ pub enum Outcome<T> {
 /// Makes something of what the machine of a number sent.
 pub type Judge<'a, T> = &'a (dyn Fn(usize, Sent) -> Result<T, SessionError> + Sync);
 /// Is called with each machine that is done.
-pub type Came<'a, T> = &'a (dyn Fn(usize, &Outcome<T>) + Sync);
+pub type OnMachineDone<'a, T> = &'a (dyn Fn(usize, &Outcome<T>) + Sync);
 
 /// Who is asked what.
 pub struct Round<'a> {
     /// A session for each machine.
-    pub sessions: &'a [Session],
+    pub sessions: &'a [SshSession],
     /// The collector.
     pub script: &'a str,
     /// Whether the user does not want to wait any longer.
@@ -56,7 +56,7 @@ struct State<T> {
 impl Round<'_> {
     /// Asks all of them. `judge` makes something of each bundle, on the thread that got it; `came` is called with
     /// each that is done, also where it could not be asked.
-    pub fn ask<T: Send>(&self, judge: Judge<'_, T>, came: Came<'_, T>) -> Vec<Outcome<T>> {
+    pub fn ask<T: Send>(&self, judge: Judge<'_, T>, came: OnMachineDone<'_, T>) -> Vec<Outcome<T>> {
         let ends: Vec<Result<Endpoint, SessionError>> = self.endpoints();
         let mut outcomes: Vec<Option<Outcome<T>>> = Vec::new();
         let mut first: BTreeMap<(Endpoint, bool), usize> = BTreeMap::new();
@@ -97,7 +97,7 @@ impl Round<'_> {
         });
         let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let lost = |at: usize| {
-            Outcome::Failed(self.sessions[at].failed(Fault::Interrupted, "interrupted"))
+            Outcome::Failed(self.sessions[at].failed(SessionFault::Interrupted, "interrupted"))
         };
         let outcomes = state.outcomes.into_iter().enumerate();
         outcomes
@@ -107,9 +107,9 @@ impl Round<'_> {
 
     /// What ssh makes of the names, some at a time: each takes a process.
     fn endpoints(&self) -> Vec<Result<Endpoint, SessionError>> {
-        let resolve = |session: &Session| {
+        let resolve = |session: &SshSession| {
             endpoint(&session.host, session.config.as_deref())
-                .map_err(|reason| session.failed(Fault::Name, &reason))
+                .map_err(|reason| session.failed(SessionFault::Name, &reason))
         };
         let share = self.sessions.len().div_ceil(8).max(1);
         std::thread::scope(|scope| {
@@ -135,7 +135,7 @@ impl Round<'_> {
         state: &Mutex<State<T>>,
         changed: &Condvar,
         open: &[usize],
-        (judge, came): (Judge<'_, T>, Came<'_, T>),
+        (judge, came): (Judge<'_, T>, OnMachineDone<'_, T>),
     ) {
         let lock =
             || -> MutexGuard<'_, State<T>> { state.lock().unwrap_or_else(PoisonError::into_inner) };
@@ -188,7 +188,7 @@ impl Round<'_> {
         for attempt in 0.. {
             let found = session.run(self.script, &mut |_| (self.stop)());
             let dropped = |error: &SessionError| {
-                error.kind == Fault::Unreachable
+                error.kind == SessionFault::Unreachable
                     && ["kex_exchange", "Connection reset", "Connection closed"]
                         .iter()
                         .any(|words| error.reason.contains(words))

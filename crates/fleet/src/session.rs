@@ -19,7 +19,7 @@ pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// How to reach a machine.
 #[derive(Clone, Debug)]
-pub struct Session {
+pub struct SshSession {
     /// As ssh takes it: a name, `user@name`, a name in the user's configuration of ssh, or `ssh://…`.
     pub host: String,
     /// As root by one `sudo -n` on the machine.
@@ -46,7 +46,7 @@ pub struct SessionError {
     /// Which machine, as it was named; with escapes where its name has control characters.
     pub host: String,
     /// What kind of fault it is.
-    pub kind: Fault,
+    pub kind: SessionFault,
     /// What happened: one line, without control characters.
     pub reason: String,
     /// What can be done.
@@ -56,7 +56,7 @@ pub struct SessionError {
 /// Kinds of faults of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Fault {
+pub enum SessionFault {
     /// It cannot be a name of a machine.
     Name,
     /// There is no ssh here.
@@ -91,11 +91,11 @@ impl SessionError {
     /// The server ended the connection before it said who it is.
     fn is_turned_away(&self) -> bool {
         let early = ["kex_exchange_identification", "ssh_exchange_identification"];
-        self.kind == Fault::Unreachable && early.iter().any(|word| self.reason.contains(word))
+        self.kind == SessionFault::Unreachable && early.iter().any(|word| self.reason.contains(word))
     }
 }
 
-impl Session {
+impl SshSession {
     /// A session with the usual deadline, as the user who logs in.
     #[must_use]
     pub fn new(host: impl Into<String>) -> Self {
@@ -129,7 +129,7 @@ impl Session {
             let until = now() + pause;
             while now() < until {
                 if stop(begin.elapsed()) {
-                    return Err(self.stopped(Fault::Interrupted));
+                    return Err(self.stopped(SessionFault::Interrupted));
                 }
                 std::thread::sleep(LOOK);
             }
@@ -144,7 +144,7 @@ impl Session {
         stop: &mut dyn FnMut(Duration) -> bool,
     ) -> Result<Sent, SessionError> {
         check_name(&self.host)?;
-        let other = |error: std::io::Error| self.fault(Fault::Other, format!("ssh: {error}"));
+        let other = |error: std::io::Error| self.fault(SessionFault::Other, format!("ssh: {error}"));
         let mut command = Command::new("ssh");
         command
             .args(self.arguments())
@@ -157,7 +157,7 @@ impl Session {
             .map_err(|error| match error.kind() {
                 std::io::ErrorKind::NotFound => SessionError {
                     way_out: Some("install the OpenSSH client".to_owned()),
-                    ..self.fault(Fault::NoSsh, "there is no ssh here".to_owned())
+                    ..self.fault(SessionFault::NoSsh, "there is no ssh here".to_owned())
                 },
                 _ => other(error),
             })?;
@@ -171,18 +171,18 @@ impl Session {
             .collect(keep, |look| {
                 let passed = look.now.saturating_duration_since(begin);
                 if stop(passed) {
-                    why = Some(Fault::Interrupted);
+                    why = Some(SessionFault::Interrupted);
                 } else if passed >= self.deadline {
-                    why = Some(Fault::Deadline);
+                    why = Some(SessionFault::Deadline);
                 } else if look.overfull {
-                    why = Some(Fault::TooMuch);
+                    why = Some(SessionFault::TooMuch);
                 }
                 why.is_some()
             })
             .map_err(other)?;
         match why {
             Some(kind) if collected.stopped => return Err(self.stopped(kind)),
-            _ if collected.stdout.len() >= MAX_SENT => return Err(self.stopped(Fault::TooMuch)),
+            _ if collected.stdout.len() >= MAX_SENT => return Err(self.stopped(SessionFault::TooMuch)),
             _ => {}
         }
         // Whether it is a bundle says more than the status of the last of several commands.
@@ -194,7 +194,7 @@ impl Session {
         }
         // On a busy machine ssh may have given up before anybody looked.
         if now().saturating_duration_since(begin) >= self.deadline {
-            return Err(self.stopped(Fault::Deadline));
+            return Err(self.stopped(SessionFault::Deadline));
         }
         Err(self.complaint(collected.ended.code(), &collected.stderr, &collected.stdout))
     }
@@ -235,7 +235,7 @@ impl Session {
 
     /// An error of this login.
     #[must_use]
-    pub fn failed(&self, kind: Fault, reason: &str) -> SessionError {
+    pub fn failed(&self, kind: SessionFault, reason: &str) -> SessionError {
         self.fault(kind, escape_line(reason))
     }
 
@@ -243,10 +243,10 @@ impl Session {
     #[must_use]
     pub fn no_bundle(&self, why: &str, complaint: Option<&str>) -> SessionError {
         let said = complaint.map_or_else(String::new, |line| format!(" (it says: {line})"));
-        self.fault(Fault::Bundle, escape_line(&format!("{why}{said}")))
+        self.fault(SessionFault::Bundle, escape_line(&format!("{why}{said}")))
     }
 
-    fn fault(&self, kind: Fault, reason: String) -> SessionError {
+    fn fault(&self, kind: SessionFault, reason: String) -> SessionError {
         SessionError {
             host: escape_line(&self.host),
             kind,
@@ -255,9 +255,9 @@ impl Session {
         }
     }
 
-    fn stopped(&self, kind: Fault) -> SessionError {
+    fn stopped(&self, kind: SessionFault) -> SessionError {
         let (reason, way_out) = match kind {
-            Fault::Deadline => (
+            SessionFault::Deadline => (
                 format!("no bundle after {} s", self.deadline.as_secs_f32()),
                 Some(match self.deadline < Duration::from_secs(4) {
                     // ssh had no time to report that it is not reached.
@@ -265,7 +265,7 @@ impl Session {
                     false => "the machine hangs, or is slow: --deadline gives it more time".to_owned(),
                 }),
             ),
-            Fault::TooMuch => (
+            SessionFault::TooMuch => (
                 format!(
                     "cut off after {} MiB: it sends more than a machine has to say",
                     MAX_SENT >> 20
@@ -288,29 +288,29 @@ impl Session {
         let name = &self.host;
         let (kind, way_out) = match () {
             () if has("HOST IDENTIFICATION HAS CHANGED") => (
-                Fault::HostKey,
+                SessionFault::HostKey,
                 Some(format!(
                     "its key is another one than before: ask whoever installed it, then `ssh-keygen -R` and `ssh {}` once by hand",
                     escape_line(name)
                 )),
             ),
             () if has("Host key verification failed") || has("No ED25519 host key is known") => (
-                Fault::HostKey,
+                SessionFault::HostKey,
                 Some(format!(
                     "its key is not known here: `ssh {}` once by hand, and compare the fingerprint",
                     escape_line(name)
                 )),
             ),
             () if has("sudo:") => (
-                Fault::Sudo,
+                SessionFault::Sudo,
                 Some("let this user run `sh` by sudo without a password, log in as root, or leave --sudo out and know less".to_owned()),
             ),
             () if has("Permission denied (") || has("Too many authentication failures") => (
-                Fault::Login,
+                SessionFault::Login,
                 Some("a key is needed that nobody has to type for: `ssh-add`, or IdentityFile in the configuration of ssh".to_owned()),
             ),
-            () if status == 255 || (129..=192).contains(&status) => (Fault::Unreachable, None),
-            () => (Fault::Other, None),
+            () if status == 255 || (129..=192).contains(&status) => (SessionFault::Unreachable, None),
+            () => (SessionFault::Other, None),
         };
         // A shell names a signal so, and so does what waited for ssh here.
         let signal = (129..=192).contains(&status).then(|| status - 128);
@@ -363,7 +363,7 @@ pub fn check_name(name: &str) -> Result<(), SessionError> {
     };
     Err(SessionError {
         host: escape_line(name),
-        kind: Fault::Name,
+        kind: SessionFault::Name,
         reason: reason.to_owned(),
         way_out: None,
     })
@@ -387,8 +387,8 @@ mod tests {
             "a\nb",
             "\u{1b}[31m",
         ] {
-            let error = Session::new(name).run("", &mut |_| false).unwrap_err();
-            assert_eq!(error.kind, Fault::Name, "{name:?}");
+            let error = SshSession::new(name).run("", &mut |_| false).unwrap_err();
+            assert_eq!(error.kind, SessionFault::Name, "{name:?}");
             assert!(!error.to_string().contains('\u{1b}'));
         }
         assert!(check_name("root@box1").is_ok() && check_name("ssh://u@[::1]:22").is_ok());
@@ -397,9 +397,9 @@ mod tests {
     #[test]
     fn a_machine_that_is_not_reached_is_told_before_the_deadline() {
         for (deadline, connects) in [(1, 2), (3, 4), (4, 3), (5, 3), (60, 30), (3600, 30)] {
-            let session = Session {
+            let session = SshSession {
                 deadline: Duration::from_secs(deadline),
-                ..Session::new("box")
+                ..SshSession::new("box")
             };
             let wanted = format!("ConnectTimeout={connects}");
             assert!(
@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn a_server_that_turns_connections_away_is_asked_again() {
-        let session = Session::new("box");
+        let session = SshSession::new("box");
         for (status, text, again) in [
             (
                 255,
@@ -435,26 +435,26 @@ mod tests {
             assert_eq!(error.is_turned_away(), again, "{error}");
         }
         let killed = session.complaint(137, b"", b"");
-        assert_eq!(killed.kind, Fault::Unreachable);
+        assert_eq!(killed.kind, SessionFault::Unreachable);
         assert!(killed.reason.contains("signal 9"), "{killed}");
     }
 
     #[test]
     fn what_ssh_complains_about_has_its_kind() {
-        let session = Session::new("box");
+        let session = SshSession::new("box");
         // OpenSSH 9.2.
         for (text, kind) in [
             (
                 "@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.\r\n",
-                Fault::HostKey,
+                SessionFault::HostKey,
             ),
-            ("Host key verification failed.\n", Fault::HostKey),
-            ("root@box: Permission denied (publickey).\n", Fault::Login),
+            ("Host key verification failed.\n", SessionFault::HostKey),
+            ("root@box: Permission denied (publickey).\n", SessionFault::Login),
             (
                 "ssh: connect to host box port 22: Connection refused\n",
-                Fault::Unreachable,
+                SessionFault::Unreachable,
             ),
-            ("sudo: a password is required\n", Fault::Sudo),
+            ("sudo: a password is required\n", SessionFault::Sudo),
         ] {
             let error = session.complaint(255, text.as_bytes(), b"");
             assert_eq!(error.kind, kind, "{error}");

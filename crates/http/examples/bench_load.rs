@@ -4,7 +4,7 @@
 //!                                                          connection for each request
 //!     bench_load URL closed|RATE CONNECTIONS SECONDS h2 STREAMS        HTTP/2, so many on each connection
 
-use assay_http::{Live, Load, Method, Request, Tls, Trust, Url, run};
+use assay_http::{Live, HttpLoad, Method, Request, Tls, Trust, Url, run};
 use assay_model::web::{Pace, Protocol};
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Protocol::Http1 => Request::new(&Method::Get, &url, &[], b"", rest.is_empty())?,
         Protocol::Http2 => Request::http2(&Method::Get, &url, &[], b"")?,
     };
-    let load = Load {
+    let load = HttpLoad {
         requests: vec![request],
         shuffled: false,
         addresses: url.resolve()?,

@@ -16,7 +16,7 @@ const MOST_INTERIM: u32 = 64;
 
 /// A whole response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpResponse {
     /// Its status.
     pub status: u16,
     /// Bytes of the body, without the framing of chunks.
@@ -207,7 +207,7 @@ impl Reader {
     }
 
     /// So many uninteresting bytes came; gives the response when they end it.
-    pub fn skip(&mut self, bytes: u64) -> Option<Answer> {
+    pub fn skip(&mut self, bytes: u64) -> Option<HttpResponse> {
         self.body.bytes += bytes;
         match &mut self.frame {
             Frame::Length(left) => *left = left.saturating_sub(bytes),
@@ -230,7 +230,7 @@ impl Reader {
     ///
     /// # Errors
     /// It is not HTTP, its framing is wrong, or more came than it says.
-    pub fn feed(&mut self, bytes: &[u8], memory: &mut Memory) -> Result<Option<Answer>, Wrong> {
+    pub fn feed(&mut self, bytes: &[u8], memory: &mut Memory) -> Result<Option<HttpResponse>, Wrong> {
         self.started |= !bytes.is_empty();
         if self.begun {
             return self.take_body(bytes);
@@ -251,7 +251,7 @@ impl Reader {
     ///
     /// # Errors
     /// It is not whole.
-    pub fn end(&self) -> Result<Answer, Wrong> {
+    pub fn end(&self) -> Result<HttpResponse, Wrong> {
         match (self.frame, self.started) {
             (Frame::UntilEnd, _) => Ok(self.answer()),
             (_, true) => Err(Wrong::Short),
@@ -259,8 +259,8 @@ impl Reader {
         }
     }
 
-    fn answer(&self) -> Answer {
-        Answer {
+    fn answer(&self) -> HttpResponse {
+        HttpResponse {
             status: self.status,
             body: self.body.bytes,
             reusable: self.reusable,
@@ -272,7 +272,7 @@ impl Reader {
         &mut self,
         mut bytes: &[u8],
         memory: &mut Memory,
-    ) -> Result<Option<Answer>, Wrong> {
+    ) -> Result<Option<HttpResponse>, Wrong> {
         loop {
             if let Some((length, status, frame, reusable)) = memory.recall(bytes, self.head_only) {
                 (self.status, self.frame, self.reusable) = (status, frame, reusable);
@@ -327,7 +327,7 @@ impl Reader {
         Ok(Some(length))
     }
 
-    fn take_body(&mut self, bytes: &[u8]) -> Result<Option<Answer>, Wrong> {
+    fn take_body(&mut self, bytes: &[u8]) -> Result<Option<HttpResponse>, Wrong> {
         let ended = match &mut self.frame {
             Frame::Head => false,
             Frame::UntilEnd => {

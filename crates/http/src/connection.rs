@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum ConnectionPhase {
     /// Free for a request of an open loop.
     Free,
     /// Of a closed loop: waiting until then, after a failure or before the first request.
@@ -24,7 +24,7 @@ pub enum Phase {
 /// One place for a request under way.
 pub struct Connection {
     pub stream: Option<Stream>,
-    pub phase: Phase,
+    pub phase: ConnectionPhase,
     pub reader: Reader,
     /// Bytes of the request that are sent.
     pub sent: usize,
@@ -51,7 +51,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn new(phase: Phase) -> Self {
+    pub fn new(phase: ConnectionPhase) -> Self {
         Self {
             stream: None,
             phase,
@@ -80,7 +80,7 @@ impl Connection {
 
     /// Whether a request is under way.
     pub fn is_busy(&self) -> bool {
-        use Phase::{Connecting, Reading, Sending, Shaking};
+        use ConnectionPhase::{Connecting, Reading, Sending, Shaking};
         matches!(self.phase, Connecting | Shaking | Sending | Reading)
     }
 

@@ -1,10 +1,10 @@
 //! One connection that carries one request after another, each waited for: for whoever wants an answer and
 //! its times rather than a load.
 
-use crate::answer::{Answer, Memory, Reader};
+use crate::answer::{HttpResponse, Memory, Reader};
 use crate::probe::ProbeError;
 use crate::request::Request;
-use crate::stream::{BUFFER, Broken, Came, Stream};
+use crate::stream::{BUFFER, Broken, ReadOutcome, Stream};
 use crate::tls::Tls;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -20,7 +20,7 @@ const HEADS: usize = 80 << 10;
 const AT_ONCE: usize = 256 << 10;
 
 /// A place for a connection; it is made when it is needed, and again when the server has closed it.
-pub struct Exchange {
+pub struct ConnectionSlot {
     address: SocketAddr,
     tls: Option<Tls>,
     stream: Option<Stream>,
@@ -33,7 +33,7 @@ pub struct Exchange {
 #[derive(Clone, Debug)]
 pub struct Exchanged {
     /// Status and length.
-    pub answer: Answer,
+    pub answer: HttpResponse,
     /// The first bytes of the body, as many as were asked for.
     pub body: Vec<u8>,
     /// When it began: before the connection, where one had to be made.
@@ -58,7 +58,7 @@ pub struct Manner<'a> {
     pub came: &'a mut dyn FnMut(Instant, u64),
 }
 
-impl Exchange {
+impl ConnectionSlot {
     /// No connection is made yet.
     #[must_use]
     pub fn new(address: SocketAddr, tls: Option<Tls>) -> Self {
@@ -167,7 +167,7 @@ impl Exchange {
         request: &Request,
         waiting: &Waiting<'_>,
         manner: &mut Manner<'_>,
-    ) -> Result<(Answer, Vec<u8>), ProbeError> {
+    ) -> Result<(HttpResponse, Vec<u8>), ProbeError> {
         let mut reader = Reader::default();
         reader.restart(request.head, false);
         let mut raw = Vec::new();
@@ -184,11 +184,11 @@ impl Exchange {
                 .read(&mut self.buffer, uninteresting)
                 .map_err(|error| waiting.broken(error))?;
             let whole = match came {
-                Came::Nothing => {
+                ReadOutcome::Nothing => {
                     waiting.wait(stream, PollFlags::IN)?;
                     continue;
                 }
-                Came::Bytes(n, _) => {
+                ReadOutcome::Bytes(n, _) => {
                     (manner.came)(Instant::now(), n as u64);
                     let room = match manner.keep {
                         0 => 0,
@@ -199,11 +199,11 @@ impl Exchange {
                         .feed(&self.buffer[..n], &mut self.memory)
                         .map_err(wrong)?
                 }
-                Came::Skipped(n, _) => {
+                ReadOutcome::Skipped(n, _) => {
                     (manner.came)(Instant::now(), n);
                     reader.skip(n)
                 }
-                Came::End => Some(reader.end().map_err(wrong)?),
+                ReadOutcome::End => Some(reader.end().map_err(wrong)?),
             };
             if let Some(answer) = whole {
                 let length = usize::try_from(answer.body).unwrap_or(usize::MAX);

@@ -10,7 +10,7 @@ mod huffman;
 mod names;
 mod session;
 
-pub use session::{Event, Fault, Session};
+pub use session::{StreamEvent, H2Fault, H2Session};
 
 #[cfg(test)]
 mod tests;

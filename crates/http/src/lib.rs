@@ -31,8 +31,8 @@ mod tls;
 pub mod url;
 mod worker;
 
-pub use exchange::{Exchange, Exchanged, Manner};
-pub use load::{Live, Load, LoadError, MOST_CONNECTIONS, run};
+pub use exchange::{ConnectionSlot, Exchanged, Manner};
+pub use load::{Live, HttpLoad, LoadError, MOST_CONNECTIONS, run};
 pub use probe::{ProbeError, Probed, probe};
 pub use request::{Expect, Method, Request};
 pub use rustls::Error as RustlsError;

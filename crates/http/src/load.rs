@@ -18,7 +18,7 @@ pub const MOST_CONNECTIONS: u32 = 100_000;
 
 /// What to do.
 #[derive(Clone, Debug)]
-pub struct Load {
+pub struct HttpLoad {
     /// What is asked, at least one.
     pub requests: Vec<Request>,
     /// Requests are picked at random instead of in turn.
@@ -90,7 +90,7 @@ pub enum LoadError {
     },
 }
 
-impl Load {
+impl HttpLoad {
     fn check(&self) -> Result<(), LoadError> {
         let wrong = |why| Err(LoadError::Request(why));
         let rate = self.pace.rate();
@@ -142,7 +142,7 @@ impl Load {
 /// # Errors
 /// It cannot be meant, or this machine refuses something that has nothing to do with a connection.
 pub fn run(
-    load: &Load,
+    load: &HttpLoad,
     live: &Live,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Measured, LoadError> {

@@ -2,9 +2,9 @@
 
 mod http2;
 
-use crate::answer::{Answer, Memory, Reader, Wrong};
+use crate::answer::{HttpResponse, Memory, Reader, Wrong};
 use crate::request::Request;
-use crate::stream::{Broken, Came, Stream};
+use crate::stream::{Broken, ReadOutcome, Stream};
 use crate::tls::Tls;
 use assay_model::web::Protocol;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,7 +23,7 @@ pub struct Probed {
     /// Which address answered.
     pub address: SocketAddr,
     /// Its status, length and hash.
-    pub answer: Answer,
+    pub answer: HttpResponse,
     /// Headers in their order.
     pub headers: Vec<(String, String)>,
     /// The start of the body, at most 4 KiB.
@@ -236,9 +236,9 @@ impl Probing<'_> {
         stream: &mut Stream,
         buffer: &mut [u8],
         all: &mut u64,
-    ) -> Result<Came, ProbeError> {
+    ) -> Result<ReadOutcome, ProbeError> {
         let came = stream.read(buffer, 0).map_err(|error| self.broken(error))?;
-        if let Came::Bytes(n, _) = came {
+        if let ReadOutcome::Bytes(n, _) = came {
             if *all > MOST || self.begin.elapsed() >= self.limit {
                 return Err(self.slow());
             }
@@ -255,16 +255,16 @@ impl Probing<'_> {
         let mut all = 0;
         let answer = loop {
             let read = match self.read(stream, &mut buffer, &mut all)? {
-                Came::Nothing => {
+                ReadOutcome::Nothing => {
                     self.wait(stream, PollFlags::IN)?;
                     continue;
                 }
-                Came::Bytes(n, _) => {
+                ReadOutcome::Bytes(n, _) => {
                     let room = HEADS.saturating_sub(kept.len());
                     kept.extend_from_slice(&buffer[..n.min(room)]);
                     reader.feed(&buffer[..n], &mut memory)
                 }
-                Came::Skipped(..) | Came::End => reader.end().map(Some),
+                ReadOutcome::Skipped(..) | ReadOutcome::End => reader.end().map(Some),
             };
             match read {
                 Ok(Some(answer)) => break answer,

@@ -53,7 +53,7 @@ impl Broken {
 }
 
 /// What a read brought.
-pub enum Came {
+pub enum ReadOutcome {
     /// So many bytes are in the buffer; whether all of what is there now was taken.
     Bytes(usize, bool),
     /// So many bytes were thrown away.
@@ -170,7 +170,7 @@ impl Stream {
     /// Takes what is there. Up to `uninteresting` bytes that nobody looks at are thrown away in the
     /// kernel (`MSG_TRUNC`, tcp(7)); they are received like others and cost no copy. Through TLS they are
     /// decrypted and put into the buffer.
-    pub fn read(&mut self, buffer: &mut [u8], uninteresting: u64) -> Result<Came, Broken> {
+    pub fn read(&mut self, buffer: &mut [u8], uninteresting: u64) -> Result<ReadOutcome, Broken> {
         if let Some(tls) = &mut self.tls {
             return read_tls(tls, &mut self.tcp, buffer);
         }
@@ -182,10 +182,10 @@ impl Stream {
             _ => recv(&self.tcp, &mut buffer[..most], RecvFlags::TRUNC).map(|(_, n)| (n, most)),
         };
         match came {
-            Ok((0, _)) => Ok(Came::End),
-            Ok((n, asked)) if uninteresting == 0 => Ok(Came::Bytes(n, n < asked)),
-            Ok((n, asked)) => Ok(Came::Skipped(n as u64, n < asked)),
-            Err(rustix::io::Errno::AGAIN) => Ok(Came::Nothing),
+            Ok((0, _)) => Ok(ReadOutcome::End),
+            Ok((n, asked)) if uninteresting == 0 => Ok(ReadOutcome::Bytes(n, n < asked)),
+            Ok((n, asked)) => Ok(ReadOutcome::Skipped(n as u64, n < asked)),
+            Err(rustix::io::Errno::AGAIN) => Ok(ReadOutcome::Nothing),
             Err(error) => Err(io::Error::from(error).into()),
         }
     }
@@ -214,22 +214,22 @@ fn read_tls(
     tls: &mut ClientConnection,
     tcp: &mut TcpStream,
     buffer: &mut [u8],
-) -> Result<Came, Broken> {
+) -> Result<ReadOutcome, Broken> {
     let half = buffer.len() / 2;
     let (plain, records) = buffer.split_at_mut(half);
     // What these hold when they are decrypted, with the rest of a record that came before, has room.
     let asked = RECORDS.min(half.saturating_sub(LONGEST_RECORD));
     loop {
         match take_plain(tls, plain)? {
-            Plain::End => return Ok(Came::End),
+            Plain::End => return Ok(ReadOutcome::End),
             Plain::Bytes(0) => {}
-            Plain::Bytes(n) => return Ok(Came::Bytes(n, false)),
+            Plain::Bytes(n) => return Ok(ReadOutcome::Bytes(n, false)),
         }
         // What was wrong with earlier bytes, after all that was good before it.
         tls.process_new_packets()?;
         let came = match tcp.read(&mut records[..asked]) {
             Ok(came) => came,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Came::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(ReadOutcome::Nothing),
             Err(error) => return Err(error.into()),
         };
         let mut left = &records[..came];
@@ -243,7 +243,7 @@ fn read_tls(
             tls.read_tls(&mut left)?;
             match tls.process_new_packets() {
                 Ok(state) => more |= state.peer_has_closed(),
-                Err(_) if all > 0 => return Ok(Came::Bytes(all, false)),
+                Err(_) if all > 0 => return Ok(ReadOutcome::Bytes(all, false)),
                 Err(error) => return Err(error.into()),
             }
             match take_plain(tls, &mut plain[all..])? {
@@ -252,7 +252,7 @@ fn read_tls(
             }
         }
         if all > 0 {
-            return Ok(Came::Bytes(all, !more));
+            return Ok(ReadOutcome::Bytes(all, !more));
         }
     }
 }

@@ -6,9 +6,9 @@ mod http1;
 mod links;
 mod used;
 
-use crate::answer::{Answer, Memory};
-use crate::connection::{Connection, Phase};
-use crate::load::{Live, Load, LoadError};
+use crate::answer::{HttpResponse, Memory};
+use crate::connection::{Connection, ConnectionPhase};
+use crate::load::{Live, HttpLoad, LoadError};
 use crate::schedule::Intents;
 use crate::stream::BUFFER;
 use crate::tally::Tally;
@@ -42,7 +42,7 @@ const SPOKEN: EventFlags = EventFlags::IN
     .union(EventFlags::ERR);
 
 pub struct Worker<'a> {
-    load: &'a Load,
+    load: &'a HttpLoad,
     address: usize,
     epoll: OwnedFd,
     connections: Vec<Connection>,
@@ -78,7 +78,7 @@ pub struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     pub fn new(
-        load: &'a Load,
+        load: &'a HttpLoad,
         which: u32,
         threads: u32,
         begin: Instant,
@@ -89,8 +89,8 @@ impl<'a> Worker<'a> {
         let own = load.connections / threads + u32::from(which < load.connections % threads);
         let share = own * load.streams;
         let phase = match intents {
-            Some(_) => Phase::Free,
-            None => Phase::Resting(0),
+            Some(_) => ConnectionPhase::Free,
+            None => ConnectionPhase::Resting(0),
         };
         let washout = nanos(load.washout);
         let window = (washout, washout.saturating_add(nanos(load.window)));
@@ -283,7 +283,7 @@ impl<'a> Worker<'a> {
     fn look(&mut self) {
         for at in 0..self.connections.len() {
             let connection = &self.connections[at];
-            if let Phase::Resting(until) = connection.phase {
+            if let ConnectionPhase::Resting(until) = connection.phase {
                 if self.now >= until {
                     self.next(at);
                 }
@@ -302,7 +302,7 @@ impl<'a> Worker<'a> {
     fn next(&mut self, at: usize) {
         if self.now >= self.window.1 {
             self.connections[at].close();
-            self.connections[at].phase = Phase::Over;
+            self.connections[at].phase = ConnectionPhase::Over;
         } else {
             self.begin(at, self.now, self.now, None);
         }
@@ -359,7 +359,7 @@ impl<'a> Worker<'a> {
         match connection.stream {
             _ if self.load.protocol == Protocol::Http2 => self.ask(at),
             Some(_) => {
-                connection.phase = Phase::Sending;
+                connection.phase = ConnectionPhase::Sending;
                 self.send(at);
             }
             None => self.connect(at, now),
@@ -367,7 +367,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Counts an answer as a good one or a failure.
-    pub(super) fn judge(&mut self, at: usize, answer: &Answer) {
+    pub(super) fn judge(&mut self, at: usize, answer: &HttpResponse) {
         let connection = &self.connections[at];
         let request = &self.load.requests[connection.which];
         let expect = &request.expect;
@@ -407,15 +407,15 @@ impl<'a> Worker<'a> {
     pub(super) fn ended(&mut self, at: usize, rest_until: u64) {
         let connection = &mut self.connections[at];
         if self.intents.is_some() {
-            connection.phase = Phase::Free;
+            connection.phase = ConnectionPhase::Free;
             self.free.push(at as u32);
             if std::mem::take(&mut self.starved) {
                 self.starved_until = self.now;
             }
         } else if rest_until > self.now {
-            connection.phase = Phase::Resting(rest_until);
+            connection.phase = ConnectionPhase::Resting(rest_until);
         } else if self.load.protocol == Protocol::Http1 {
-            connection.phase = Phase::Resting(0);
+            connection.phase = ConnectionPhase::Resting(0);
             self.answered.push(at as u32);
         } else {
             self.next(at);
@@ -434,7 +434,7 @@ impl<'a> Worker<'a> {
         self.tally.pass(self.now);
         let mut parts = std::mem::take(&mut self.parts);
         for at in parts.drain(..) {
-            if self.connections[at as usize].phase == Phase::Reading {
+            if self.connections[at as usize].phase == ConnectionPhase::Reading {
                 self.receive(at as usize);
             }
         }

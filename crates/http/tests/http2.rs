@@ -3,14 +3,14 @@
 
 mod common;
 
-use assay_http::{Expect, Load, Method, ProbeError, Request, Tls, Trust, Url, probe};
+use assay_http::{Expect, HttpLoad, Method, ProbeError, Request, Tls, Trust, Url, probe};
 use assay_model::web::{FailureKind, Measured, Pace, Protocol};
 use assay_testing::servers::http2::{Http2Server, Http2ServerKind};
 use assay_testing::servers::nginx::Nginx;
 use common::{expecting, good, http2, kinds, measure};
 use std::time::Duration;
 
-fn over_tls(mut load: Load, url: &str, trust: &Trust) -> Load {
+fn over_tls(mut load: HttpLoad, url: &str, trust: &Trust) -> HttpLoad {
     let tls = Tls::new(&Url::parse(url).unwrap(), trust, true).unwrap();
     load.tls = Some(tls.speaking(Protocol::Http2));
     load
@@ -170,7 +170,7 @@ fn a_server_without_it_is_an_error() {
     };
     let plain = http2(&nginx.url("/small"), 2, 2);
     assert_eq!(kinds(&measure(&plain)), [FailureKind::NoHttp2]);
-    let said = |load: &Load| {
+    let said = |load: &HttpLoad| {
         let tls = load.tls.as_ref();
         let limit = Duration::from_secs(5);
         probe(&load.requests[0], load.addresses[0], tls, limit, &|| false).unwrap_err()

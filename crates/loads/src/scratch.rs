@@ -15,7 +15,7 @@ mod list;
 mod moved_files;
 mod sweep;
 
-pub use moved_files::{Astray, End};
+pub use moved_files::{Astray, MovedFileEnd};
 pub use sweep::{Swept, sweep_directory};
 
 use assay_host::held::{Access, Directory, Held};
@@ -261,7 +261,7 @@ impl Scratch {
         self.removed = true;
         let astray = moved_files::remove(self);
         let end = astray.as_ref().map(|astray| &astray.end);
-        if matches!(end, Some(End::Failed(_) | End::Elsewhere(_))) {
+        if matches!(end, Some(MovedFileEnd::Failed(_) | MovedFileEnd::Elsewhere(_))) {
             self.entry.left.store(true, Ordering::Relaxed);
         }
         astray

@@ -1,7 +1,7 @@
 //! What processes of the client and of the server were seen doing while a login waited, and how much of
 //! each part that explains. Where the sightings come from is in `watch`; what they mean is in `cause`.
 
-use crate::{LoginPart, Phase};
+use crate::{LoginPart, PartTime};
 use assay_model::Nanos;
 
 /// Which end of the connection a process belongs to.
@@ -78,7 +78,7 @@ const BEGUN: u64 = 20_000_000;
 /// Divides sightings among the parts of a login. A program of the client counts only in the part in which
 /// it began: one that goes on, such as a ProxyCommand, carries the connection.
 #[must_use]
-pub fn divide_among_parts(sightings: &[Sighting], phases: &[Phase]) -> Vec<ActivityShare> {
+pub fn divide_among_parts(sightings: &[Sighting], phases: &[PartTime]) -> Vec<ActivityShare> {
     let mut shares: Vec<ActivityShare> = Vec::new();
     let mut programs: Vec<(u32, usize)> = Vec::new();
     for one in sightings {
@@ -151,7 +151,7 @@ mod tests {
             (LoginPart::KeyExchange, 200),
             (LoginPart::User, 50),
         ];
-        let phases = phases.map(|(part, took)| Phase {
+        let phases = phases.map(|(part, took)| PartTime {
             part,
             took: Nanos(took * MS),
         });

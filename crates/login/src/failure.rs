@@ -224,7 +224,7 @@ fn failure_remedy(kind: FailureKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Login, Phase};
+    use crate::{Login, PartTime};
     use assay_model::Nanos;
 
     fn refused(
@@ -233,7 +233,7 @@ mod tests {
         said: &[&str],
         known: &ServerKnowledge,
     ) -> FailureKind {
-        let phase = Phase {
+        let phase = PartTime {
             part,
             took: Nanos(1),
         };

@@ -2,7 +2,7 @@
 
 use crate::watch::{PreparedWatch, WatchedServer};
 use crate::{Login, LoginError, LoginPart, activity};
-use assay_http::{Exchange, Manner, ProbeError, Request, Tls, Url};
+use assay_http::{ConnectionSlot, Manner, ProbeError, Request, Tls, Url};
 use assay_model::Nanos;
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ fn ask(
     let mut before = Instant::now();
     for address in addresses {
         let tried = Instant::now();
-        let mut exchange = Exchange::new(address, tls.cloned());
+        let mut exchange = ConnectionSlot::new(address, tls.cloned());
         let mut manner = Manner {
             // All addresses are one wait.
             limit: limit.saturating_sub(begin.elapsed()),

@@ -71,7 +71,8 @@ impl LoginPart {
 
 /// How long a part took.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Phase {
+#[schemars(rename = "Phase")]
+pub struct PartTime {
     /// Which.
     pub part: LoginPart,
     /// How long.
@@ -82,7 +83,7 @@ pub struct Phase {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Login {
     /// Its parts, in order.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<PartTime>,
     /// What was said on the way that may explain a wait: addresses that refused, methods that failed.
     pub remarks: Vec<String>,
     /// What processes of both ends were seen doing.
@@ -98,7 +99,7 @@ pub struct Login {
 impl Login {
     fn add(&mut self, part: LoginPart, took: impl Into<Nanos>) {
         let took = took.into();
-        self.phases.push(Phase { part, took });
+        self.phases.push(PartTime { part, took });
     }
 
     /// From the start to the end.

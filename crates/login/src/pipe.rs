@@ -30,7 +30,7 @@ pub struct ProgramLines {
 }
 
 /// What came.
-pub enum Came {
+pub enum PipeOutput {
     /// A line without its end, or what came without one after some time.
     Line(From, String),
     /// The program has ended and everything was read.
@@ -71,23 +71,23 @@ impl ProgramLines {
         &mut self,
         deadline: Instant,
         stop: &dyn Fn() -> bool,
-    ) -> io::Result<(Instant, Came)> {
+    ) -> io::Result<(Instant, PipeOutput)> {
         loop {
             for (from, _, bytes) in &mut self.pipes {
                 if let Some(line) = take_line(bytes) {
-                    return Ok((Instant::now(), Came::Line(*from, line)));
+                    return Ok((Instant::now(), PipeOutput::Line(*from, line)));
                 }
             }
             if stop() {
-                return Ok((Instant::now(), Came::Stopped));
+                return Ok((Instant::now(), PipeOutput::Stopped));
             }
             let now = Instant::now();
             if now >= deadline {
-                return Ok((now, Came::Late));
+                return Ok((now, PipeOutput::Late));
             }
             if self.pipes.iter().all(|(_, pipe, _)| pipe.is_none()) {
                 if self.running.ended()?.is_some() {
-                    return Ok((now, Came::Ended));
+                    return Ok((now, PipeOutput::Ended));
                 }
                 self.running.wait(SLICE.min(deadline - now))?;
                 continue;

@@ -6,7 +6,7 @@ mod transcript;
 
 pub use transcript::Transcript;
 
-use crate::pipe::{Came, From, ProgramLines};
+use crate::pipe::{PipeOutput, From, ProgramLines};
 use crate::watch::{PreparedWatch, RunningWatch, WatchedServer};
 use crate::{Login, LoginError, LoginPart, activity};
 use assay_model::Nanos;
@@ -70,7 +70,7 @@ impl SshTarget {
         };
         let end = Instant::now() + Duration::from_secs(10);
         let mut found = Vec::new();
-        while let Ok((_, Came::Line(from, line))) = lines.next(end, &|| false) {
+        while let Ok((_, PipeOutput::Line(from, line))) = lines.next(end, &|| false) {
             if let (From::Out, Some((name, value))) = (from, line.split_once(' ')) {
                 found.push((name.to_lowercase(), value.trim().to_owned()));
             }
@@ -152,17 +152,17 @@ pub fn login(
         let (at, came) = lines.next(begin + limit, stop).map_err(start)?;
         let since = Nanos::from(at - begin);
         match came {
-            Came::Line(From::Out, line) if line.trim() == BEGINS => transcript.shell_begins(since),
-            Came::Line(From::Out, line) => {
+            PipeOutput::Line(From::Out, line) if line.trim() == BEGINS => transcript.shell_begins(since),
+            PipeOutput::Line(From::Out, line) => {
                 if transcript.said(since, line.trim() == MARK) {
                     return Ok(seen(watch, transcript.finish()));
                 }
             }
-            Came::Line(From::Error, line) => transcript.line(since, &line),
-            Came::Ended if transcript.ran_another_command() => {
+            PipeOutput::Line(From::Error, line) => transcript.line(since, &line),
+            PipeOutput::Ended if transcript.ran_another_command() => {
                 return Ok(seen(watch, transcript.cut(since)));
             }
-            Came::Ended => {
+            PipeOutput::Ended => {
                 let (why, said) = (transcript.complaint(), transcript.complaints());
                 return Err(LoginError::Refused {
                     target: name(),
@@ -171,7 +171,7 @@ pub fn login(
                     so_far: Box::new(seen(watch, transcript.cut(since))),
                 });
             }
-            Came::Late => {
+            PipeOutput::Late => {
                 let waited = transcript.waiting();
                 return Err(LoginError::TimedOut {
                     target: name(),
@@ -180,7 +180,7 @@ pub fn login(
                     so_far: Box::new(seen(watch, transcript.cut(since))),
                 });
             }
-            Came::Stopped => return Err(LoginError::Interrupted),
+            PipeOutput::Stopped => return Err(LoginError::Interrupted),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! begins. Commands are not repeated in the report, because a start-up file may hold secrets; file, line
 //! and the name of the command are.
 
-use crate::pipe::{Came, ProgramLines};
+use crate::pipe::{PipeOutput, ProgramLines};
 use crate::ssh::SshTarget;
 use crate::{LoginError, LoginPart};
 use assay_model::Nanos;
@@ -87,14 +87,14 @@ pub fn find_slowest_lines(
     loop {
         let (at, came) = lines.next(begin + limit, stop).map_err(start)?;
         match came {
-            Came::Line(_, line) => {
+            PipeOutput::Line(_, line) => {
                 if let Some(entry) = read(&line) {
                     traced.push(entry);
                     last = at;
                 }
             }
-            Came::Ended => break,
-            Came::Late => {
+            PipeOutput::Ended => break,
+            PipeOutput::Late => {
                 // The last line is still going on.
                 if let Some((when, _, _)) = traced.last().cloned() {
                     let now = when + (at - last).as_secs_f64();
@@ -102,7 +102,7 @@ pub fn find_slowest_lines(
                 }
                 break;
             }
-            Came::Stopped => return Err(LoginError::Interrupted),
+            PipeOutput::Stopped => return Err(LoginError::Interrupted),
         }
     }
     Ok(longest_lines(&traced, part))

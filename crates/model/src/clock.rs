@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// One exchange. Microseconds on clocks that only go forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchange {
+pub struct ClockExchange {
     /// Here, when it was sent.
     pub sent: i64,
     /// There, somewhere in between.
@@ -26,7 +26,7 @@ pub struct Offset {
     pub error_us: i64,
 }
 
-impl Exchange {
+impl ClockExchange {
     /// Round trip in microseconds; none when the clock went back.
     #[must_use]
     pub fn round_trip(&self) -> Option<i64> {
@@ -47,8 +47,8 @@ impl Exchange {
 
 /// What the best of several exchanges says.
 #[must_use]
-pub fn best_offset(exchanges: &[Exchange]) -> Option<Offset> {
-    let offsets = exchanges.iter().filter_map(Exchange::offset);
+pub fn best_offset(exchanges: &[ClockExchange]) -> Option<Offset> {
+    let offsets = exchanges.iter().filter_map(ClockExchange::offset);
     offsets.min_by_key(|offset| offset.error_us)
 }
 
@@ -59,22 +59,22 @@ mod tests {
 
     #[test]
     fn the_fastest_exchange_counts_and_nonsense_does_not() {
-        let slow = Exchange {
+        let slow = ClockExchange {
             sent: 0,
             there: 1_000_900,
             received: 1000,
         };
-        let fast = Exchange {
+        let fast = ClockExchange {
             sent: 2000,
             there: 1_002_100,
             received: 2200,
         };
-        let back = Exchange {
+        let back = ClockExchange {
             sent: 5,
             there: 0,
             received: 4,
         };
-        let wild = Exchange {
+        let wild = ClockExchange {
             sent: i64::MIN,
             there: i64::MAX,
             received: i64::MAX,
@@ -90,7 +90,7 @@ mod tests {
             offset in -100_000_000_000i64..100_000_000_000,
             ways in prop::collection::vec((0i64..1_000_000, 0i64..1_000_000, 0i64..100_000_000), 1..30),
         ) {
-            let exchanges: Vec<Exchange> = ways.iter().map(|&(out, home, sent)| Exchange {
+            let exchanges: Vec<ClockExchange> = ways.iter().map(|&(out, home, sent)| ClockExchange {
                 sent,
                 there: sent + out + offset,
                 received: sent + out + home,

@@ -250,7 +250,8 @@ pub enum PairOutcome {
 
 /// Where the judge stood after some pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Look {
+#[schemars(rename = "Look")]
+pub struct TrialLook {
     /// Measured pairs so far.
     pub pairs: u32,
     /// B/A, above 1 is better, with its interval at this look.
@@ -341,7 +342,7 @@ pub struct Judgement {
     #[serde(default)]
     pub figures: Vec<FigureJudgement>,
     /// The looks so far.
-    pub looks: Vec<Look>,
+    pub looks: Vec<TrialLook>,
     /// Standard deviation of the pairs' log ratio.
     pub pair_sd: Option<f64>,
     /// Pairs that would probably be needed to decide at this effect and noise; a forecast.

@@ -2,8 +2,8 @@
 
 mod radio;
 
-use crate::queue::{Load, QUEUED, Queue};
-use crate::record::{Event, PersonRecord};
+use crate::queue::{LinkLoad, QUEUED, Queue};
+use crate::record::{RecordEvent, PersonRecord};
 use crate::role::{Direction, Role, Workload};
 use crate::verdict::{RoleVerdict, Second};
 use assay_wifi::channel::Channel;
@@ -99,13 +99,13 @@ pub(crate) struct Way<'a> {
     /// The queue on it.
     pub queue: Option<&'a Queue>,
     /// What everybody moved.
-    pub load: &'a Load,
+    pub load: &'a LinkLoad,
 }
 
 pub(crate) fn cause(
     role: &Role,
     verdict: &RoleVerdict,
-    events: &[Event],
+    events: &[RecordEvent],
     record: &PersonRecord,
     way: Way<'_>,
 ) -> Option<Cause> {
@@ -133,7 +133,7 @@ pub(crate) fn cause(
 fn path(
     role: &Role,
     verdict: &RoleVerdict,
-    events: &[Event],
+    events: &[RecordEvent],
     record: &PersonRecord,
     way: Way<'_>,
 ) -> Option<Cause> {
@@ -170,7 +170,7 @@ fn path(
 
 /// A full queue delays and drops: what it dropped is no other loss. At least half of what was over the goal was
 /// due while the queue was long.
-fn queued(events: &[Event], within: u64, queue: Option<&Queue>) -> Option<Cause> {
+fn queued(events: &[RecordEvent], within: u64, queue: Option<&Queue>) -> Option<Cause> {
     let queue = queue?;
     let late = events
         .iter()
@@ -186,7 +186,7 @@ fn queued(events: &[Event], within: u64, queue: Option<&Queue>) -> Option<Cause>
 
 /// The answer to small things is a round trip and nothing else: of those over the goal, half took far longer
 /// than an idle round trip.
-fn slow_answers(role: &Role, events: &[Event], within: u64, before: u64) -> Option<Cause> {
+fn slow_answers(role: &Role, events: &[RecordEvent], within: u64, before: u64) -> Option<Cause> {
     let small = match role.workload {
         Workload::Packets { .. } => true,
         Workload::Fetches { bytes, .. } => bytes <= 16 << 10,
@@ -204,7 +204,7 @@ fn slow_answers(role: &Role, events: &[Event], within: u64, before: u64) -> Opti
 }
 
 /// Only packets get lost for whoever sends them: TCP sends again what was.
-fn loss(role: &Role, events: &[Event]) -> Option<Cause> {
+fn loss(role: &Role, events: &[RecordEvent]) -> Option<Cause> {
     let packets = matches!(role.workload, Workload::Packets { .. });
     let lost = events.iter().filter(|event| event.took.is_none()).count();
     let share = lost as f64 / events.len().max(1) as f64;

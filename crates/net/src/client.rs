@@ -14,13 +14,13 @@ mod stream;
 mod task;
 mod timer;
 
-pub use link::{Link, LinkError};
+pub use link::{ServerLink, LinkError};
 
 use crate::air::Air;
 use crate::congestion;
-use crate::wire::{Done, Join, Joined, Order, Poll, Polled, VERSION, Verdict};
+use crate::wire::{Done, Join, Joined, ClientOrder, Poll, Polled, VERSION, Verdict};
 use assay_host::LiveHost;
-use assay_model::clock::{self, Exchange, Offset};
+use assay_model::clock::{self, ClockExchange, Offset};
 use radio::Radio;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,13 +44,13 @@ const SERVER_AWAY_AT_MOST: Duration = Duration::from_secs(60);
 
 /// What a client tells of itself.
 #[derive(Clone, Debug)]
-pub enum Event<'a> {
+pub enum ClientEvent<'a> {
     /// It is in, under this name.
     Joined(&'a str),
     /// A run will begin.
-    Begins(&'a Order),
+    Begins(&'a ClientOrder),
     /// It is over; the record was delivered.
-    Delivered(&'a Order),
+    Delivered(&'a ClientOrder),
     /// What the run meant for this person.
     Verdict(&'a Verdict),
     /// The server does not answer; it is asked again.
@@ -59,11 +59,11 @@ pub enum Event<'a> {
 
 /// A client that has joined.
 struct Client<'a> {
-    link: &'a Link,
-    control: assay_http::Exchange,
+    link: &'a ServerLink,
+    control: assay_http::ConnectionSlot,
     joined: Joined,
     origin: Instant,
-    exchanges: VecDeque<Exchange>,
+    exchanges: VecDeque<ClockExchange>,
     sleeps: sleep::Sleeps,
     /// Small requests during a run: when each began and ended.
     trips: Vec<(Instant, Instant)>,
@@ -75,19 +75,19 @@ struct Client<'a> {
 /// # Errors
 /// The server refuses, or does not answer for a minute.
 pub fn run(
-    link: &Link,
+    link: &ServerLink,
     name: &str,
     agent: &str,
     runs: Option<u32>,
     stop: &(dyn Fn() -> bool + Sync),
-    tell: &mut dyn FnMut(Event<'_>),
+    tell: &mut dyn FnMut(ClientEvent<'_>),
 ) -> Result<(), LinkError> {
     let mut lost: Option<Instant> = None;
     let mut left = runs;
     loop {
         let ended = Client::join(link, name, agent, stop).and_then(|mut client| {
             lost = None;
-            tell(Event::Joined(&client.joined.name));
+            tell(ClientEvent::Joined(&client.joined.name));
             client.serve(&mut left, tell)
         });
         match ended {
@@ -103,20 +103,20 @@ fn patiently(
     error: LinkError,
     lost: &mut Option<Instant>,
     stop: &dyn Fn() -> bool,
-    tell: &mut dyn FnMut(Event<'_>),
+    tell: &mut dyn FnMut(ClientEvent<'_>),
 ) -> Result<(), LinkError> {
     let since = *lost.get_or_insert_with(Instant::now);
     if !error.may_pass() || since.elapsed() > SERVER_AWAY_AT_MOST {
         return Err(error);
     }
-    tell(Event::Lost(&error));
+    tell(ClientEvent::Lost(&error));
     timer::sleep_until(Instant::now() + Duration::from_secs(1), stop);
     Ok(())
 }
 
 impl<'a> Client<'a> {
     fn join(
-        link: &'a Link,
+        link: &'a ServerLink,
         name: &str,
         agent: &str,
         stop: &'a (dyn Fn() -> bool + Sync),
@@ -174,7 +174,7 @@ impl<'a> Client<'a> {
             self.trips.push((times.began, times.ended));
         }
         if !busy && times.connected.is_none() {
-            self.exchanges.push_back(Exchange {
+            self.exchanges.push_back(ClockExchange {
                 sent: self.micros(times.began),
                 there: polled.now_us,
                 received: self.micros(times.ended),
@@ -199,7 +199,7 @@ impl<'a> Client<'a> {
     fn serve(
         &mut self,
         left: &mut Option<u32>,
-        tell: &mut dyn FnMut(Event<'_>),
+        tell: &mut dyn FnMut(ClientEvent<'_>),
     ) -> Result<(), LinkError> {
         let mut last = 0;
         let mut lost = None;
@@ -221,14 +221,14 @@ impl<'a> Client<'a> {
             lost = None;
             if let Some(came) = polled.verdict {
                 verdict = None;
-                tell(Event::Verdict(&came));
+                tell(ClientEvent::Verdict(&came));
             }
             let next = polled.order.filter(|_| *left != Some(0));
             if let Some(order) = next.filter(|order| order.run != last) {
                 last = order.run;
-                tell(Event::Begins(&order));
+                tell(ClientEvent::Begins(&order));
                 self.part(&order)?;
-                tell(Event::Delivered(&order));
+                tell(ClientEvent::Delivered(&order));
                 verdict = Some((order.run, Instant::now()));
                 *left = left.map(|left| left.saturating_sub(1));
             }
@@ -237,7 +237,7 @@ impl<'a> Client<'a> {
     }
 
     /// Carries a part out and delivers what was seen.
-    fn part(&mut self, order: &Order) -> Result<(), LinkError> {
+    fn part(&mut self, order: &ClientOrder) -> Result<(), LinkError> {
         let offset = self.offset().unwrap_or(Offset {
             offset_us: 0,
             error_us: i64::MAX,
@@ -305,7 +305,7 @@ impl<'a> Client<'a> {
     }
 
     /// The congestion control of this device on the way to the server: that of the plan, where the kernel takes it.
-    fn sends_with(&self, order: &Order) -> Option<String> {
+    fn sends_with(&self, order: &ClientOrder) -> Option<String> {
         let control = self.control.connection()?;
         match &order.congestion {
             Some(wanted) => congestion::set(control, wanted),
@@ -315,7 +315,7 @@ impl<'a> Client<'a> {
 
     /// Round trips of the remembered exchanges in microseconds, ascending.
     fn idle(&self) -> Vec<u64> {
-        let times = self.exchanges.iter().filter_map(Exchange::round_trip);
+        let times = self.exchanges.iter().filter_map(ClockExchange::round_trip);
         let mut times: Vec<u64> = times.filter_map(|us| u64::try_from(us).ok()).collect();
         times.sort_unstable();
         times

@@ -1,7 +1,7 @@
 //! Who begins a run, watches it and collects what was seen.
 
-use crate::client::{Link, LinkError};
-use crate::plan::Plan;
+use crate::client::{ServerLink, LinkError};
+use crate::plan::NetPlan;
 use crate::record::PersonRecord;
 use crate::result::{Run, Taken};
 use crate::wire::{Clients, Started, Status};
@@ -17,7 +17,7 @@ const SERVER_AWAY_AT_MOST: Duration = Duration::from_secs(60);
 
 /// What happens.
 #[derive(Clone, Debug)]
-pub enum Event<'a> {
+pub enum ControllerEvent<'a> {
     /// So many clients are there, and so many are needed.
     Waiting(usize, usize),
     /// It will begin in so long.
@@ -29,7 +29,7 @@ pub enum Event<'a> {
 /// How a run is begun.
 pub struct Begin<'a> {
     /// What.
-    pub plan: &'a Plan,
+    pub plan: &'a NetPlan,
     /// Clients may still join for so long.
     pub wait: Duration,
     /// Reads the wall clock: for what people are told.
@@ -42,7 +42,7 @@ pub struct Begin<'a> {
 ///
 /// # Errors
 /// See [`LinkError`].
-pub fn clients(link: &Link) -> Result<Clients, LinkError> {
+pub fn clients(link: &ServerLink) -> Result<Clients, LinkError> {
     link.get(&mut link.exchange(), "/clients", ANSWER_WITHIN, &|| false)
 }
 
@@ -51,9 +51,9 @@ pub fn clients(link: &Link) -> Result<Clients, LinkError> {
 /// # Errors
 /// The server refuses, or is out of reach for a minute.
 pub fn carry_out(
-    link: &Link,
+    link: &ServerLink,
     begin: &Begin<'_>,
-    tell: &mut dyn FnMut(Event<'_>),
+    tell: &mut dyn FnMut(ControllerEvent<'_>),
 ) -> Result<Option<Run>, LinkError> {
     let mut exchange = link.exchange();
     let since = Instant::now();
@@ -66,7 +66,7 @@ pub fn carry_out(
             .iter()
             .filter(|client| client.silent_ms < 3000);
         let count = fresh.count();
-        tell(Event::Waiting(count, needed));
+        tell(ControllerEvent::Waiting(count, needed));
         if (begin.stop)() {
             return Ok(None);
         }
@@ -83,17 +83,17 @@ pub fn carry_out(
         link.post(&mut exchange, "/run", begin.plan, ANSWER_WITHIN, &|| false)?;
     let lead = Duration::from_millis(started.begins_in_ms);
     let began = (begin.now)() + lead;
-    tell(Event::Begins(lead));
+    tell(ControllerEvent::Begins(lead));
     let status = watch(link, &mut exchange, &started, begin, tell)?;
     collect(link, &mut exchange, &started, &status, begin.plan, began).map(Some)
 }
 
 fn watch(
-    link: &Link,
-    exchange: &mut assay_http::Exchange,
+    link: &ServerLink,
+    exchange: &mut assay_http::ConnectionSlot,
     started: &Started,
     begin: &Begin<'_>,
-    tell: &mut dyn FnMut(Event<'_>),
+    tell: &mut dyn FnMut(ControllerEvent<'_>),
 ) -> Result<Status, LinkError> {
     let path = format!("/run/{}", started.run);
     let mut asked_to_end = false;
@@ -115,7 +115,7 @@ fn watch(
         match status {
             Ok(status) => {
                 heard = Instant::now();
-                tell(Event::Goes(&status));
+                tell(ControllerEvent::Goes(&status));
                 if status.over {
                     return Ok(status);
                 }
@@ -127,11 +127,11 @@ fn watch(
 }
 
 fn collect(
-    link: &Link,
-    exchange: &mut assay_http::Exchange,
+    link: &ServerLink,
+    exchange: &mut assay_http::ConnectionSlot,
     started: &Started,
     status: &Status,
-    plan: &Plan,
+    plan: &NetPlan,
     began: jiff::Timestamp,
 ) -> Result<Run, LinkError> {
     let mut people = Vec::new();

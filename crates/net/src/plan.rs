@@ -15,7 +15,8 @@ pub const MOST_ALGORITHMS: usize = 4;
 /// plan names none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+#[schemars(rename = "Plan")]
+pub struct NetPlan {
     /// Its name.
     pub name: String,
     /// Seconds that are measured.
@@ -52,7 +53,7 @@ pub struct Person {
 
 /// Why a text is no plan.
 #[derive(Debug, thiserror::Error)]
-pub enum PlanError {
+pub enum NetPlanError {
     /// It is not TOML, or has other fields.
     #[error("this is no plan of `assay net`: {0}")]
     Form(#[from] Box<toml::de::Error>),
@@ -66,7 +67,7 @@ const BUILTIN: [(&str, &str); 2] = [
     ("four", include_str!("../plans/four.toml")),
 ];
 
-impl Plan {
+impl NetPlan {
     /// Names of the plans that assay brings.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name)
@@ -86,9 +87,9 @@ impl Plan {
     ///
     /// # Errors
     /// See [`PlanError`].
-    pub fn read(text: &str) -> Result<Self, PlanError> {
+    pub fn read(text: &str) -> Result<Self, NetPlanError> {
         let plan: Self = toml::from_str(text).map_err(Box::new)?;
-        plan.check().map_err(PlanError::Meaning)?;
+        plan.check().map_err(NetPlanError::Meaning)?;
         Ok(plan)
     }
 
@@ -200,10 +201,10 @@ mod tests {
 
     #[test]
     fn plans_of_assay_can_be_meant() {
-        for name in Plan::builtin_names() {
-            assert_eq!(Plan::builtin(name).unwrap().name, name);
+        for name in NetPlan::builtin_names() {
+            assert_eq!(NetPlan::builtin(name).unwrap().name, name);
         }
-        assert!(Plan::builtin("nothing").is_none());
+        assert!(NetPlan::builtin("nothing").is_none());
     }
 
     #[test]
@@ -211,16 +212,16 @@ mod tests {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/net-plans.md");
         let page = std::fs::read_to_string(page).unwrap();
         let (_, rest) = page.split_once("```toml\n").unwrap();
-        let plan = Plan::read(rest.split_once("```").unwrap().0).unwrap();
+        let plan = NetPlan::read(rest.split_once("```").unwrap().0).unwrap();
         assert_eq!((plan.people.len(), plan.runs().len()), (3, 2));
     }
 
     #[test]
     fn what_is_no_plan() {
         let person = "[[person]]\nname = 'a'\nroles = ['voip']\n";
-        assert!(Plan::read(&format!("name = 'x'\n{person}")).is_ok());
+        assert!(NetPlan::read(&format!("name = 'x'\n{person}")).is_ok());
         let both = format!("name = 'x'\ncongestion = ['cubic', 'bbr']\n{person}");
-        let runs = Plan::read(&both).unwrap().runs();
+        let runs = NetPlan::read(&both).unwrap().runs();
         assert_eq!(runs.len(), 2);
         assert_eq!(runs[1].congestion, ["bbr"]);
         for bad in [
@@ -234,7 +235,7 @@ mod tests {
             "name = 'x'\n[[person]]\nname = 'a'\nroles = ['sleeping']\n".to_owned(),
             "name = 'x'\n[[person]]\nname = 'a'\nroles = []\n".to_owned(),
         ] {
-            assert!(Plan::read(&bad).is_err(), "{bad}");
+            assert!(NetPlan::read(&bad).is_err(), "{bad}");
         }
     }
 }

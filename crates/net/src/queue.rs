@@ -1,7 +1,7 @@
 //! The queue on the way: how much longer a round trip took under load than before the run, in which seconds, who
 //! moved the bytes that filled the queue, and what was lost meanwhile. Pure.
 
-use crate::record::{Event, PersonRecord, SLOT_US};
+use crate::record::{RecordEvent, PersonRecord, SLOT_US};
 use crate::role::{Direction, Role, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +81,7 @@ impl Queue {
 
 /// What everybody moved, second by second.
 #[derive(Clone, Debug, Default)]
-pub struct Load(Vec<Moved>);
+pub struct LinkLoad(Vec<Moved>);
 
 #[derive(Clone, Debug)]
 struct Moved {
@@ -91,7 +91,7 @@ struct Moved {
     seconds: Vec<u64>,
 }
 
-impl Load {
+impl LinkLoad {
     /// Adds what one person moved.
     pub fn add(&mut self, record: &PersonRecord, roles: &[Role]) {
         for role in roles {
@@ -177,7 +177,7 @@ struct Trips {
 }
 
 /// Packets where a role sends any, else the client's own requests.
-fn trips(record: &PersonRecord, packets: &[Vec<Event>]) -> Trips {
+fn trips(record: &PersonRecord, packets: &[Vec<RecordEvent>]) -> Trips {
     let count = usize::try_from(record.ran_us.div_ceil(1_000_000)).unwrap_or(0);
     let mut seconds = vec![Vec::new(); count.min(crate::plan::LONGEST as usize)];
     let mut put = |at: u64, took: u64| {
@@ -208,7 +208,7 @@ fn trips(record: &PersonRecord, packets: &[Vec<Event>]) -> Trips {
 /// Looks for a queue in the record of a person; `packets` are the events of the roles that send packets, without
 /// those that do not count.
 #[must_use]
-pub fn find(record: &PersonRecord, packets: &[Vec<Event>], load: &Load) -> Option<Queue> {
+pub fn find(record: &PersonRecord, packets: &[Vec<RecordEvent>], load: &LinkLoad) -> Option<Queue> {
     let idle = match record.start.idle_median_us {
         0 => record.start.idle_us,
         median => median,
@@ -231,7 +231,7 @@ pub fn find(record: &PersonRecord, packets: &[Vec<Event>], load: &Load) -> Optio
         .flat_map(|at| trips.seconds[*at].iter().copied())
         .collect();
     loaded.sort_unstable();
-    let is_slow = |event: &Event| {
+    let is_slow = |event: &RecordEvent| {
         let second = usize::try_from(event.due / 1_000_000).unwrap_or(usize::MAX);
         slow.binary_search(&second).is_ok()
     };

@@ -12,7 +12,8 @@ pub const MOST_EVENTS: usize = 400_000;
 /// Something that was due, and what became of it. Microseconds from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "(u64, u64, Option<u64>)", into = "(u64, u64, Option<u64>)")]
-pub struct Event {
+#[schemars(rename = "Event")]
+pub struct RecordEvent {
     /// When it was due.
     pub due: u64,
     /// How late the client was with its own part: it had been due, and nothing but the client was in the way.
@@ -22,14 +23,14 @@ pub struct Event {
     pub took: Option<u64>,
 }
 
-impl From<(u64, u64, Option<u64>)> for Event {
+impl From<(u64, u64, Option<u64>)> for RecordEvent {
     fn from((due, late, took): (u64, u64, Option<u64>)) -> Self {
         Self { due, late, took }
     }
 }
 
-impl From<Event> for (u64, u64, Option<u64>) {
-    fn from(event: Event) -> Self {
+impl From<RecordEvent> for (u64, u64, Option<u64>) {
+    fn from(event: RecordEvent) -> Self {
         (event.due, event.late, event.took)
     }
 }
@@ -81,7 +82,7 @@ pub struct RoleRecord {
     /// Name of the role.
     pub role: String,
     /// In the order in which they were due.
-    pub events: Vec<Event>,
+    pub events: Vec<RecordEvent>,
     /// Bytes of bodies in every slot of [`SLOT_US`]; of an upload as the server counted them.
     pub slots: Vec<u64>,
     /// Of responsiveness.

@@ -1,7 +1,7 @@
 //! A run with what everybody saw, and how two runs stand to each other.
 
-use crate::plan::Plan;
-use crate::queue::Load;
+use crate::plan::NetPlan;
+use crate::queue::LinkLoad;
 use crate::record::PersonRecord;
 use crate::trial::MARGIN;
 use crate::verdict::{Grade, PersonVerdict, judge_among};
@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Run {
     /// As it was asked for.
-    pub plan: Plan,
+    pub plan: NetPlan,
     /// When it began, on the controller's clock.
     pub began: jiff::Timestamp,
     /// It was ended early.
@@ -51,7 +51,7 @@ impl Run {
     #[must_use]
     pub fn judged(&self) -> Vec<PersonVerdict> {
         let people = || self.plan.people.iter().zip(&self.people);
-        let mut load = Load::default();
+        let mut load = LinkLoad::default();
         for (person, taken) in people() {
             let roles = self.plan.roles_of(person).unwrap_or_default();
             if let Some(record) = &taken.record {
@@ -141,10 +141,10 @@ impl Experience {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Event, RoleRecord, Start};
+    use crate::record::{RecordEvent, RoleRecord, Start};
 
     fn run(took: u64, bytes: u64) -> Run {
-        let plan = Plan::read(
+        let plan = NetPlan::read(
             "name = 'x'\nseconds = 10\n[[person]]\nname = 'a'\nroles = ['voip']\n\
              [[person]]\nname = 'b'\nroles = ['download']\n[[person]]\nname = 'c'\nroles = ['voip']\n",
         )
@@ -168,7 +168,7 @@ mod tests {
         let voip = RoleRecord {
             role: "voip".to_owned(),
             events: (0..70)
-                .map(|i| Event {
+                .map(|i| RecordEvent {
                     due: i * 131_072,
                     late: 0,
                     took: Some(took),

@@ -16,7 +16,7 @@ use crate::invite::{Invitation, TOKEN, Token};
 use assay_http::Url;
 use budget::Budget;
 use gate::Gate;
-use hub::{Hub, Writer};
+use hub::{Hub, VerdictWriter};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use rustls::ServerConfig;
@@ -105,7 +105,7 @@ impl Shared {
 }
 
 /// A server that listens.
-pub struct Server {
+pub struct NetServer {
     shared: Arc<Shared>,
     /// The first one is what everybody is told; the others are for pages.
     listeners: Vec<TcpListener>,
@@ -121,7 +121,7 @@ fn random<const N: usize>() -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-impl Server {
+impl NetServer {
     /// Listens at an address, TCP and UDP; port 0 is any. `names` go into the certificate. The second port is the
     /// next one, or any when that is taken.
     ///
@@ -187,7 +187,7 @@ impl Server {
     }
 
     /// Writes the verdicts that devices show in these sentences.
-    pub fn write_verdicts_with(&self, writer: Writer) {
+    pub fn write_verdicts_with(&self, writer: VerdictWriter) {
         self.shared.hub().write_with(writer);
     }
 

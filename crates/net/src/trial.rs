@@ -4,7 +4,7 @@
 //! of what people did that was in time, everybody counting as much; that of each person is a guardrail. The pairs are
 //! judged by [`assay_judge::trial`], as all trials of assay are.
 
-use crate::plan::Plan;
+use crate::plan::NetPlan;
 use crate::player::Played;
 use crate::result::Run;
 use crate::role::{Role, Workload};
@@ -25,7 +25,7 @@ pub const GUARD: f64 = 0.05;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Trial {
     /// What is run on each side.
-    pub plan: Plan,
+    pub plan: NetPlan,
     /// What the sides are called: as it is, and changed.
     pub sides: [String; 2],
     /// Smallest ratio that matters: 0.03 for 3 %.

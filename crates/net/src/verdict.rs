@@ -4,8 +4,8 @@
 use crate::air::{AirVerdict, judge as judge_air};
 use crate::cause::{Cause, Way, cause};
 use crate::player::{Film, Played, play};
-use crate::queue::{self, Load, Queue};
-use crate::record::{Event, PersonRecord, Probe, RoleRecord, SLOT_US};
+use crate::queue::{self, LinkLoad, Queue};
+use crate::record::{RecordEvent, PersonRecord, Probe, RoleRecord, SLOT_US};
 use crate::role::{Role, Workload};
 use assay_model::Histogram;
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ pub struct Percentiles {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Lost {
     /// What was counted.
-    pub what: Counted,
+    pub what: LossUnit,
     /// Share that was lost, or sent again.
     pub share: f64,
     /// Of so many.
@@ -75,7 +75,8 @@ pub struct Lost {
 /// What losses are counted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Counted {
+#[schemars(rename = "Counted")]
+pub enum LossUnit {
     /// Packets of UDP that did not come back.
     Packets,
     /// Segments of TCP, which were sent again.
@@ -164,20 +165,20 @@ pub(crate) const LEAST_EVENTS: u64 = 5;
 /// Judges a person alone.
 #[must_use]
 pub fn judge(record: &PersonRecord, roles: &[Role]) -> PersonVerdict {
-    let mut load = Load::default();
+    let mut load = LinkLoad::default();
     load.add(record, roles);
     judge_among(record, roles, &load)
 }
 
 /// Judges a person among others; `load` is what all of them moved.
 #[must_use]
-pub fn judge_among(record: &PersonRecord, roles: &[Role], load: &Load) -> PersonVerdict {
-    let packets: Vec<Vec<Event>> = roles
+pub fn judge_among(record: &PersonRecord, roles: &[Role], load: &LinkLoad) -> PersonVerdict {
+    let packets: Vec<Vec<RecordEvent>> = roles
         .iter()
         .filter(|role| matches!(role.workload, Workload::Packets { .. }))
         .filter_map(|role| {
             let seen = record.roles.iter().find(|seen| seen.role == role.name)?;
-            let counts = |event: &Event| !is_void(role, event, &record.void);
+            let counts = |event: &RecordEvent| !is_void(role, event, &record.void);
             Some(seen.events.iter().copied().filter(counts).collect())
         })
         .collect();
@@ -206,7 +207,7 @@ pub fn judge_among(record: &PersonRecord, roles: &[Role], load: &Load) -> Person
 }
 
 /// Whether something does not count: the client was late by more than a tenth of the goal, or away.
-fn is_void(role: &Role, event: &Event, away: &[(u64, u64)]) -> bool {
+fn is_void(role: &Role, event: &RecordEvent, away: &[(u64, u64)]) -> bool {
     let most = role
         .within_us()
         .map_or(20_000, |within| (within / 10).max(5_000));
@@ -217,7 +218,7 @@ fn is_void(role: &Role, event: &Event, away: &[(u64, u64)]) -> bool {
             .any(|(from, to)| event.due < *to && *from <= end)
 }
 
-pub(crate) fn is_over(role: &Role, event: &Event) -> bool {
+pub(crate) fn is_over(role: &Role, event: &RecordEvent) -> bool {
     match (event.took, role.within_us()) {
         (None, _) => true,
         (Some(took), Some(within)) => took > within,
@@ -226,7 +227,7 @@ pub(crate) fn is_over(role: &Role, event: &Event) -> bool {
 }
 
 fn judge_role(role: &Role, seen: &RoleRecord, record: &PersonRecord, way: Way<'_>) -> RoleVerdict {
-    let (void, events): (Vec<Event>, Vec<Event>) = seen
+    let (void, events): (Vec<RecordEvent>, Vec<RecordEvent>) = seen
         .events
         .iter()
         .copied()
@@ -297,8 +298,8 @@ fn judge_role(role: &Role, seen: &RoleRecord, record: &PersonRecord, way: Way<'_
 /// Packets that did not come back, or segments that were sent again.
 fn lost(role: &Role, seen: &RoleRecord, failed: u64, counted: u64) -> Option<Lost> {
     let (what, lost, of) = match (&role.workload, seen.segments) {
-        (Workload::Packets { .. }, _) => (Counted::Packets, failed, counted),
-        (_, Some(segments)) => (Counted::Segments, segments.again, segments.sent),
+        (Workload::Packets { .. }, _) => (LossUnit::Packets, failed, counted),
+        (_, Some(segments)) => (LossUnit::Segments, segments.again, segments.sent),
         (_, None) => return None,
     };
     (of > 0).then(|| Lost {
@@ -359,7 +360,7 @@ fn grade(role: &Role, verdict: &RoleVerdict, record: &PersonRecord) -> Grade {
     }
 }
 
-fn percentiles(events: &[Event]) -> Percentiles {
+fn percentiles(events: &[RecordEvent]) -> Percentiles {
     let times: Histogram = events
         .iter()
         .filter_map(|event| Some((event.took?, 1)))
@@ -380,7 +381,7 @@ fn percentiles(events: &[Event]) -> Percentiles {
     }
 }
 
-fn jitter(role: &Role, events: &[Event]) -> Option<u64> {
+fn jitter(role: &Role, events: &[RecordEvent]) -> Option<u64> {
     if !matches!(role.workload, Workload::Packets { .. }) {
         return None;
     }
@@ -413,8 +414,8 @@ fn seconds(
     role: &Role,
     seen: &RoleRecord,
     record: &PersonRecord,
-    events: &[Event],
-    void: &[Event],
+    events: &[RecordEvent],
+    void: &[RecordEvent],
 ) -> Vec<Second> {
     let count = record
         .ran_us
@@ -474,7 +475,7 @@ fn least_in_a_row(role: &Role) -> usize {
     }
 }
 
-fn breaks(role: &Role, events: &[Event], end: u64) -> Vec<(u64, u64)> {
+fn breaks(role: &Role, events: &[RecordEvent], end: u64) -> Vec<(u64, u64)> {
     if matches!(
         role.workload,
         Workload::Bulk { .. } | Workload::Responsiveness { .. }

@@ -96,7 +96,7 @@ pub struct Polled {
     pub now_us: i64,
     /// A run in which this client has a part.
     #[serde(default)]
-    pub order: Option<Order>,
+    pub order: Option<ClientOrder>,
     /// The run under way is to end now.
     #[serde(default)]
     pub abort: bool,
@@ -118,7 +118,8 @@ pub struct Verdict {
 
 /// A part in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Order {
+#[schemars(rename = "Order")]
+pub struct ClientOrder {
     /// Number of the run.
     pub run: u64,
     /// When it begins on the server's clock.

@@ -1,9 +1,9 @@
 //! Invited clients that begin bodies and do not end them, or send a byte now and then.
 
 use assay_http::{Tls, Trust};
-use assay_net::client::Link;
+use assay_net::client::ServerLink;
 use assay_net::invite::Invitation;
-use assay_net::server::Server;
+use assay_net::server::NetServer;
 use assay_net::server::budget::MOST_OF_CLIENT;
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{Read as _, Write as _};
@@ -56,8 +56,8 @@ fn send_most(stream: &mut Stream) -> bool {
     (0..LONG >> 20).all(|_| stream.write_all(&piece).is_ok())
 }
 
-fn with_server(test: impl FnOnce(&Server, &Invitation) + Send) {
-    let server = Server::bind((HERE, 0).into(), &[]).unwrap();
+fn with_server(test: impl FnOnce(&NetServer, &Invitation) + Send) {
+    let server = NetServer::bind((HERE, 0).into(), &[]).unwrap();
     let stop = AtomicBool::new(false);
     let stopped = || stop.load(Ordering::SeqCst);
     std::thread::scope(|scope| {
@@ -73,7 +73,7 @@ fn with_server(test: impl FnOnce(&Server, &Invitation) + Send) {
 
 /// A client that joined: number and key, as its header has them.
 fn join(invitation: &Invitation) -> String {
-    let link = Link::new(invitation).unwrap();
+    let link = ServerLink::new(invitation).unwrap();
     let mut exchange = link.exchange();
     let join =
         serde_json::json!({ "version": assay_net::wire::VERSION, "name": "x", "agent": "test" });

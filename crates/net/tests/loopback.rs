@@ -1,10 +1,10 @@
 //! Server, clients and controller over the loopback.
 
-use assay_net::client::{self, Link};
+use assay_net::client::{self, ServerLink};
 use assay_net::controller::{self, Begin};
-use assay_net::plan::Plan;
+use assay_net::plan::NetPlan;
 use assay_net::result::Run;
-use assay_net::server::Server;
+use assay_net::server::NetServer;
 use assay_net::verdict::Grade;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,8 +14,8 @@ use std::time::Duration;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A server with so many clients, a run of the plan, and whatever `beside` does meanwhile.
-fn run(plan: &Plan, clients: usize, beside: impl FnOnce(&Server) + Send) -> Run {
-    let server = Server::bind((HERE, 0).into(), &[]).unwrap();
+fn run(plan: &NetPlan, clients: usize, beside: impl FnOnce(&NetServer) + Send) -> Run {
+    let server = NetServer::bind((HERE, 0).into(), &[]).unwrap();
     let stop = AtomicBool::new(false);
     let stopped = || stop.load(Ordering::SeqCst);
     let (server, stopped) = (&server, &stopped);
@@ -23,7 +23,7 @@ fn run(plan: &Plan, clients: usize, beside: impl FnOnce(&Server) + Send) -> Run 
         scope.spawn(move || server.serve(stopped).unwrap());
         for i in 0..clients {
             scope.spawn(move || {
-                let link = Link::new(&server.for_clients(HERE).unwrap()).unwrap();
+                let link = ServerLink::new(&server.for_clients(HERE).unwrap()).unwrap();
                 client::run(
                     &link,
                     &format!("c{i}"),
@@ -36,7 +36,7 @@ fn run(plan: &Plan, clients: usize, beside: impl FnOnce(&Server) + Send) -> Run 
             });
         }
         scope.spawn(move || beside(server));
-        let link = Link::new(&server.for_controllers(HERE).unwrap()).unwrap();
+        let link = ServerLink::new(&server.for_controllers(HERE).unwrap()).unwrap();
         let begin = Begin {
             plan,
             wait: Duration::from_secs(20),
@@ -51,7 +51,7 @@ fn run(plan: &Plan, clients: usize, beside: impl FnOnce(&Server) + Send) -> Run 
 
 #[test]
 fn all_roles_at_once_are_measured() {
-    let mut plan = Plan::builtin("four").unwrap();
+    let mut plan = NetPlan::builtin("four").unwrap();
     plan.seconds = 3;
     plan.people[0].roles = vec![
         "browsing".into(),

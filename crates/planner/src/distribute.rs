@@ -98,7 +98,8 @@ pub struct Distribution {
 
 /// How the writer writes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Writer {
+#[schemars(rename = "Writer")]
+pub struct WriterModel {
     /// Bytes written in all.
     pub bytes: u64,
     /// Bytes of each block.
@@ -111,7 +112,7 @@ pub struct Writer {
     pub rate: Option<f64>,
 }
 
-impl Default for Writer {
+impl Default for WriterModel {
     /// 1 GiB in blocks of 128 KiB, transaction groups of 64 MiB.
     fn default() -> Self {
         Self {
@@ -130,7 +131,7 @@ impl Default for Writer {
 pub fn distribute_writes(
     vdevs: &[Vdev],
     rules: AllocationRules,
-    writer: Writer,
+    writer: WriterModel,
 ) -> Result<Distribution, PlannerError> {
     let free: u128 = vdevs
         .iter()
@@ -267,7 +268,7 @@ fn write(
     state: &mut [State],
     rotor: &mut Rotor,
     rules: AllocationRules,
-    writer: Writer,
+    writer: WriterModel,
     blocks: u64,
 ) -> f64 {
     let a_txg = (writer.txg / writer.block).max(1);

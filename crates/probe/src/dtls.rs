@@ -3,7 +3,7 @@
 use crate::error::ProbeError;
 use crate::heartbleed::{Heartbeats, LONGEST, Pair};
 use crate::remark::Remark;
-use crate::tls::{Hello, Share, Version, alert_name, groups, suite_name};
+use crate::tls::{Hello, KeyShare, Version, alert_name, groups, suite_name};
 use crate::visit::{Visit, Where, now};
 use serde::Serialize;
 use std::io;
@@ -261,7 +261,7 @@ impl Talk {
             suites: &suites,
             groups: &groups(Version::Tls12),
             server_name: visit.place().target.server_name(),
-            share: Share::Empty,
+            share: KeyShare::Empty,
             heartbeat: true,
             compression: false,
             random: visit.random(),

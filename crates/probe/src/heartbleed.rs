@@ -10,7 +10,7 @@
 //! A record that is longer than an honest answer is not read at all.
 
 use crate::error::ProbeError;
-use crate::tls::{Answer, Door, Offer, Until, Version, groups, header, is_refusal, record_of};
+use crate::tls::{TlsAnswer, Door, Offer, Until, Version, groups, header, is_refusal, record_of};
 use serde::Serialize;
 
 /// Bytes of each payload. With the 16 that padding has at least, OpenSSL's first check of the length
@@ -115,10 +115,10 @@ fn attempt(door: &Door<'_>, version: Version, suite: u16) -> Result<Heartbeats, 
     };
     let (mut connection, answer) = door.say(offer, Until::Done)?;
     match answer {
-        Answer::Flight(flight) if flight.heartbeat => {}
-        Answer::Flight(_) => return Ok(Heartbeats::NotOffered),
-        Answer::Alert(alert) if is_refusal(alert) => return Ok(Heartbeats::NotOffered),
-        Answer::Alert(alert) => {
+        TlsAnswer::Flight(flight) if flight.heartbeat => {}
+        TlsAnswer::Flight(_) => return Ok(Heartbeats::NotOffered),
+        TlsAnswer::Alert(alert) if is_refusal(alert) => return Ok(Heartbeats::NotOffered),
+        TlsAnswer::Alert(alert) => {
             return Err(ProbeError::foreign("TLS", crate::tls::alert_name(alert)));
         }
     }

@@ -4,7 +4,7 @@
 use crate::error::{ProbeError, shown};
 use crate::remark::Severity::{Danger, Note, Weak};
 use crate::remark::{Remark, ranked};
-use crate::tls::State;
+use crate::tls::VersionState;
 use crate::visit::{Visit, Where};
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ pub struct Report {
     #[serde(flatten)]
     pub place: Where,
     /// SMB 1, which every attack on SMB of note was about.
-    pub smb1: State,
+    pub smb1: VersionState,
     /// The dialects of SMB 2 and 3 that are spoken, the newest first.
     pub dialects: Vec<&'static str>,
     /// Every message has to be signed.
@@ -56,7 +56,7 @@ pub struct Negotiated {
 pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
     let mut report = Report {
         place: visit.place().clone(),
-        smb1: State::Unknown,
+        smb1: VersionState::Unknown,
         dialects: Vec::new(),
         signing_required: None,
         encryption: None,
@@ -109,21 +109,21 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
     match smb1(visit) {
         Ok(spoken) => {
             report.smb1 = if spoken {
-                State::Offered
+                VersionState::Offered
             } else {
-                State::Refused
+                VersionState::Refused
             }
         }
         Err(ProbeError::Closed { .. }) if spoken.is_some() => {
-            report.smb1 = State::Refused;
+            report.smb1 = VersionState::Refused;
             hung_up = true;
         }
         Err(error) => report.unknown.push(format!("SMB 1: {error}")),
     }
     match first_error {
         // It hung up on SMB 2 and answered SMB 1 afterwards: that is a no.
-        Some(ProbeError::Closed { .. }) if report.smb1 == State::Offered => {}
-        Some(error) if report.smb1 == State::Offered => {
+        Some(ProbeError::Closed { .. }) if report.smb1 == VersionState::Offered => {}
+        Some(error) if report.smb1 == VersionState::Offered => {
             let why = format!("the dialects of SMB 2 and 3 are not known: {error}");
             report.unknown.push(why);
         }
@@ -147,8 +147,8 @@ fn still_answers(visit: &Visit, dialect: u16, report: &mut Report) {
     report
         .unknown
         .push(format!("not all dialects are known: {why}"));
-    if report.smb1 == State::Refused {
-        report.smb1 = State::Unknown;
+    if report.smb1 == VersionState::Refused {
+        report.smb1 = VersionState::Unknown;
         report.unknown.push(format!("SMB 1: {why}"));
     }
 }
@@ -318,7 +318,7 @@ pub fn read_any(bytes: &[u8]) {
 
 fn judge(report: &Report) -> Vec<Remark> {
     let mut out = Vec::new();
-    if report.smb1 == State::Offered {
+    if report.smb1 == VersionState::Offered {
         out.push(Remark::new(
             "smb1",
             Danger,

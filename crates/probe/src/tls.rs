@@ -13,11 +13,11 @@ mod verifier;
 mod version;
 
 pub(crate) use answer::bits;
-pub use answer::{Answer, Assembler, Exchange, Flight, Until, alert_name, header, is_refusal};
+pub use answer::{TlsAnswer, Assembler, KeyExchange, Flight, Until, alert_name, header, is_refusal};
 pub(crate) use ask::{Door, Offer};
 pub use distrust::Distrust;
-pub use enumerate::{Order, State};
-pub use hello::{Hello, Share, record as record_of};
+pub use enumerate::{SuiteOrder, VersionState};
+pub use hello::{Hello, KeyShare, record as record_of};
 pub(crate) use judge::heartbleed as heartbleed_remark;
 pub use renegotiate::Renegotiation;
 pub use trust::Roots;
@@ -65,13 +65,13 @@ pub struct VersionReport {
     /// Which.
     pub version: Version,
     /// Whether it is spoken.
-    pub state: State,
+    pub state: VersionState,
     /// Why not, or what of it is not known.
     pub why: Option<String>,
     /// Suites by their names in the IANA registry, in the order in which the server chose them.
     pub suites: Vec<String>,
     /// Who chooses.
-    pub order: Option<Order>,
+    pub order: Option<SuiteOrder>,
     /// Groups that keys are agreed on with; none when they could not be found out.
     pub groups: Option<Vec<String>>,
     /// Bits of the smallest prime of suites with Diffie-Hellman over a finite field.
@@ -175,7 +175,7 @@ pub fn certificates(
             extras: false,
         };
         match door.ask(offer, Until::Done) {
-            Ok(Answer::Flight(flight)) if !flight.chain.is_empty() => return Ok(flight.chain),
+            Ok(TlsAnswer::Flight(flight)) if !flight.chain.is_empty() => return Ok(flight.chain),
             Ok(_) => {}
             Err(error) => last = Some(error),
         }
@@ -220,7 +220,7 @@ fn all_versions(door: &Door<'_>) -> Vec<Found> {
         for found in versions.iter_mut().filter(|found| found.hung_up) {
             match (answers, found.suites.is_empty()) {
                 (true, true) => {
-                    found.state = State::Refused;
+                    found.state = VersionState::Refused;
                     found.why = Some("the server hung up".to_owned());
                 }
                 (true, false) => {}
@@ -238,13 +238,13 @@ fn all_versions(door: &Door<'_>) -> Vec<Found> {
 /// What of a version is not known, for the list of what did not come out.
 fn unclear(found: &Found) -> Option<String> {
     match (found.state, &found.why) {
-        (State::Refused, _) => None,
-        (State::Unknown, why) => Some(why.clone().unwrap_or("no answer".to_owned())),
-        (State::Offered, Some(why)) => Some(format!("not all suites are known: {why}")),
-        (State::Offered, None) if !found.groups_known && found.version != Version::Ssl3 => {
+        (VersionState::Refused, _) => None,
+        (VersionState::Unknown, why) => Some(why.clone().unwrap_or("no answer".to_owned())),
+        (VersionState::Offered, Some(why)) => Some(format!("not all suites are known: {why}")),
+        (VersionState::Offered, None) if !found.groups_known && found.version != Version::Ssl3 => {
             Some("which groups there are did not come out".to_owned())
         }
-        (State::Offered, None) => None,
+        (VersionState::Offered, None) => None,
     }
 }
 
@@ -377,7 +377,7 @@ fn heartbeats(door: &Door<'_>, versions: &[Found]) -> Heartbeats {
         },
         // Where one answered, its extensions tell. Where none did, one that is not known could have.
         None if versions.iter().all(|found| found.first.is_none())
-            && versions.iter().any(|found| found.state == State::Unknown) =>
+            && versions.iter().any(|found| found.state == VersionState::Unknown) =>
         {
             Heartbeats::Unknown {
                 why: "no version of TLS came about".to_owned(),
@@ -393,6 +393,6 @@ impl Report {
     pub fn is_tls(&self) -> bool {
         self.versions
             .iter()
-            .any(|version| version.state != State::Unknown)
+            .any(|version| version.state != VersionState::Unknown)
     }
 }

@@ -5,7 +5,7 @@
 mod common;
 
 use assay_probe::heartbleed::Heartbeats;
-use assay_probe::tls::{Question, Roots, State, Version};
+use assay_probe::tls::{Question, Roots, VersionState, Version};
 use assay_probe::{Patience, ProbeError, Starttls, Target, Visit, http, smb, ssh, tls};
 use common::{now, scripted, target};
 use std::io::{Read as _, Write as _};
@@ -115,7 +115,7 @@ fn every_check(bad: Bad) -> Vec<String> {
     let found = scan_tls(address, SHORT);
     assert!(!found.is_tls(), "{bad:?}: {found:?}");
     assert!(
-        found.versions.iter().all(|one| one.state == State::Unknown),
+        found.versions.iter().all(|one| one.state == VersionState::Unknown),
         "{bad:?}"
     );
     assert!(!found.unknown.is_empty(), "{bad:?}");
@@ -196,7 +196,7 @@ fn never_more_than_two_connections_at_once() {
     });
     let found = scan_tls(address, common::SHORT_WAITS);
     assert!(
-        found.versions.iter().all(|one| one.state == State::Refused),
+        found.versions.iter().all(|one| one.state == VersionState::Refused),
         "{found:?}"
     );
     assert_eq!(most.load(Ordering::SeqCst), 2);
@@ -232,7 +232,7 @@ fn a_server_that_hangs_up_half_way_is_not_taken_for_one_that_refuses() {
     let one = found
         .versions
         .iter()
-        .find(|one| one.state == State::Offered)
+        .find(|one| one.state == VersionState::Offered)
         .unwrap();
     assert_eq!(one.suites.len(), 4, "{found:?}");
     assert!(
@@ -256,8 +256,8 @@ fn hanging_up_on_one_version_and_refusing_the_others_leaves_it_and_heartbleed_un
     let found = scan_tls(address, common::SHORT_WAITS);
     for one in &found.versions {
         let wanted = match one.version {
-            Version::Tls12 => State::Unknown,
-            _ => State::Refused,
+            Version::Tls12 => VersionState::Unknown,
+            _ => VersionState::Refused,
         };
         assert_eq!(one.state, wanted, "{one:?}");
     }
@@ -300,12 +300,12 @@ fn smb_that_hangs_up_has_said_no_only_while_it_still_answers() {
     };
     let alive = scan(i64::MAX);
     assert_eq!(alive.dialects, ["SMB 3.0.2"]);
-    assert_eq!(alive.smb1, State::Refused, "{alive:?}");
+    assert_eq!(alive.smb1, VersionState::Refused, "{alive:?}");
     assert!(alive.unknown.is_empty(), "{alive:?}");
 
     let gone = scan(1);
     assert_eq!(gone.dialects, ["SMB 3.0.2"]);
-    assert_eq!(gone.smb1, State::Unknown, "{gone:?}");
+    assert_eq!(gone.smb1, VersionState::Unknown, "{gone:?}");
     assert_eq!(gone.unknown.len(), 2, "{gone:?}");
 }
 

@@ -3,7 +3,7 @@
 
 mod common;
 
-use assay_probe::tls::State;
+use assay_probe::tls::VersionState;
 use assay_probe::{Severity, http, pins, smb, ssh};
 use common::{Keys, Server, free_port, lacks, openssl, scripted, visit};
 use std::io::{Read as _, Write as _};
@@ -141,7 +141,7 @@ fn dialects_and_signing_of_samba() {
         report.dialects,
         ["SMB 3.1.1", "SMB 3.0.2", "SMB 3.0", "SMB 2.1", "SMB 2.0.2"]
     );
-    assert_eq!(report.smb1, State::Refused);
+    assert_eq!(report.smb1, VersionState::Refused);
     assert_eq!(report.signing_required, Some(false));
     assert_eq!(report.encryption, Some(true));
     assert!(report.unknown.is_empty(), "{:?}", report.unknown);
@@ -160,7 +160,7 @@ fn dialects_and_signing_of_samba() {
         "{:?}",
         report.dialects
     );
-    assert_eq!(report.smb1, State::Offered);
+    assert_eq!(report.smb1, VersionState::Offered);
     assert_eq!(ids(&report), ["smb1"]);
 }
 

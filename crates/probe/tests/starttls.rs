@@ -4,7 +4,7 @@
 
 mod common;
 
-use assay_probe::tls::{State, Version};
+use assay_probe::tls::{VersionState, Version};
 use assay_probe::{Starttls, tls};
 use common::{Keys, Server, free_port, lacks, scan, scripted};
 use std::io::{Read, Write as _};
@@ -184,8 +184,8 @@ fn dovecot_with_imap_and_pop3() {
             continue;
         }
         let report = scan(port, Some(starttls), &[keys.cert()]);
-        let states: Vec<State> = report.versions.iter().map(|one| one.state).collect();
-        use State::{Offered, Refused};
+        let states: Vec<VersionState> = report.versions.iter().map(|one| one.state).collect();
+        use VersionState::{Offered, Refused};
         assert_eq!(
             states,
             [Offered, Offered, Refused, Refused, Refused],

@@ -4,7 +4,7 @@
 mod common;
 
 use assay_probe::heartbleed::Heartbeats;
-use assay_probe::tls::{Order, Report, State, Version};
+use assay_probe::tls::{SuiteOrder, Report, VersionState, Version};
 use common::{Keys, lacks, s_server, scan};
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -77,8 +77,8 @@ fn every_suite_that_openssl_finds_and_no_other() {
         (Version::Tls10, &["TLSv1", "SSLv3"]),
     ] {
         let found = version(&report, asked);
-        assert_eq!(found.state, State::Offered, "{found:?}");
-        assert_eq!(found.order, Some(Order::Server));
+        assert_eq!(found.state, VersionState::Offered, "{found:?}");
+        assert_eq!(found.order, Some(SuiteOrder::Server));
         let ours: BTreeSet<&str> = found.suites.iter().map(String::as_str).collect();
         assert_eq!(ours.len(), found.suites.len(), "no suite twice");
         let known = truth
@@ -87,7 +87,7 @@ fn every_suite_that_openssl_finds_and_no_other() {
         let theirs: BTreeSet<&str> = known.map(|suite| suite[0].as_str()).collect();
         assert_eq!(ours, theirs, "{asked:?}");
     }
-    assert_eq!(version(&report, Version::Ssl3).state, State::Refused);
+    assert_eq!(version(&report, Version::Ssl3).state, VersionState::Refused);
     let newest = version(&report, Version::Tls13);
     assert_eq!(newest.suites.len(), 3, "{newest:?}");
     let groups = newest.groups.as_ref().unwrap();
@@ -135,7 +135,7 @@ fn nginx_as_it_comes_takes_sixty_connections_at_most() {
             .suites
             .contains(&"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384".to_owned())
     );
-    assert_eq!(tls12.order, Some(Order::Client));
+    assert_eq!(tls12.order, Some(SuiteOrder::Client));
     assert!(report.unknown.is_empty(), "{:?}", report.unknown);
 }
 
@@ -170,7 +170,7 @@ fn a_certificate_of_tls_1_3_alone_is_read() {
     let keys = Keys::new(&["-newkey", "ed25519"]);
     let server = s_server(&keys, &["-tls1_3"]);
     let report = scan(server.port, None, &[]);
-    assert_eq!(version(&report, Version::Tls12).state, State::Refused);
+    assert_eq!(version(&report, Version::Tls12).state, VersionState::Refused);
     assert_eq!(report.chains[0].der, [common::der(&keys.cert())]);
     assert!(ids(&report).contains("tls-untrusted"));
 }

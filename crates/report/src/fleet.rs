@@ -27,15 +27,15 @@ use std::fmt::Write as _;
 const NAMES: usize = 24;
 
 /// A machine that was asked.
-pub struct Asked<'a> {
+pub struct AskedMachine<'a> {
     /// Its name in the inventory.
     pub name: &'a str,
     /// What came of it.
-    pub answer: Answer<'a>,
+    pub answer: MachineAnswer<'a>,
 }
 
 /// What came of asking.
-pub enum Answer<'a> {
+pub enum MachineAnswer<'a> {
     /// It was checked.
     Checked(&'a Checked),
     /// It is the same machine as another one of the list.
@@ -53,7 +53,7 @@ struct Row<'a> {
 
 /// The whole text.
 #[must_use]
-pub fn terminal(all: &[Asked<'_>], style: Style) -> String {
+pub fn terminal(all: &[AskedMachine<'_>], style: Style) -> String {
     let checked = checked(all);
     let mut out = String::new();
     let mut rules: BTreeMap<&str, Row<'_>> = BTreeMap::new();
@@ -147,7 +147,7 @@ pub fn terminal(all: &[Asked<'_>], style: Style) -> String {
     let failed: Vec<(&str, &str)> = all
         .iter()
         .filter_map(|one| match one.answer {
-            Answer::Failed(_, why) => Some((one.name, why)),
+            MachineAnswer::Failed(_, why) => Some((one.name, why)),
             _ => None,
         })
         .collect();
@@ -164,7 +164,7 @@ pub fn terminal(all: &[Asked<'_>], style: Style) -> String {
         }
     }
     let twice = all.iter().filter_map(|one| match one.answer {
-        Answer::Same(other) => Some(format!(
+        MachineAnswer::Same(other) => Some(format!(
             "{} is {}",
             escape_line(one.name),
             escape_line(other)
@@ -181,11 +181,11 @@ pub fn terminal(all: &[Asked<'_>], style: Style) -> String {
 
 /// Returns one line for a machine as soon as it is done: how much was found on it, and the worst rules.
 #[must_use]
-pub fn line(one: &Asked<'_>, style: Style) -> String {
+pub fn line(one: &AskedMachine<'_>, style: Style) -> String {
     const RULES: usize = 3;
     let name = escape_line(one.name);
     let text = match one.answer {
-        Answer::Checked(found) => {
+        MachineAnswer::Checked(found) => {
             let mut rules: Vec<&str> = Vec::new();
             for finding in &found.findings {
                 let is_violated = finding.certainty == Certainty::Violated;
@@ -202,9 +202,9 @@ pub fn line(one: &Asked<'_>, style: Style) -> String {
             };
             format!("{}{rules}", crate::check::counts(found))
         }
-        Answer::Same(other) => format!("is {}", escape_line(other)),
+        MachineAnswer::Same(other) => format!("is {}", escape_line(other)),
         // The words follow at the end, with the way out.
-        Answer::Failed(kind, _) => format!("could not be asked ({kind})"),
+        MachineAnswer::Failed(kind, _) => format!("could not be asked ({kind})"),
     };
     let mut out = String::new();
     style.write_paragraph(&mut out, "", 4, &format!("{name}  {text}"));
@@ -212,19 +212,19 @@ pub fn line(one: &Asked<'_>, style: Style) -> String {
     out.trim_start().to_owned()
 }
 
-fn checked<'a>(all: &'a [Asked<'a>]) -> Vec<(&'a str, &'a Checked)> {
+fn checked<'a>(all: &'a [AskedMachine<'a>]) -> Vec<(&'a str, &'a Checked)> {
     all.iter()
         .filter_map(|one| match one.answer {
-            Answer::Checked(found) => Some((one.name, found)),
+            MachineAnswer::Checked(found) => Some((one.name, found)),
             _ => None,
         })
         .collect()
 }
 
-fn summary(all: &[Asked<'_>], rules: usize) -> String {
-    let count = |is: fn(&Answer<'_>) -> bool| all.iter().filter(|one| is(&one.answer)).count();
-    let done = count(|answer| matches!(answer, Answer::Checked(_)));
-    let failed = count(|answer| matches!(answer, Answer::Failed(..)));
+fn summary(all: &[AskedMachine<'_>], rules: usize) -> String {
+    let count = |is: fn(&MachineAnswer<'_>) -> bool| all.iter().filter(|one| is(&one.answer)).count();
+    let done = count(|answer| matches!(answer, MachineAnswer::Checked(_)));
+    let failed = count(|answer| matches!(answer, MachineAnswer::Failed(..)));
     let mut text = format!("{}: {done} checked", machines(all.len()));
     if failed > 0 {
         let _ = write!(text, ", {failed} could not be asked");
@@ -289,7 +289,7 @@ struct Entry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     same_as: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    failed: Option<Fault<'a>>,
+    failed: Option<MachineFault<'a>>,
 }
 
 #[allow(
@@ -302,7 +302,8 @@ fn is_zero(count: &usize) -> bool {
 
 /// Why a machine could not be asked.
 #[derive(Serialize, schemars::JsonSchema)]
-pub struct Fault<'a> {
+#[schemars(rename = "Fault")]
+pub struct MachineFault<'a> {
     /// What kind of fault it is, in one word.
     pub kind: &'a str,
     /// The words for it.
@@ -325,14 +326,14 @@ struct Line<'a> {
 
 /// The document for programs.
 #[must_use]
-pub fn json(all: &[Asked<'_>]) -> Value {
+pub fn json(all: &[AskedMachine<'_>]) -> Value {
     json!(Document {
         schema: SCHEMA_VERSION,
         machines: all.iter().map(entry).collect(),
     })
 }
 
-fn entry<'a>(one: &Asked<'a>) -> Entry<'a> {
+fn entry<'a>(one: &AskedMachine<'a>) -> Entry<'a> {
     let mut entry = Entry {
         name: one.name,
         worst: None,
@@ -343,14 +344,14 @@ fn entry<'a>(one: &Asked<'a>) -> Entry<'a> {
         failed: None,
     };
     match one.answer {
-        Answer::Checked(found) => {
+        MachineAnswer::Checked(found) => {
             entry.worst = Some(found.worst());
             entry.findings = Some(found.findings.iter().map(line_of).collect());
             entry.accepted = found.accepted.len();
             entry.not_asked = &found.not_asked;
         }
-        Answer::Same(other) => entry.same_as = Some(other),
-        Answer::Failed(kind, reason) => entry.failed = Some(Fault { kind, reason }),
+        MachineAnswer::Same(other) => entry.same_as = Some(other),
+        MachineAnswer::Failed(kind, reason) => entry.failed = Some(MachineFault { kind, reason }),
     }
     entry
 }

@@ -5,14 +5,14 @@ mod compare_page;
 mod page;
 mod radio;
 mod trial;
-mod way;
-mod words;
+mod link_sentences;
+mod person_sentences;
 
-pub use compare::{Document as Compared, Named, compared, json as compared_json};
+pub use compare::{Document as Compared, NamedRun, compared, json as compared_json};
 pub use compare_page::compared_page;
 pub use page::page;
 pub use trial::{TrialDocument, trial_json, trial_page, trial_pair, trial_terminal, trial_verdict};
-pub use words::{cause, clients, cross, headline, live};
+pub use person_sentences::{cause, clients, cross, headline, live};
 
 use assay_model::SCHEMA_VERSION;
 use assay_net::result::{Experience, Run, Spread, experience};
@@ -109,7 +109,7 @@ pub fn verdict(
     began: jiff::Timestamp,
     zone: &TimeZone,
 ) -> String {
-    let said = words::headline(person, roles, None, &|us| time_of_day(began, us, zone));
+    let said = person_sentences::headline(person, roles, None, &|us| time_of_day(began, us, zone));
     format!("{}: {said}", grade(person.grade))
 }
 
@@ -190,7 +190,7 @@ fn cells(net: &Net, role: &RoleVerdict) -> Vec<String> {
         escape_line(&role.role),
         grade(role.grade).to_owned(),
         counted,
-        role.lost.map_or_else(|| NONE.to_owned(), way::lost),
+        role.lost.map_or_else(|| NONE.to_owned(), link_sentences::lost),
         ms(role.latency.p50),
         ms(role.latency.p99),
         ms(role.latency.p999),
@@ -224,7 +224,7 @@ fn sentences(net: &Net) -> Vec<String> {
             format_latency(spread.error_us as f64 * 1e3)
         ));
     }
-    out.extend(way::congestion(net.run));
+    out.extend(link_sentences::congestion(net.run));
     if net.run.aborted {
         out.push("The run was ended early: this is what was measured until then.".to_owned());
     }
@@ -242,7 +242,7 @@ pub fn terminal(net: &Net, style: Style) -> String {
     let indent = names.max().unwrap_or(0).min(30) + 2;
     for (person, roles, missing) in net.people() {
         let label = format!("{}  ", name(person));
-        let said = words::headline(person, &roles, missing, &|us| net.clock(us));
+        let said = person_sentences::headline(person, &roles, missing, &|us| net.clock(us));
         let colour = match person.grade {
             Grade::Good => "32",
             Grade::Tolerable => "33",

@@ -5,7 +5,7 @@ use assay_model::SCHEMA_VERSION;
 use assay_render::html::{ChartTable, render_page};
 use assay_render::markdown;
 use assay_render::{Style, table};
-use assay_wifi::census::{Census, Counted};
+use assay_wifi::census::{Census, MakeCount};
 use minijinja::context;
 use minijinja::value::Serde;
 use serde_json::Value;
@@ -66,7 +66,7 @@ fn describe_census(census: &Census) -> Vec<String> {
     all
 }
 
-fn format_row(counted: &Counted) -> Vec<String> {
+fn format_row(counted: &MakeCount) -> Vec<String> {
     let figures = [
         counted.both,
         counted.name_only,

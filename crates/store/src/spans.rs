@@ -50,7 +50,7 @@ pub type Key = (About, String);
 
 /// What was seen of a key; one that was looked for and is not there is left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum SpanValue {
     /// Its value, as JSON.
     Value(String),
     /// It could not be read.
@@ -59,7 +59,7 @@ pub enum Seen {
 
 /// One look at a machine.
 #[derive(Clone, Debug)]
-pub struct Look<'a> {
+pub struct SpanLook<'a> {
     /// What the machine is called.
     pub host: &'a str,
     /// When, in whole seconds.
@@ -68,7 +68,7 @@ pub struct Look<'a> {
     /// both saw.
     pub scope: &'a str,
     /// What was seen.
-    pub seen: BTreeMap<Key, Seen>,
+    pub seen: BTreeMap<Key, SpanValue>,
     /// Whose findings of the rule could not be asked: all that were there may still be.
     pub lost: Vec<String>,
 }
@@ -115,7 +115,7 @@ impl Store {
     ///
     /// # Errors
     /// What the database says.
-    pub fn look(&mut self, look: &Look<'_>) -> Result<usize, StoreError> {
+    pub fn look(&mut self, look: &SpanLook<'_>) -> Result<usize, StoreError> {
         let at = look.at.as_second();
         let digest = decide::digest(look);
         let before = at - 86_400 * i64::from(self.days()?);

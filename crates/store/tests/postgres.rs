@@ -6,7 +6,7 @@ mod common;
 use assay_model::run::RunState;
 use assay_model::trial::{Side, Slot};
 use assay_model::{Machine, Trial};
-use assay_store::{About, Ask, Look, Merged, Seen, Span, Store, StoreError, merge};
+use assay_store::{About, Ask, SpanLook, Merged, SpanValue, Span, Store, StoreError, merge};
 use assay_testing::servers::postgres::Postgres;
 use std::path::{Path, PathBuf};
 
@@ -190,26 +190,26 @@ fn many_at_once_make_it_once_and_fill_it_whole() {
 }
 
 /// A look at a machine: what is seen depends on the time alone.
-fn look(host: &str, number: i64) -> Look<'_> {
+fn look(host: &str, number: i64) -> SpanLook<'_> {
     let fact = |key: &str| (About::Fact, key.to_owned());
-    let text = |value: i64| Seen::Value(format!("\"{value} \\u0000 é\""));
+    let text = |value: i64| SpanValue::Value(format!("\"{value} \\u0000 é\""));
     let mut seen: std::collections::BTreeMap<_, _> = (0..50)
         .map(|at| (fact(&format!("k.{at}")), text((number + at) / 40)))
         .collect();
     seen.insert(
         fact(&"long ".repeat(2000)),
-        Seen::Value(format!("{:?}", "x".repeat(20_000))),
+        SpanValue::Value(format!("{:?}", "x".repeat(20_000))),
     );
     if number % 3 == 0 {
         seen.insert(
             (About::Finding, "rule@a".to_owned()),
-            Seen::Value("\"high\"".to_owned()),
+            SpanValue::Value("\"high\"".to_owned()),
         );
     }
     if number % 5 == 0 {
-        seen.insert(fact("k.7"), Seen::Unread);
+        seen.insert(fact("k.7"), SpanValue::Unread);
     }
-    Look {
+    SpanLook {
         host,
         at: jiff::Timestamp::from_second(1_800_000_000 + 3600 * number).unwrap(),
         scope: "1",

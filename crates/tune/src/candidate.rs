@@ -16,7 +16,7 @@ pub struct Candidate {
     /// A few words.
     pub title: String,
     /// Whether the page applies to this machine and target.
-    pub state: State,
+    pub state: Applicability,
     /// What it touches, by names that are equal where two candidates touch the same:
     /// `queue/sda/scheduler`. Two that touch the same are alternatives.
     pub touches: Vec<String>,
@@ -37,7 +37,7 @@ pub struct Candidate {
     pub acts: Acts,
     /// Share of an operation that it can act on, where that was measured.
     #[serde(default)]
-    pub share: Option<Share>,
+    pub share: Option<OperationShare>,
     /// The verdict of an earlier session for the same page, value, load and kernel.
     #[serde(default)]
     pub before: Option<Before>,
@@ -52,7 +52,7 @@ pub struct Candidate {
 /// Whether a page applies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "state")]
-pub enum State {
+pub enum Applicability {
     /// It applies, and the value differs.
     Applies,
     /// It is about something else.
@@ -121,7 +121,7 @@ impl LoadShape {
 
 /// The part of an operation that a change can act on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Share {
+pub struct OperationShare {
     /// Its name: `encryption`, `start of the process`.
     pub part: String,
     /// Time of the part.
@@ -130,7 +130,7 @@ pub struct Share {
     pub of: Nanos,
 }
 
-impl Share {
+impl OperationShare {
     /// Largest gain, 0.25 for 25 %, if the part took no time at all: 1 ÷ (1 − s) − 1 (Amdahl 1967).
     /// None when the part is the whole.
     #[must_use]
@@ -210,7 +210,7 @@ impl Candidate {
             Some(_) => 1.0 / 3.0,
         };
         let helps = (self.prior.helps.max(0.0) * factor).min(0.95);
-        let ceiling = self.share.as_ref().and_then(Share::ceiling);
+        let ceiling = self.share.as_ref().and_then(OperationShare::ceiling);
         helps
             * self
                 .prior

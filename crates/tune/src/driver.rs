@@ -4,8 +4,8 @@ use crate::baseline::Visit;
 use crate::budget::Row;
 use crate::goal::Want;
 use crate::outcome::Ending;
-use crate::session::{Session, Unexpected};
-use crate::step::{Incident, PairOrder, Seen, Step};
+use crate::session::{TuneSession, Unexpected};
+use crate::step::{Incident, PairOrder, StepOutcome, Step};
 use assay_model::Nanos;
 use assay_model::advice::Guard;
 use assay_model::criterion::Metric;
@@ -74,14 +74,14 @@ pub trait Driver {
     ///
     /// # Errors
     /// It cannot be stored.
-    fn record(&mut self, seen: &Seen) -> Result<(), Self::Error>;
+    fn record(&mut self, seen: &StepOutcome) -> Result<(), Self::Error>;
 }
 
 /// Carries a session out to its end.
 ///
 /// # Errors
 /// The driver's. The session can be resumed from what was recorded.
-pub fn carry_out<D: Driver>(session: &mut Session, driver: &mut D) -> Result<Ending, D::Error> {
+pub fn carry_out<D: Driver>(session: &mut TuneSession, driver: &mut D) -> Result<Ending, D::Error> {
     loop {
         if let Some(incident) = driver.incident() {
             session.interrupt(incident);
@@ -92,22 +92,22 @@ pub fn carry_out<D: Driver>(session: &mut Session, driver: &mut D) -> Result<End
             Step::Done => break,
             Step::SetUp => {
                 driver.set_up()?;
-                Seen::SetUp { took: took(driver) }
+                StepOutcome::SetUp { took: took(driver) }
             }
             Step::Visit { wait, rounds } => {
                 let visit = driver.visit(&session.plan().goal.wants, wait, rounds)?;
                 let took = took(driver);
-                Seen::Visit { visit, took }
+                StepOutcome::Visit { visit, took }
             }
             Step::TryAlone { candidate } => {
                 let error = driver.try_alone(candidate)?;
                 let took = took(driver);
-                Seen::Alone { error, took }
+                StepOutcome::Alone { error, took }
             }
             Step::Pair(order) => {
                 let (outcome, figures) =
                     driver.measure(&order, session.metric(), session.guards())?;
-                Seen::Pair {
+                StepOutcome::Pair {
                     outcome,
                     figures,
                     took: took(driver),
@@ -115,11 +115,11 @@ pub fn carry_out<D: Driver>(session: &mut Session, driver: &mut D) -> Result<End
             }
             Step::Keep { row } => {
                 driver.keep(&row)?;
-                Seen::Kept { took: took(driver) }
+                StepOutcome::Kept { took: took(driver) }
             }
             Step::Revert => {
                 driver.revert()?;
-                Seen::Reverted { took: took(driver) }
+                StepOutcome::Reverted { took: took(driver) }
             }
         };
         driver.record(&seen)?;

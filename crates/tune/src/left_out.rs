@@ -1,6 +1,6 @@
 //! Why a candidate is not tried: the first reason that holds, in a fixed order, each in one line.
 
-use crate::candidate::{Candidate, LoadShape, State, Toggle};
+use crate::candidate::{Candidate, LoadShape, Applicability, Toggle};
 use assay_model::Nanos;
 use assay_model::advice::{RiskLevel, Standing};
 use assay_model::criterion::Metric;
@@ -141,13 +141,13 @@ pub fn leave_out(
     margin: f64,
 ) -> Option<LeftOut> {
     match &candidate.state {
-        State::Applies => {}
-        State::DoesNotApply { why } => {
+        Applicability::Applies => {}
+        Applicability::DoesNotApply { why } => {
             return Some(LeftOut::DoesNotApply {
                 because: why.clone(),
             });
         }
-        State::AlreadySo { value } => {
+        Applicability::AlreadySo { value } => {
             return Some(LeftOut::AlreadySo {
                 value: value.clone(),
             });

@@ -17,7 +17,7 @@ pub(crate) const RESERVED: u32 = 20;
 
 /// A session, settled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct TunePlan {
     /// What is wanted.
     pub goal: Goal,
     /// Everything that the catalogue has a trial for.
@@ -46,7 +46,7 @@ pub struct Plan {
 
 /// Why a session cannot begin.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum PlanError {
+pub enum TunePlanError {
     /// The goal cannot be used.
     #[error(transparent)]
     Goal(#[from] GoalError),
@@ -68,12 +68,12 @@ pub enum PlanError {
     },
 }
 
-impl Plan {
+impl TunePlan {
     /// Checks that a session of this plan can prove something.
     ///
     /// # Errors
     /// The goal contradicts itself, a figure is none, the budget is too short.
-    pub fn check(self) -> Result<Self, PlanError> {
+    pub fn check(self) -> Result<Self, TunePlanError> {
         let goal = self.goal.check()?;
         let shares = goal
             .guards
@@ -81,7 +81,7 @@ impl Plan {
             .map(|guard| ("a guardrail's margin", guard.margin));
         for (what, value) in shares.chain([("the margin", goal.margin)]) {
             if !(value > 0.0 && value.is_finite()) {
-                return Err(PlanError::Figure {
+                return Err(TunePlanError::Figure {
                     what: what.to_owned(),
                     value,
                 });
@@ -90,7 +90,7 @@ impl Plan {
         let plan = Self { goal, ..self };
         let needs = plan.shortest();
         match needs > plan.budget {
-            true => Err(PlanError::TooShort {
+            true => Err(TunePlanError::TooShort {
                 budget: plan.budget,
                 needs,
             }),

@@ -1,6 +1,6 @@
 //! Candidates and loads for unit tests.
 
-use crate::candidate::{Acts, Candidate, LoadShape, Prior, State, Toggle};
+use crate::candidate::{Acts, Candidate, LoadShape, Prior, Applicability, Toggle};
 use assay_model::Nanos;
 use assay_model::advice::{RiskLevel, Standing};
 
@@ -9,7 +9,7 @@ pub(crate) fn candidate(id: &str) -> Candidate {
     Candidate {
         id: id.to_owned(),
         title: id.to_owned(),
-        state: State::Applies,
+        state: Applicability::Applies,
         touches: vec![format!("planted/{id}")],
         excludes: Vec::new(),
         risk: RiskLevel::Low,

@@ -48,13 +48,13 @@ pub struct Proof {
     /// The objective in A and B of each pair that counts.
     pub figures: Vec<[f64; 2]>,
     /// How it ended.
-    pub end: Option<End>,
+    pub end: Option<ProofEnd>,
 }
 
 /// How a proof ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "end")]
-pub enum End {
+pub enum ProofEnd {
     /// Proved to be better.
     Better,
     /// Another verdict.
@@ -153,26 +153,26 @@ impl Proof {
 
     /// Looks at a proof of one candidate after its last pair; None while it goes on. Guardrails are
     /// not proved here: they are judged once, on the whole.
-    pub(crate) fn examine_part(&self, terms: Terms<'_>) -> Option<End> {
+    pub(crate) fn examine_part(&self, terms: Terms<'_>) -> Option<ProofEnd> {
         if let Some(error) = find_reason_to_give_up(&self.pairs) {
-            return Some(End::NoFigure { error });
+            return Some(ProofEnd::NoFigure { error });
         }
         let n = self.effects().len();
         let over = self.pairs.len() >= self.max_pairs as usize;
         let failed = matches!(self.pairs.last(), Some(PairOutcome::FailedChanged { .. }));
         if !over && !failed && !is_look(self.max_pairs, n) {
-            return self.is_hopeless(terms).then_some(End::GivenUp);
+            return self.is_hopeless(terms).then_some(ProofEnd::GivenUp);
         }
         let (verdict, _) =
             decide_verdict(&self.rule(terms, &[], self.alpha), &self.without_guards());
         match verdict {
             Verdict::Better => Some(match self.harmed_guard(terms) {
-                Some(metric) => End::GuardHarm { metric },
-                None => End::Better,
+                Some(metric) => ProofEnd::GuardHarm { metric },
+                None => ProofEnd::Better,
             }),
-            Verdict::Undecided if over => Some(End::Open),
-            Verdict::Undecided => self.is_hopeless(terms).then_some(End::GivenUp),
-            verdict => Some(End::Verdict { verdict }),
+            Verdict::Undecided if over => Some(ProofEnd::Open),
+            Verdict::Undecided => self.is_hopeless(terms).then_some(ProofEnd::GivenUp),
+            verdict => Some(ProofEnd::Verdict { verdict }),
         }
     }
 
@@ -189,9 +189,9 @@ impl Proof {
     }
 
     /// Looks at the proof of the whole, after its last pair; None while it goes on.
-    pub(crate) fn examine_whole(&self, terms: Terms<'_>) -> Option<End> {
+    pub(crate) fn examine_whole(&self, terms: Terms<'_>) -> Option<ProofEnd> {
         if let Some(error) = find_reason_to_give_up(&self.pairs) {
-            return Some(End::NoFigure { error });
+            return Some(ProofEnd::NoFigure { error });
         }
         let failed = matches!(self.pairs.last(), Some(PairOutcome::FailedChanged { .. }));
         let over = self.pairs.len() >= self.max_pairs as usize;
@@ -199,9 +199,9 @@ impl Proof {
             return None;
         }
         match decide_verdict(&self.rule(terms, terms.guards, self.alpha), &self.pairs).0 {
-            Verdict::Better => Some(End::Better),
-            Verdict::Undecided => over.then_some(End::Open),
-            verdict => Some(End::Verdict { verdict }),
+            Verdict::Better => Some(ProofEnd::Better),
+            Verdict::Undecided => over.then_some(ProofEnd::Open),
+            verdict => Some(ProofEnd::Verdict { verdict }),
         }
     }
 

@@ -3,19 +3,19 @@
 
 mod flow;
 mod sizes;
-mod standing;
+mod baseline_result;
 mod whole;
 
-pub use flow::Phase;
+pub use flow::SessionPhase;
 
 use crate::baseline::{ROUNDS, Standing, Visit};
 use crate::budget::{Clock, Row, times};
 use crate::left_out::LeftOut;
 use crate::outcome::{Ending, Gain};
-use crate::plan::{Plan, PlanError};
+use crate::plan::{TunePlan, TunePlanError};
 use crate::proof::{Proof, Terms};
 use crate::screen::Screen;
-use crate::step::{Incident, Seen, Step};
+use crate::step::{Incident, StepOutcome, Step};
 use assay_model::Nanos;
 use assay_model::advice::Guard;
 use assay_model::criterion::Metric;
@@ -24,10 +24,10 @@ use std::collections::BTreeMap;
 
 /// A session of tuning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Session {
-    plan: Plan,
+pub struct TuneSession {
+    plan: TunePlan,
     clock: Clock,
-    phase: Phase,
+    phase: SessionPhase,
     visits: Vec<Visit>,
     standings: Vec<Standing>,
     /// Which wish is tuned for.
@@ -58,17 +58,17 @@ pub struct Unexpected {
     pub due: Box<Step>,
 }
 
-impl Session {
+impl TuneSession {
     /// Begins a session.
     ///
     /// # Errors
     /// The plan cannot prove anything: see [`Plan::check`].
-    pub fn begin(plan: Plan) -> Result<Self, PlanError> {
+    pub fn begin(plan: TunePlan) -> Result<Self, TunePlanError> {
         let plan = plan.check()?;
         let (order, left_out) = plan.diagnose(0);
         Ok(Self {
             clock: Clock::new(plan.budget),
-            phase: Phase::SetUp,
+            phase: SessionPhase::SetUp,
             visits: Vec::new(),
             standings: Vec::new(),
             objective: 0,
@@ -90,7 +90,7 @@ impl Session {
     ///
     /// # Errors
     /// See [`Session::begin`]; what was seen does not fit the plan.
-    pub fn replay(plan: Plan, seen: &[Seen]) -> Result<Self, ReplayError> {
+    pub fn replay(plan: TunePlan, seen: &[StepOutcome]) -> Result<Self, ReplayError> {
         let mut session = Self::begin(plan)?;
         for seen in seen {
             session.observe(seen.clone())?;
@@ -102,24 +102,24 @@ impl Session {
     #[must_use]
     pub fn next(&self) -> Step {
         match &self.phase {
-            Phase::SetUp => Step::SetUp,
-            Phase::Visiting => Step::Visit {
+            SessionPhase::SetUp => Step::SetUp,
+            SessionPhase::Visiting => Step::Visit {
                 wait: match self.visits.is_empty() {
                     true => Nanos(0),
                     false => self.plan.between_visits,
                 },
                 rounds: ROUNDS,
             },
-            Phase::Alone { at } => Step::TryAlone {
+            SessionPhase::Alone { at } => Step::TryAlone {
                 candidate: self.order[*at],
             },
-            Phase::Screening { screen } => Step::Pair(screen.order()),
-            Phase::Proving { proof, .. } | Phase::Whole { proof } => Step::Pair(proof.order()),
-            Phase::Keeping => Step::Keep {
+            SessionPhase::Screening { screen } => Step::Pair(screen.order()),
+            SessionPhase::Proving { proof, .. } | SessionPhase::Whole { proof } => Step::Pair(proof.order()),
+            SessionPhase::Keeping => Step::Keep {
                 row: self.accepted_row(),
             },
-            Phase::Reverting => Step::Revert,
-            Phase::Done => Step::Done,
+            SessionPhase::Reverting => Step::Revert,
+            SessionPhase::Done => Step::Done,
         }
     }
 
@@ -127,36 +127,36 @@ impl Session {
     ///
     /// # Errors
     /// It belongs to another step; then nothing changes.
-    pub fn observe(&mut self, seen: Seen) -> Result<(), Unexpected> {
+    pub fn observe(&mut self, seen: StepOutcome) -> Result<(), Unexpected> {
         let due = self.next();
         let expected = self.expect(&due);
         let fits = matches!(
             (&due, &seen),
-            (Step::SetUp, Seen::SetUp { .. })
-                | (Step::Visit { .. }, Seen::Visit { .. })
-                | (Step::TryAlone { .. }, Seen::Alone { .. })
-                | (Step::Pair(_), Seen::Pair { .. })
-                | (Step::Keep { .. }, Seen::Kept { .. })
-                | (Step::Revert, Seen::Reverted { .. })
+            (Step::SetUp, StepOutcome::SetUp { .. })
+                | (Step::Visit { .. }, StepOutcome::Visit { .. })
+                | (Step::TryAlone { .. }, StepOutcome::Alone { .. })
+                | (Step::Pair(_), StepOutcome::Pair { .. })
+                | (Step::Keep { .. }, StepOutcome::Kept { .. })
+                | (Step::Revert, StepOutcome::Reverted { .. })
         );
         if !fits {
             return Err(Unexpected { due: Box::new(due) });
         }
         match seen {
-            Seen::SetUp { took } => {
+            StepOutcome::SetUp { took } => {
                 self.clock.count(took, expected);
-                self.phase = Phase::Visiting;
+                self.phase = SessionPhase::Visiting;
             }
-            Seen::Visit { visit, took } => {
+            StepOutcome::Visit { visit, took } => {
                 self.clock.count(took, expected);
                 self.visits.push(visit);
                 self.judge_baseline();
             }
-            Seen::Alone { error, took } => {
+            StepOutcome::Alone { error, took } => {
                 self.clock.count(took, expected);
                 self.note_alone(error);
             }
-            Seen::Pair {
+            StepOutcome::Pair {
                 outcome,
                 figures,
                 took,
@@ -164,9 +164,9 @@ impl Session {
                 self.clock.count(took, expected);
                 self.note_pair(outcome, figures);
             }
-            Seen::Kept { took } | Seen::Reverted { took } => {
+            StepOutcome::Kept { took } | StepOutcome::Reverted { took } => {
                 self.clock.count(took, expected);
-                self.phase = Phase::Done;
+                self.phase = SessionPhase::Done;
             }
         }
         Ok(())
@@ -174,11 +174,11 @@ impl Session {
 
     /// Ends the session from outside. Nothing changes once it keeps, reverts or is over.
     pub fn interrupt(&mut self, incident: Incident) {
-        if matches!(self.phase, Phase::Keeping | Phase::Reverting | Phase::Done) {
+        if matches!(self.phase, SessionPhase::Keeping | SessionPhase::Reverting | SessionPhase::Done) {
             return;
         }
         match incident {
-            Incident::Finish if !matches!(self.phase, Phase::Whole { .. }) => self.finish_search(),
+            Incident::Finish if !matches!(self.phase, SessionPhase::Whole { .. }) => self.finish_search(),
             Incident::Finish => {}
             incident => self.end(Ending::Stopped { incident }),
         }
@@ -227,7 +227,7 @@ impl Session {
 
     /// What was settled before the first step.
     #[must_use]
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &TunePlan {
         &self.plan
     }
 
@@ -308,7 +308,7 @@ impl Session {
 
     fn accepted_proofs(&self) -> impl Iterator<Item = &Proof> {
         self.proofs.iter().filter(|proof| {
-            let accepted = matches!(proof.end, Some(crate::proof::End::Better));
+            let accepted = matches!(proof.end, Some(crate::proof::ProofEnd::Better));
             let still = |at: &usize| self.accepted.contains(at);
             accepted && proof.changed.difference(&proof.now).all(still)
         })
@@ -320,7 +320,7 @@ impl Session {
 pub enum ReplayError {
     /// The plan.
     #[error(transparent)]
-    Plan(#[from] PlanError),
+    Plan(#[from] TunePlanError),
     /// The record.
     #[error(transparent)]
     Unexpected(#[from] Unexpected),

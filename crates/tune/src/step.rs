@@ -104,7 +104,7 @@ pub enum Stage {
 /// What was seen of a step, with the time it took.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "seen")]
-pub enum Seen {
+pub enum StepOutcome {
     /// `SetUp` is done.
     SetUp {
         /// Time.

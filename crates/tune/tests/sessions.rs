@@ -16,7 +16,7 @@ mod world;
 use assay_model::Nanos;
 use assay_model::result::Interval;
 use assay_tune::{
-    BottomRung, Ending, Incident, LeftOut, Plan, PlanError, Row, Seen, Session, Stage, Step,
+    BottomRung, Ending, Incident, LeftOut, TunePlan, TunePlanError, Row, StepOutcome, TuneSession, Stage, Step,
     carry_out,
 };
 use machine::{Machine, plan};
@@ -42,8 +42,8 @@ fn with(settings: usize, gains: &[(usize, f64)]) -> World {
 }
 
 /// Runs a session to its end.
-fn run(plan: Plan, machine: &mut Machine) -> (Session, Ending) {
-    let mut session = Session::begin(plan).unwrap();
+fn run(plan: TunePlan, machine: &mut Machine) -> (TuneSession, Ending) {
+    let mut session = TuneSession::begin(plan).unwrap();
     let ending = carry_out(&mut session, machine).unwrap();
     (session, ending)
 }
@@ -141,9 +141,9 @@ fn alternatives_are_never_on_together() {
     let mut machine = machine(world, Kind::Even, 1);
     let mut plan = plan(&[MORE], &[0.1; 8], 90.0, 1);
     plan.candidates[2].touches = plan.candidates[1].touches.clone();
-    let mut session = Session::begin(plan).unwrap();
+    let mut session = TuneSession::begin(plan).unwrap();
     carry_out(&mut session, &mut machine).unwrap();
-    let mut again = Session::begin(session.plan().clone()).unwrap();
+    let mut again = TuneSession::begin(session.plan().clone()).unwrap();
     for seen in &machine.seen {
         if let Step::Pair(order) = again.next() {
             for row in [&order.now, &order.changed] {
@@ -170,12 +170,12 @@ fn incidents_end_a_session_without_keeping_anything() {
             found: "1".into(),
         },
     ] {
-        let mut session = Session::begin(plan(&[MORE], &[0.1; 4], 60.0, 1)).unwrap();
+        let mut session = TuneSession::begin(plan(&[MORE], &[0.1; 4], 60.0, 1)).unwrap();
         session.interrupt(incident.clone());
         assert_eq!(session.next(), Step::Revert);
         assert_eq!(session.ending(), Some(&Ending::Stopped { incident }));
         session.interrupt(Incident::Finish);
-        session.observe(Seen::Reverted { took: Nanos(1) }).unwrap();
+        session.observe(StepOutcome::Reverted { took: Nanos(1) }).unwrap();
         assert_eq!(session.next(), Step::Done);
     }
 }
@@ -184,7 +184,7 @@ fn incidents_end_a_session_without_keeping_anything() {
 fn finishing_early_still_proves_the_whole() {
     let world = with(5, &[(0, 0.3), (1, 0.2)]);
     let mut machine = machine(world, Kind::Even, 1);
-    let mut session = Session::begin(plan(&[MORE], &[0.1; 5], 90.0, 1)).unwrap();
+    let mut session = TuneSession::begin(plan(&[MORE], &[0.1; 5], 90.0, 1)).unwrap();
     while session.accepted().is_empty() {
         machine.dies_after = Some(machine.seen.len() + 1);
         carry_out(&mut session, &mut machine).unwrap_err();
@@ -203,21 +203,21 @@ fn finishing_early_still_proves_the_whole() {
 
 #[test]
 fn what_belongs_to_another_step_changes_nothing() {
-    let mut session = Session::begin(plan(&[MORE], &[0.1; 4], 60.0, 1)).unwrap();
+    let mut session = TuneSession::begin(plan(&[MORE], &[0.1; 4], 60.0, 1)).unwrap();
     let before = session.clone();
-    session.observe(Seen::Kept { took: Nanos(1) }).unwrap_err();
+    session.observe(StepOutcome::Kept { took: Nanos(1) }).unwrap_err();
     assert_eq!(session, before);
 }
 
 #[test]
 fn a_budget_in_which_nothing_can_be_proved_is_refused_with_one_that_would_do() {
-    let error = Session::begin(plan(&[MORE], &[0.1; 4], 3.0, 1)).unwrap_err();
-    let PlanError::TooShort { needs, .. } = error else {
+    let error = TuneSession::begin(plan(&[MORE], &[0.1; 4], 3.0, 1)).unwrap_err();
+    let TunePlanError::TooShort { needs, .. } = error else {
         panic!("{error:?}")
     };
     let mut enough = plan(&[MORE], &[0.1; 4], 3.0, 1);
     enough.budget = needs;
-    Session::begin(enough).unwrap();
+    TuneSession::begin(enough).unwrap();
 }
 
 #[test]
@@ -233,8 +233,8 @@ fn no_candidate_at_all_ends_after_the_baseline() {
 }
 
 /// The steps of a session with what was seen of each.
-fn steps(plan: &Plan, seen: &[Seen]) -> Vec<Step> {
-    let mut session = Session::begin(plan.clone()).unwrap();
+fn steps(plan: &TunePlan, seen: &[StepOutcome]) -> Vec<Step> {
+    let mut session = TuneSession::begin(plan.clone()).unwrap();
     let mut steps = Vec::new();
     for seen in seen {
         steps.push(session.next());
@@ -252,11 +252,11 @@ fn a_session_cut_at_any_step_goes_on_as_if_it_had_not_been() {
         let mut machine = machine(world, kind, seed);
         let (whole, _) = run(plan.clone(), &mut machine);
         let all = steps(&plan, &machine.seen);
-        let mut session = Session::begin(plan.clone()).unwrap();
+        let mut session = TuneSession::begin(plan.clone()).unwrap();
         for (at, seen) in machine.seen.iter().enumerate() {
             // By the stored state, bit for bit.
             let stored = serde_json::to_string(&session).unwrap();
-            let read: Session = serde_json::from_str(&stored).unwrap();
+            let read: TuneSession = serde_json::from_str(&stored).unwrap();
             assert_eq!(read, session);
             assert_eq!(read.next(), all[at]);
             session = read;
@@ -266,7 +266,7 @@ fn a_session_cut_at_any_step_goes_on_as_if_it_had_not_been() {
         assert_eq!(session.next(), Step::Done);
         // By the record alone.
         for cut in (0..machine.seen.len()).step_by(17) {
-            let mut resumed = Session::replay(plan.clone(), &machine.seen[..cut]).unwrap();
+            let mut resumed = TuneSession::replay(plan.clone(), &machine.seen[..cut]).unwrap();
             assert_eq!(resumed.next(), all[cut]);
             for seen in &machine.seen[cut..] {
                 resumed.observe(seen.clone()).unwrap();
@@ -320,20 +320,20 @@ proptest! {
             _ => prop_assert!(machine.kept.is_empty()),
         }
         let spent: f64 = session.proofs().iter().map(|proof| match proof.end {
-            Some(assay_tune::End::Better) => 0.0,
+            Some(assay_tune::ProofEnd::Better) => 0.0,
             _ => proof.alpha,
         }).sum();
         prop_assert!(spent <= 0.05 + 1e-9, "level {spent}");
     }
 }
 
-fn took(seen: &Seen) -> Nanos {
+fn took(seen: &StepOutcome) -> Nanos {
     match seen {
-        Seen::SetUp { took }
-        | Seen::Visit { took, .. }
-        | Seen::Alone { took, .. }
-        | Seen::Pair { took, .. }
-        | Seen::Kept { took }
-        | Seen::Reverted { took } => *took,
+        StepOutcome::SetUp { took }
+        | StepOutcome::Visit { took, .. }
+        | StepOutcome::Alone { took, .. }
+        | StepOutcome::Pair { took, .. }
+        | StepOutcome::Kept { took }
+        | StepOutcome::Reverted { took } => *took,
     }
 }

@@ -22,16 +22,16 @@ mod session;
 mod sockets;
 mod step;
 mod target;
-mod there;
+mod remote_counters;
 mod waits;
 
 pub use consent::Consent;
 pub use link::is_here;
 pub use load::{AskedError, Ready};
-pub use server::{Server, ServerError};
+pub use server::{ServerProcesses, ServerError};
 pub use session::{
-    CarryError, Event, Loading, Search, Settings, carry_out, carry_out_on, estimate,
+    CarryError, WebEvent, Loading, Search, Settings, carry_out, carry_out_on, estimate,
 };
 pub use step::{Bench, Manner, Shape, measure};
-pub use target::{Asked, Family, Target, TargetError, What, find};
-pub use there::{Counted, There, told};
+pub use target::{ConsentRequest, Family, Target, TargetError, What, find};
+pub use remote_counters::{RemoteCounted, There, told};

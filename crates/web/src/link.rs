@@ -7,7 +7,7 @@ use std::time::Instant;
 
 /// The way to an address.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Link {
+pub struct NetworkPath {
     pub interface: String,
     /// Bits per second.
     pub speed: Option<f64>,
@@ -31,7 +31,7 @@ pub fn is_here(to: &SocketAddr) -> bool {
         || source(to).is_some_and(|source| source.to_canonical() == to.ip().to_canonical())
 }
 
-impl Link {
+impl NetworkPath {
     /// To an address; `speed` as the user says it, else as the driver does.
     pub fn to(address: &SocketAddr, speed: Option<f64>) -> Result<Self, String> {
         let interface = match is_here(address) {
@@ -102,12 +102,12 @@ fn route6(table: &str, to: u128) -> Option<String> {
 }
 
 /// Bytes of an interface at one time.
-pub struct Look {
+pub struct InterfaceCounters {
     at: Instant,
     bytes: Option<(u64, u64)>,
 }
 
-impl Look {
+impl InterfaceCounters {
     pub fn at(interface: &str) -> Self {
         let table = read("/proc/thread-self/net/dev").unwrap_or_default();
         Self {
@@ -117,7 +117,7 @@ impl Look {
     }
 
     /// What went over it since an earlier look.
-    pub fn since(&self, then: &Self, link: &Link) -> Result<LinkUse, String> {
+    pub fn since(&self, then: &Self, link: &NetworkPath) -> Result<LinkUse, String> {
         let (Some((received, sent)), Some((received_then, sent_then))) = (self.bytes, then.bytes)
         else {
             return Err(format!("the kernel counts nothing for {}", link.interface));
@@ -190,7 +190,7 @@ mod tests {
         assert!(here("[::ffff:127.0.0.1]:80"));
         assert!(!here("192.0.2.1:80") && !here("[2001:db8::1]:80"));
         assert_eq!(
-            Link::to(&"127.0.0.1:80".parse().unwrap(), None)
+            NetworkPath::to(&"127.0.0.1:80".parse().unwrap(), None)
                 .unwrap()
                 .interface,
             "lo"

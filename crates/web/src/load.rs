@@ -1,8 +1,8 @@
 //! A load of HTTP requests as plans say it, ready to be carried out.
 
-use crate::server::Server;
+use crate::server::ServerProcesses;
 use crate::step::{Bench, Manner, Shape, measure};
-use crate::target::{Asked, Target, TargetError, What, find};
+use crate::target::{ConsentRequest, Target, TargetError, What, find};
 use assay_http::{LoadError, Method, Trust};
 use assay_model::load::Http;
 use assay_model::web::{Pace, Protocol, Step};
@@ -26,7 +26,7 @@ pub enum AskedError {
     Target(#[from] TargetError),
 }
 
-impl Asked {
+impl ConsentRequest {
     /// What a load asks; `file` reads a file that the user names.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl Asked {
 /// A load whose server may be loaded and answers.
 #[derive(Clone, Debug)]
 pub struct Ready {
-    asked: Asked,
+    asked: ConsentRequest,
     target: Target,
 }
 
@@ -119,7 +119,7 @@ impl Ready {
     /// See [`AskedError`].
     pub fn find(
         load: &Http,
-        asked: Asked,
+        asked: ConsentRequest,
         today: Date,
         stop: &dyn Fn() -> bool,
     ) -> Result<Self, AskedError> {
@@ -162,8 +162,8 @@ impl Ready {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Step, LoadError> {
         let server = match self.target.here {
-            true => Server::listening(&self.target.addresses[0]),
-            false => Server::Unknown("it is on another machine".to_owned()),
+            true => ServerProcesses::listening(&self.target.addresses[0]),
+            false => ServerProcesses::Unknown("it is on another machine".to_owned()),
         };
         let bench = Bench::new(&self.target, &server, None);
         let shape = Shape {

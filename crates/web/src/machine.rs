@@ -9,7 +9,7 @@ use std::time::Instant;
 pub(crate) const TICK: u64 = 10_000_000;
 
 /// Counters at one time.
-pub struct Look {
+pub struct MachineCounters {
     at: Instant,
     busy: u64,
     stolen: u64,
@@ -20,7 +20,7 @@ pub struct Look {
     segments: u64,
 }
 
-impl Look {
+impl MachineCounters {
     pub fn now() -> Self {
         let stat = read("/proc/stat").unwrap_or_default();
         let (busy, stolen) = ticks(&stat).unwrap_or_default();
@@ -57,7 +57,7 @@ impl Look {
 
 /// CPUs of this machine that are in use.
 pub fn cpus() -> u32 {
-    Look::now().cpus.max(1)
+    MachineCounters::now().cpus.max(1)
 }
 
 fn is_cpu(line: &str) -> bool {
@@ -94,13 +94,13 @@ mod tests {
 
     #[test]
     fn this_machine_does_something() {
-        let then = Look::now();
+        let then = MachineCounters::now();
         let begin = Instant::now();
         let mut x = 0u64;
         while begin.elapsed().as_millis() < 60 {
             x = std::hint::black_box(x + 1);
         }
-        let used = Look::now().since(&then);
+        let used = MachineCounters::now().since(&then);
         assert!(used.cpus > 0 && used.busy.0 > 0 && used.window.0 >= 60_000_000);
     }
 }

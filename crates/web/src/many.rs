@@ -14,10 +14,10 @@ pub use join::told;
 
 use crate::Consent;
 use crate::machine;
-use crate::server::{self, Server};
+use crate::server::{self, ServerProcesses};
 use crate::session::{CarryError, Loading};
 use crate::step::{Manner, Shape, TOLD};
-use assay_model::clock::{self, Exchange, Offset};
+use assay_model::clock::{self, ClockExchange, Offset};
 use assay_model::web::{MachineUse, Measured, Pace, Part, Protocol, ServerUse, Step};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -44,7 +44,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// What a generator is asked to do.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum GeneratorOrder {
     /// Say what your clock shows.
     Clock,
     /// Carry this out.
@@ -142,7 +142,7 @@ struct Joint {
     consent: Option<Consent>,
     protocol: Protocol,
     streams: u32,
-    server: Server,
+    server: ServerProcesses,
     remarks: Vec<String>,
 }
 
@@ -262,7 +262,7 @@ impl Loading for Many {
                     let at_us = start_us
                         .saturating_add(order.after_us)
                         .saturating_add(offset);
-                    let order = Order::Step {
+                    let order = GeneratorOrder::Step {
                         shape: order.shape,
                         manner: order.manner,
                         at_us,
@@ -278,19 +278,19 @@ impl Loading for Many {
             loop {
                 let now = Instant::now();
                 if first.is_none() && now >= start + manner.washout {
-                    first_of_server = Some(server::Look::at(server));
-                    first = Some(machine::Look::now());
+                    first_of_server = Some(server::ServerCounters::at(server));
+                    first = Some(machine::MachineCounters::now());
                 }
                 let over = handles.iter().all(thread::ScopedJoinHandle::is_finished);
                 let begun = first.is_some();
                 // What is far away is asked so much earlier as it takes, while the load goes on.
-                let took = first_of_server.as_ref().map(server::Look::took);
+                let took = first_of_server.as_ref().map(server::ServerCounters::took);
                 let ahead = took.unwrap_or_default().min(manner.window / 4);
                 if last_of_server.is_none() && begun && (over || now + ahead >= end) {
-                    last_of_server = Some(server::Look::at(server));
+                    last_of_server = Some(server::ServerCounters::at(server));
                 }
                 if last.is_none() && begun && (over || now >= end) {
-                    last = Some(machine::Look::now());
+                    last = Some(machine::MachineCounters::now());
                 }
                 if over {
                     break;
@@ -349,12 +349,12 @@ impl Loading for Many {
         let target = &self.targets[shape.target];
         let server = match (&target.server, first_of_server.zip(last_of_server)) {
             // One of the generators may be on the machine of the server, and see more.
-            (Server::Unknown(why), _) => used.unwrap_or_else(|| Err(why.clone())),
+            (ServerProcesses::Unknown(why), _) => used.unwrap_or_else(|| Err(why.clone())),
             (_, Some((first, last))) => last.since(&first),
             (_, None) => Err("it ended before anything was counted".to_owned()),
         };
         let machine = match (&target.server, first.zip(last)) {
-            (Server::Processes(_) | Server::Group(_), Some((first, last))) => last.since(&first),
+            (ServerProcesses::Processes(_) | ServerProcesses::Group(_), Some((first, last))) => last.since(&first),
             // Nothing here has a part in it.
             _ => MachineUse::default(),
         };
@@ -394,7 +394,7 @@ impl Many {
 }
 
 impl Generator {
-    fn say(&mut self, order: &Order) -> Result<(), String> {
+    fn say(&mut self, order: &GeneratorOrder) -> Result<(), String> {
         let line = serde_json::to_string(order).map_err(|error| error.to_string())?;
         self.line.say(&line);
         Ok(())
@@ -424,7 +424,7 @@ impl Generator {
         let mut exchanges = Vec::new();
         while exchanges.len() < EXCHANGES {
             let sent = Instant::now();
-            self.say(&Order::Clock)?;
+            self.say(&GeneratorOrder::Clock)?;
             let (received, there) = loop {
                 match self.hear()? {
                     // An answer that is there before the question is none.
@@ -438,7 +438,7 @@ impl Generator {
                     None => {}
                 }
             };
-            exchanges.push(Exchange {
+            exchanges.push(ClockExchange {
                 sent: micros(sent),
                 there,
                 received: micros(received),
@@ -450,7 +450,7 @@ impl Generator {
     /// Has its part carried out. None when all shall end and it did, before it began.
     fn carry(
         &mut self,
-        order: &Order,
+        order: &GeneratorOrder,
         limits: Limits<'_>,
         live: &[AtomicU64; 2],
         stop: &(dyn Fn() -> bool + Sync),

@@ -3,7 +3,7 @@
 
 use crate::procfs::{numbers, read};
 use crate::quota::Quotas;
-use crate::there::{Asked, Counted, There};
+use crate::remote_counters::{Asked, RemoteCounted, There};
 use assay_model::Nanos;
 use assay_model::web::ServerUse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 
 /// Where the CPU time of a server is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Server {
+pub enum ServerProcesses {
     /// These processes and their descendants, as they are at each look.
     Processes(Vec<u32>),
     /// A directory of the control group hierarchy (version 2).
     Group(PathBuf),
     /// On another machine, over a session with it.
-    There(Arc<There>, Counted),
+    There(Arc<There>, RemoteCounted),
     /// It cannot be.
     Unknown(String),
 }
@@ -45,7 +45,7 @@ pub enum ServerError {
     },
 }
 
-impl Server {
+impl ServerProcesses {
     /// A process that the user names.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Server {
 }
 
 /// The processes that hold one of these sockets, by inode.
-pub(crate) fn holders(inodes: &BTreeSet<String>) -> Server {
+pub(crate) fn holders(inodes: &BTreeSet<String>) -> ServerProcesses {
     let mut processes = Vec::new();
     let mut hidden = false;
     for pid in numbers("/proc") {
@@ -113,11 +113,11 @@ pub(crate) fn holders(inodes: &BTreeSet<String>) -> Server {
         }
     }
     match processes.is_empty() {
-        false => Server::Processes(processes),
+        false => ServerProcesses::Processes(processes),
         true if hidden => {
-            Server::Unknown("only root sees whose socket it is; --server-pid names it".to_owned())
+            ServerProcesses::Unknown("only root sees whose socket it is; --server-pid names it".to_owned())
         }
-        true => Server::Unknown("no process holds its socket".to_owned()),
+        true => ServerProcesses::Unknown("no process holds its socket".to_owned()),
     }
 }
 
@@ -142,7 +142,7 @@ fn listeners(port: u16) -> BTreeSet<String> {
 pub(crate) type Threads = BTreeMap<(u32, u32), (u64, Option<u64>)>;
 
 /// Counters at one time.
-pub struct Look {
+pub struct ServerCounters {
     at: Instant,
     seen: Result<Seen, String>,
     quotas: Quotas,
@@ -154,19 +154,19 @@ pub(crate) enum Seen {
     There(Asked),
 }
 
-impl Look {
-    pub fn at(server: &Server) -> Self {
+impl ServerCounters {
+    pub fn at(server: &ServerProcesses) -> Self {
         let at = Instant::now();
         let seen = match server {
-            Server::Unknown(why) => Err(why.clone()),
-            Server::Group(path) => group(path),
-            Server::Processes(roots) => processes(roots),
-            Server::There(there, counts) => Ok(Seen::There(Asked::now(there, counts))),
+            ServerProcesses::Unknown(why) => Err(why.clone()),
+            ServerProcesses::Group(path) => group(path),
+            ServerProcesses::Processes(roots) => processes(roots),
+            ServerProcesses::There(there, counts) => Ok(Seen::There(Asked::now(there, counts))),
         };
         let quotas = match server {
-            Server::Group(path) => Some(Quotas::of_group(path)),
-            Server::Processes(roots) => roots.first().copied().map(Quotas::of_process),
-            Server::There(..) | Server::Unknown(_) => None,
+            ServerProcesses::Group(path) => Some(Quotas::of_group(path)),
+            ServerProcesses::Processes(roots) => roots.first().copied().map(Quotas::of_process),
+            ServerProcesses::There(..) | ServerProcesses::Unknown(_) => None,
         };
         Self {
             at,
@@ -352,32 +352,32 @@ mod tests {
     fn who_listens_here_is_found_and_its_work_is_seen() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let server = Server::listening(&address);
-        assert_eq!(server, Server::Processes(vec![std::process::id()]));
-        let then = Look::at(&server);
+        let server = ServerProcesses::listening(&address);
+        assert_eq!(server, ServerProcesses::Processes(vec![std::process::id()]));
+        let then = ServerCounters::at(&server);
         let begin = Instant::now();
         let mut x = 0u64;
         while begin.elapsed().as_millis() < 60 {
             x = std::hint::black_box(x + 1);
         }
-        let used = Look::at(&server).since(&then).unwrap();
+        let used = ServerCounters::at(&server).since(&then).unwrap();
         assert!(used.cpu.0 > 0 && used.busiest.unwrap() > 0.0 && used.active >= 1);
         drop(listener);
-        assert!(!Server::listening(&address).is_known());
+        assert!(!ServerProcesses::listening(&address).is_known());
     }
 
     #[test]
     fn what_is_not_there_is_said() {
         assert!(matches!(
-            Server::process(u32::MAX),
+            ServerProcesses::process(u32::MAX),
             Err(ServerError::Process { .. })
         ));
         assert!(matches!(
-            Server::group("no/such/group"),
+            ServerProcesses::group("no/such/group"),
             Err(ServerError::Group { .. })
         ));
-        let unknown = Server::Unknown("far away".to_owned());
-        let (a, b) = (Look::at(&unknown), Look::at(&unknown));
+        let unknown = ServerProcesses::Unknown("far away".to_owned());
+        let (a, b) = (ServerCounters::at(&unknown), ServerCounters::at(&unknown));
         assert_eq!(b.since(&a), Err("far away".to_owned()));
     }
 }

@@ -1,6 +1,6 @@
 //! The steps of a whole measurement, in rounds in which all targets take turns.
 
-use crate::server::Server;
+use crate::server::ServerProcesses;
 use crate::step::{Bench, Manner, Shape, measure};
 use crate::target::Target;
 use assay_http::{LoadError, MOST_CONNECTIONS};
@@ -65,7 +65,7 @@ pub struct Settings {
 
 /// What happens.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum WebEvent<'a> {
     /// A step begins, so many of so many; the time that is left is an estimate.
     Begins {
         /// Which target.
@@ -173,11 +173,11 @@ impl Loading for Alone<'_> {
 /// A load cannot be carried out at all.
 pub fn carry_out(
     targets: &[Target],
-    servers: &[Server],
+    servers: &[ServerProcesses],
     settings: &Settings,
     steps: &mut Vec<Step>,
     stop: &(dyn Fn() -> bool + Sync),
-    tell: &mut (dyn FnMut(Event<'_>) + Send),
+    tell: &mut (dyn FnMut(WebEvent<'_>) + Send),
 ) -> Result<(), CarryError> {
     let benches = targets
         .iter()
@@ -195,7 +195,7 @@ pub fn carry_out_on(
     settings: &Settings,
     steps: &mut Vec<Step>,
     stop: &(dyn Fn() -> bool + Sync),
-    tell: &mut (dyn FnMut(Event<'_>) + Send),
+    tell: &mut (dyn FnMut(WebEvent<'_>) + Send),
 ) -> Result<(), CarryError> {
     let mut session = Session {
         left: estimate(loading.targets(), settings),
@@ -234,7 +234,7 @@ struct Session<'a> {
     settings: &'a Settings,
     steps: &'a mut Vec<Step>,
     stop: &'a (dyn Fn() -> bool + Sync),
-    tell: &'a mut (dyn FnMut(Event<'_>) + Send),
+    tell: &'a mut (dyn FnMut(WebEvent<'_>) + Send),
     left: Duration,
     slot: u64,
     /// The steps of the search are not kept.
@@ -369,7 +369,7 @@ impl Session<'_> {
             {
                 continue;
             }
-            (self.tell)(Event::Capacity {
+            (self.tell)(WebEvent::Capacity {
                 target,
                 capacity: *capacity,
             });
@@ -436,7 +436,7 @@ impl Session<'_> {
         let settings = self.settings;
         let whole = Duration::from_secs_f64(seconds + washout) + PAUSE;
         self.slot += 1;
-        (self.tell)(Event::Begins {
+        (self.tell)(WebEvent::Begins {
             target: shape.target,
             connections: shape.connections,
             pace: shape.pace,
@@ -458,7 +458,7 @@ impl Session<'_> {
             .loading
             .step(&manner, shape, self.stop, &mut |live, since| {
                 let (answers, failures) = live;
-                told(Event::Goes {
+                told(WebEvent::Goes {
                     answers,
                     failures,
                     since,
@@ -466,7 +466,7 @@ impl Session<'_> {
                 });
             })?;
         if !self.searching {
-            (self.tell)(Event::Ended(&step));
+            (self.tell)(WebEvent::Ended(&step));
         }
         self.left = self.left.saturating_sub(whole);
         // What was interrupted before anything was counted says nothing.

@@ -22,7 +22,7 @@ const TCP: u8 = 6;
 
 /// What a TCP socket is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum TcpState {
     /// Waits for connections.
     Listening,
     /// Its connection is not there yet.
@@ -34,7 +34,7 @@ pub enum State {
 /// A TCP socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tcp {
-    pub state: State,
+    pub state: TcpState,
     pub local: SocketAddr,
     pub remote: SocketAddr,
     pub inode: u32,
@@ -192,9 +192,9 @@ fn read_tcp(message: &[u8]) -> Option<Tcp> {
     /// Length of the structure, behind which attributes follow.
     const LENGTH: usize = 72;
     let state = match *message.get(1)? {
-        ESTABLISHED => State::Established,
-        CONNECTING => State::Connecting,
-        LISTENING => State::Listening,
+        ESTABLISHED => TcpState::Established,
+        CONNECTING => TcpState::Connecting,
+        LISTENING => TcpState::Listening,
         _ => return None,
     };
     let family = *message.first()?;
@@ -276,9 +276,9 @@ mod tests {
         client.write_all(b"question").unwrap();
         let all = list_tcp().unwrap();
         let of = |local: SocketAddr| all.iter().filter(move |one| one.local == local);
-        let states: Vec<State> = of(address).map(|one| one.state).collect();
-        assert!(states.contains(&State::Listening) && states.contains(&State::Established));
-        let accepted = of(address).find(|one| one.state == State::Established);
+        let states: Vec<TcpState> = of(address).map(|one| one.state).collect();
+        assert!(states.contains(&TcpState::Listening) && states.contains(&TcpState::Established));
+        let accepted = of(address).find(|one| one.state == TcpState::Established);
         let accepted = accepted.unwrap();
         assert_eq!(
             (accepted.unread, accepted.remote),

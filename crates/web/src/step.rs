@@ -1,11 +1,11 @@
 //! One load of a server, and what is looked at around it.
 
-use crate::link::{self, Link};
+use crate::link::{self, NetworkPath};
 use crate::machine;
-use crate::server::{self, Server};
+use crate::server::{self, ServerProcesses};
 use crate::target::Target;
 use crate::waits;
-use assay_http::{Live, Load, LoadError};
+use assay_http::{Live, HttpLoad, LoadError};
 use assay_model::web::{Pace, ServerUse, Step};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
@@ -18,8 +18,8 @@ pub(crate) const TOLD: Duration = Duration::from_millis(200);
 /// A target with what is looked at around its loads.
 pub struct Bench<'a> {
     target: &'a Target,
-    server: &'a Server,
-    link: Result<Link, String>,
+    server: &'a ServerProcesses,
+    link: Result<NetworkPath, String>,
 }
 
 /// What a step does.
@@ -59,11 +59,11 @@ pub struct Manner {
 impl<'a> Bench<'a> {
     /// With the speed of the link in bits per second, where the user says it.
     #[must_use]
-    pub fn new(target: &'a Target, server: &'a Server, speed: Option<f64>) -> Self {
+    pub fn new(target: &'a Target, server: &'a ServerProcesses, speed: Option<f64>) -> Self {
         Self {
             target,
             server,
-            link: Link::to(&target.addresses[0], speed),
+            link: NetworkPath::to(&target.addresses[0], speed),
         }
     }
 
@@ -72,10 +72,10 @@ impl<'a> Bench<'a> {
         self.target
     }
 
-    fn load(&self, manner: &Manner, shape: Shape) -> Load {
+    fn load(&self, manner: &Manner, shape: Shape) -> HttpLoad {
         let target = self.target;
         let cpus = machine::cpus();
-        Load {
+        HttpLoad {
             requests: target.requests.clone(),
             protocol: target.protocol(),
             streams: target.streams,
@@ -119,8 +119,8 @@ pub fn measure(
         .as_ref()
         .map(|link| link.interface.clone())
         .unwrap_or_default();
-    let look_around = || (machine::Look::now(), link::Look::at(&interface));
-    let look = || server::Look::at(bench.server);
+    let look_around = || (machine::MachineCounters::now(), link::InterfaceCounters::at(&interface));
+    let look = || server::ServerCounters::at(bench.server);
     let looks = Mutex::new(None);
     let over = Mutex::new(false);
     let begin = Instant::now();
@@ -150,7 +150,7 @@ pub fn measure(
                 }
                 let ended = over.lock().map_or(true, |over| *over);
                 // What is far away is asked so much earlier as it takes, while the load goes on.
-                let took = first_of_server.as_ref().map(server::Look::took);
+                let took = first_of_server.as_ref().map(server::ServerCounters::took);
                 let end_of_server = end - took.unwrap_or_default().min(load.window / 4);
                 if last_of_server.is_none() && (ended || since >= end_of_server) {
                     last_of_server = Some(look());

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// What is asked of every target.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ConsentRequest {
     /// Method.
     pub method: Method,
     /// Headers beside assay's own.
@@ -209,7 +209,7 @@ fn led(location: &Option<String>) -> String {
     }
 }
 
-impl Asked {
+impl ConsentRequest {
     /// One request, as the protocol has it.
     pub(crate) fn request(
         &self,
@@ -232,7 +232,7 @@ impl Asked {
 /// See [`TargetError`].
 pub fn find(
     text: &str,
-    asked: &Asked,
+    asked: &ConsentRequest,
     today: Date,
     stop: &dyn Fn() -> bool,
 ) -> Result<Target, TargetError> {
@@ -340,7 +340,7 @@ impl Target {
     ///
     /// # Errors
     /// See [`TargetError`].
-    pub fn again(&self, asked: &Asked, stop: &dyn Fn() -> bool) -> Result<Self, TargetError> {
+    pub fn again(&self, asked: &ConsentRequest, stop: &dyn Fn() -> bool) -> Result<Self, TargetError> {
         let asking = Asking {
             url: &self.url,
             asked,
@@ -370,7 +370,7 @@ fn busiest_second(listed: &[Listed]) -> usize {
     within.max().unwrap_or(0)
 }
 
-fn addresses(url: &Url, asked: &Asked) -> Result<Vec<SocketAddr>, TargetError> {
+fn addresses(url: &Url, asked: &ConsentRequest) -> Result<Vec<SocketAddr>, TargetError> {
     let all = url.resolve().map_err(|source| TargetError::Resolve {
         url: url.to_string(),
         source,
@@ -395,7 +395,7 @@ fn ask_consent(
     url: &Url,
     address: SocketAddr,
     tls: Option<&Tls>,
-    asked: &Asked,
+    asked: &ConsentRequest,
     today: Date,
     stop: &dyn Fn() -> bool,
 ) -> Result<Consent, TargetError> {

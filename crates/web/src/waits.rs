@@ -3,8 +3,8 @@
 
 use crate::link::is_here;
 use crate::procfs::read;
-use crate::server::{self, Server, holders};
-use crate::sockets::{State, Tcp, Unix, list_tcp, list_unix};
+use crate::server::{self, ServerProcesses, holders};
+use crate::sockets::{TcpState, Tcp, Unix, list_tcp, list_unix};
 use assay_model::web::{SocketUse, Upstream};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ const MOST: usize = 20_000;
 /// moves into the network namespace of the server, so it must be a thread of its own. Returns none where the server's
 /// sockets cannot be seen from here.
 pub fn watch(
-    server: &Server,
+    server: &ServerProcesses,
     address: SocketAddr,
     begin: Instant,
     [from, until]: [Duration; 2],
@@ -84,7 +84,7 @@ struct Watch {
     /// UNIX sockets that were connected at the first look: they may belong to an idle pool.
     old: BTreeSet<u32>,
     /// Sockets that waited, over all looks, and whose CPU time is counted since when.
-    upstreams: BTreeMap<Address, (usize, Result<(Server, server::Look), String>)>,
+    upstreams: BTreeMap<Address, (usize, Result<(ServerProcesses, server::ServerCounters), String>)>,
 }
 
 impl Watch {
@@ -95,12 +95,12 @@ impl Watch {
         let unix = list_unix().unwrap_or_default();
         let listening: BTreeSet<u16> = tcp
             .iter()
-            .filter(|one| one.state == State::Listening)
+            .filter(|one| one.state == TcpState::Listening)
             .map(|one| one.local.port())
             .collect();
         let own = tcp
             .iter()
-            .filter(|one| one.state != State::Listening && inodes.contains(&one.inode));
+            .filter(|one| one.state != TcpState::Listening && inodes.contains(&one.inode));
         for socket in own {
             if listening.contains(&socket.local.port()) {
                 self.clients += 1;
@@ -164,7 +164,7 @@ impl Watch {
                     Address::Unix(path) => path,
                 },
                 waiting: mean(waiting),
-                used: used.and_then(|(server, then)| server::Look::at(&server).since(&then)),
+                used: used.and_then(|(server, then)| server::ServerCounters::at(&server).since(&then)),
             });
         let mut upstreams: Vec<Upstream> = upstreams.collect();
         upstreams.sort_by(|a, b| b.waiting.total_cmp(&a.waiting));
@@ -180,7 +180,7 @@ impl Watch {
 /// Whether something was asked on a socket to which no answer has come.
 fn waits(socket: &Tcp) -> bool {
     let asked = socket.asked || socket.unacknowledged > 0;
-    socket.state == State::Connecting || asked && socket.unread == 0
+    socket.state == TcpState::Connecting || asked && socket.unread == 0
 }
 
 /// Who listens where a server is a client, with its CPU time up to now.
@@ -188,12 +188,12 @@ fn listener(
     address: &Address,
     processes: &[u32],
     unix: &[Unix],
-) -> Result<(Server, server::Look), String> {
+) -> Result<(ServerProcesses, server::ServerCounters), String> {
     let server = match address {
         Address::Tcp(address) if !is_here(address) => {
             return Err("it is on another machine".to_owned());
         }
-        Address::Tcp(address) => Server::listening(address),
+        Address::Tcp(address) => ServerProcesses::listening(address),
         Address::Unix(path) => {
             let own = |one: &&Unix| one.listening && one.path.as_ref() == Some(path);
             let inodes = unix.iter().filter(own).map(|one| one.inode.to_string());
@@ -201,12 +201,12 @@ fn listener(
         }
     };
     match &server {
-        Server::Unknown(why) => Err(why.clone()),
-        Server::Processes(pids) if pids.iter().any(|pid| processes.contains(pid)) => {
+        ServerProcesses::Unknown(why) => Err(why.clone()),
+        ServerProcesses::Processes(pids) if pids.iter().any(|pid| processes.contains(pid)) => {
             Err("it is the server itself".to_owned())
         }
         _ => {
-            let look = server::Look::at(&server);
+            let look = server::ServerCounters::at(&server);
             Ok((server, look))
         }
     }
@@ -236,7 +236,7 @@ fn sockets_of(processes: &[u32]) -> Option<BTreeSet<u32>> {
     readable.then_some(found)
 }
 
-impl Server {
+impl ServerProcesses {
     /// The processes of a server on this machine, with all that descend from them.
     pub(crate) fn processes(&self) -> Option<Vec<u32>> {
         let roots = match self {

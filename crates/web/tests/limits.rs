@@ -9,7 +9,7 @@ use assay_judge::web::limit;
 use assay_model::web::result::Limited;
 use assay_model::web::{Protocol, Step};
 use assay_testing::servers::nginx::Nginx;
-use assay_web::{Asked, Search, Server, Settings, Target, TargetError, What, carry_out, find};
+use assay_web::{ConsentRequest, Search, ServerProcesses, Settings, Target, TargetError, What, carry_out, find};
 use rustix::thread::{CpuSet, LinkNameSpaceType};
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -21,8 +21,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-fn asked() -> Asked {
-    Asked {
+fn asked() -> ConsentRequest {
+    ConsentRequest {
         method: Method::Get,
         headers: Vec::new(),
         body: Vec::new(),
@@ -66,7 +66,7 @@ fn settings(connections: u32, rate: Option<f64>) -> Settings {
 
 const TODAY: jiff::civil::Date = jiff::civil::date(2026, 11, 22);
 
-fn target(url: &str, asked: &Asked) -> Target {
+fn target(url: &str, asked: &ConsentRequest) -> Target {
     find(url, asked, TODAY, &|| false).unwrap()
 }
 
@@ -77,7 +77,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// The one step, after the other work on this machine let it happen: three tries.
-fn measured(target: &Target, server: &Server, settings: &Settings, want: Limited) -> Step {
+fn measured(target: &Target, server: &ServerProcesses, settings: &Settings, want: Limited) -> Step {
     let mut last = None;
     for _ in 0..3 {
         let mut steps = Vec::new();
@@ -134,7 +134,7 @@ fn a_slow_server() {
     let _alone = alone();
     let url = slow(Duration::from_millis(5));
     let target = target(&url, &asked());
-    let server = Server::listening(&target.addresses[0]);
+    let server = ServerProcesses::listening(&target.addresses[0]);
     assert!(target.here && server.is_known());
     // It sleeps: from outside that is a server that waits for something.
     let step = measured(&target, &server, &settings(4, None), Limited::NotKnown);
@@ -147,7 +147,7 @@ fn a_late_schedule() {
     let _alone = alone();
     let url = slow(Duration::from_millis(20));
     let target = target(&url, &asked());
-    let server = Server::listening(&target.addresses[0]);
+    let server = ServerProcesses::listening(&target.addresses[0]);
     measured(
         &target,
         &server,
@@ -165,7 +165,7 @@ fn a_capped_generator() {
     let nginx = Nginx::start("").unwrap();
     nginx.file("small", 1000).unwrap();
     let target = target(&nginx.url("/small"), &asked());
-    let server = Server::listening(&target.addresses[0]);
+    let server = ServerProcesses::listening(&target.addresses[0]);
     let stop = AtomicBool::new(false);
     let pin = || {
         let mut cpus = CpuSet::new();
@@ -255,7 +255,7 @@ fn no_local_port_left() {
         fs::write("/proc/sys/net/ipv4/ip_local_port_range", "40000 40040").unwrap();
         let url = slow(Duration::from_millis(5));
         let target = target(&url, &asked());
-        let server = Server::listening(&target.addresses[0]);
+        let server = ServerProcesses::listening(&target.addresses[0]);
         measured(&target, &server, &settings(80, None), Limited::Ports);
     });
 }
@@ -287,12 +287,12 @@ fn a_short_accept_queue() {
                 thread::sleep(Duration::from_millis(10));
             }
         });
-        let asked = Asked {
+        let asked = ConsentRequest {
             keep_alive: false,
             ..asked()
         };
         let target = target(&url, &asked);
-        let server = Server::listening(&target.addresses[0]);
+        let server = ServerProcesses::listening(&target.addresses[0]);
         let mut settings = settings(64, None);
         settings.seconds = (4.0, 1.0);
         measured(&target, &server, &settings, Limited::AcceptQueue);
@@ -371,7 +371,7 @@ fn linked(rate: &str) -> (Namespace, Namespace) {
 }
 
 /// The target, as soon as it listens.
-fn find_at(url: &str, asked: &Asked) -> Result<Target, TargetError> {
+fn find_at(url: &str, asked: &ConsentRequest) -> Result<Target, TargetError> {
     for _ in 0..100 {
         match find(url, asked, TODAY, &|| false) {
             Err(TargetError::NoConsent { why, .. }) if why.contains("refused") => {
@@ -394,7 +394,7 @@ fn a_shaped_link_and_consent() {
     }
     let (near, far) = linked("20mbit");
     let url = "http://10.77.0.2:8080/big";
-    let find = |asked: &Asked| find_at(url, asked);
+    let find = |asked: &ConsentRequest| find_at(url, asked);
     {
         let _server = far.within(|| nginx_at("10.77.0.2", "assay-consent 1\nuntil 2026-01-01\n"));
         let refused = near.within(|| find(&asked()));
@@ -410,7 +410,7 @@ fn a_shaped_link_and_consent() {
         assert!(!target.here && target.consent.is_some());
         let mut settings = settings(64, None);
         settings.link = Some(20e6);
-        let server = Server::process(server.nginx.id()).unwrap();
+        let server = ServerProcesses::process(server.nginx.id()).unwrap();
         measured(&target, &server, &settings, Limited::Network)
     });
     assert_eq!(step.connections, 20);
@@ -422,7 +422,7 @@ fn a_shaped_link_and_consent() {
 #[test]
 fn a_server_on_another_machine_is_not_asked_for_anything_else() {
     // Nothing answers at this address (RFC 5737); nothing may be sent to it but the question.
-    let asked = Asked {
+    let asked = ConsentRequest {
         limit: Duration::from_millis(300),
         ..asked()
     };

@@ -78,14 +78,15 @@ pub struct Census {
     /// Whether makers could be looked up in the registry of the IEEE.
     pub registry: bool,
     /// Each make.
-    pub makes: Vec<Counted>,
+    pub makes: Vec<MakeCount>,
     /// Radios that are built for vehicles, under names that no make uses.
     pub unnamed: usize,
 }
 
 /// What was counted of one make.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Counted {
+#[schemars(rename = "Counted")]
+pub struct MakeCount {
     /// The make.
     pub make: &'static str,
     /// Pattern of its names.
@@ -191,7 +192,7 @@ fn maker(bss: &Bss, registry: &Registry) -> Option<String> {
     Some(letters.collect::<String>().to_ascii_lowercase())
 }
 
-fn counted(make: &Make, found: &[Sighting<'_>]) -> Counted {
+fn counted(make: &Make, found: &[Sighting<'_>]) -> MakeCount {
     // What was heard often is one address.
     let mut addresses: BTreeMap<(Option<Address>, &Ssid), Evidence> = BTreeMap::new();
     for sighting in found {
@@ -225,7 +226,7 @@ fn counted(make: &Make, found: &[Sighting<'_>]) -> Counted {
         .iter()
         .map(|prefix| format!("{prefix}…"))
         .collect();
-    Counted {
+    MakeCount {
         make: make.name,
         pattern: pattern.join(", "),
         both: of(Evidence::Both),

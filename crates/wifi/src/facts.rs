@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 const KIND: &str = "wifi";
 
 /// A file and what was read of it.
-pub struct Named<'a> {
+pub struct WifiFile<'a> {
     /// The name under which findings tell it.
     pub path: &'a str,
     /// What it tells.
@@ -36,7 +36,7 @@ pub fn judges(page: &Advice) -> bool {
 /// The facts of some files together. `own` are the names of the networks that are the user's; without any,
 /// those that an export configures, and without an export, all.
 #[must_use]
-pub fn facts(files: &[Named<'_>], own: &[Ssid]) -> Facts {
+pub fn facts(files: &[WifiFile<'_>], own: &[Ssid]) -> Facts {
     let mut facts = Facts::default();
     let configured = files.iter().flat_map(|file| &file.reading.configured);
     let configured: BTreeSet<&Ssid> = configured.map(|wlan| &wlan.ssid).collect();
@@ -123,7 +123,7 @@ fn tell_radio(facts: &mut Facts, path: &str, radio: &Radio, air: &Air) {
 }
 
 /// What could not be read may have been a network: one of its own, of which nothing is known, for each file.
-fn unread(facts: &mut Facts, files: &[Named<'_>]) {
+fn unread(facts: &mut Facts, files: &[WifiFile<'_>]) {
     for file in files.iter().filter(|file| file.reading.unread.lost > 0) {
         let unread = &file.reading.unread;
         let told: Vec<String> = unread

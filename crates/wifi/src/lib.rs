@@ -18,7 +18,7 @@ mod table;
 mod unifi;
 mod wigle;
 
-pub use facts::{Named, facts, judges};
+pub use facts::{WifiFile, facts, judges};
 pub use reading::{Bss, Format, ReadError, Reading};
 
 /// The mark at the beginning of a text that some programs write (U+FEFF).

@@ -2,7 +2,7 @@
 
 use crate::context::{on_signals, print};
 use crate::global::Global;
-use crate::remote::{Asked, Remote};
+use crate::remote::{RemoteWork, Remote};
 use crate::status::{Status, Unreadable};
 use anyhow::bail;
 use assay_host::LiveHost;
@@ -76,7 +76,7 @@ pub(super) struct List<'a> {
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.remote.is_meant()? {
-        let asked = Asked::default();
+        let asked = RemoteWork::default();
         let done = args.remote.go(false, |way| way.carry(&asked, global))?;
         done.pass_on(args.json)?;
         return Ok(done.status());

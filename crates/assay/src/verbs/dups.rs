@@ -8,8 +8,8 @@ mod browse;
 mod dirs;
 pub(super) mod documents;
 mod explore;
-mod how;
-mod place;
+mod scan_arguments;
+mod index_location;
 mod progress;
 mod samples;
 mod scan;
@@ -18,7 +18,7 @@ mod upkeep;
 
 use crate::status::Status;
 use clap::Subcommand;
-use place::Place;
+use index_location::Place;
 use std::path::PathBuf;
 
 /// Find duplicate files, and link or remove them safely

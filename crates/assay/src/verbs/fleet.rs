@@ -2,7 +2,7 @@
 
 pub(super) mod ask;
 mod check;
-mod each;
+mod on_each_machine;
 pub(super) mod facts;
 pub(super) mod follow;
 
@@ -10,7 +10,7 @@ use crate::context::{self, print};
 use crate::elsewhere::How;
 use crate::global::Global;
 use crate::status::{Status, Unreadable};
-use assay_fleet::{Inventory, InventoryError, Machine, Session};
+use assay_fleet::{Inventory, InventoryError, Machine, SshSession};
 use assay_render::text::escape_line;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -63,11 +63,11 @@ enum Action {
     /// Check machines and group them by finding
     Check(check::Args),
     /// Measure on each machine in turn, as `assay run --host` does
-    Run(each::Args),
+    Run(on_each_machine::Args),
     /// Test advice on each machine in turn, as `assay trial --host` does
-    Trial(each::Args),
+    Trial(on_each_machine::Args),
     /// Find disks slower than their siblings, on each machine
-    Disks(each::Args),
+    Disks(on_each_machine::Args),
     /// Store a bundle that a machine sends by itself
     #[command(after_help = RECEIVE)]
     Receive {
@@ -151,9 +151,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         Action::List(args) => list(args),
         Action::Facts(args) => facts::run(args, global),
         Action::Check(args) => check::run(args, global),
-        Action::Run(args) => each::run("run", args, global),
-        Action::Trial(args) => each::run("trial", args, global),
-        Action::Disks(args) => each::run("disks", args, global),
+        Action::Run(args) => on_each_machine::run("run", args, global),
+        Action::Trial(args) => on_each_machine::run("trial", args, global),
+        Action::Disks(args) => on_each_machine::run("disks", args, global),
         Action::Receive { machine } => receive(machine, global),
     }
 }
@@ -170,9 +170,9 @@ impl Known {
             return Ok((Inventory::of_ansible(file)?, false));
         }
         if let Some(node) = &self.proxmox {
-            let session = Session {
+            let session = SshSession {
                 config: ssh_config.map(std::path::Path::to_owned),
-                ..Session::new(node)
+                ..SshSession::new(node)
             };
             let all = Inventory::of_proxmox(&session, &mut |_| false);
             return match all {

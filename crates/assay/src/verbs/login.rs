@@ -1,6 +1,6 @@
 //! `assay login`: where the time of a login goes, and why.
 
-mod known;
+mod server_knowledge;
 mod text;
 
 use crate::context::{self, print};
@@ -150,7 +150,7 @@ pub(super) struct Measured {
 struct Way {
     service: Service,
     how: How,
-    server: known::Server,
+    server: server_knowledge::LoginServer,
     /// Who logs in to ssh, as its configuration has it.
     user: Option<String>,
     watched: watch::WatchedServer,
@@ -379,12 +379,12 @@ impl Way {
 
     fn known(&self) -> ServerKnowledge {
         let user = self.user.as_deref();
-        known::of(self.service.kind(), &self.server, &self.watched, user)
+        server_knowledge::of(self.service.kind(), &self.server, &self.watched, user)
     }
 }
 
-fn direct(host: &str, port: u16) -> known::Server {
-    known::Server {
+fn direct(host: &str, port: u16) -> server_knowledge::LoginServer {
+    server_knowledge::LoginServer {
         host: host.to_owned(),
         port,
         proxied: false,
@@ -392,7 +392,7 @@ fn direct(host: &str, port: u16) -> known::Server {
 }
 
 /// Returns the server and the user that ssh's configuration leads to.
-fn ssh_server(target: &ssh::SshTarget) -> (known::Server, Option<String>) {
+fn ssh_server(target: &ssh::SshTarget) -> (server_knowledge::LoginServer, Option<String>) {
     let settings = target.effective();
     let value = |name: &str| {
         settings
@@ -401,7 +401,7 @@ fn ssh_server(target: &ssh::SshTarget) -> (known::Server, Option<String>) {
             .map(|(_, value)| value.clone())
     };
     let set = |name: &str| value(name).is_some_and(|value| value != "none");
-    let server = known::Server {
+    let server = server_knowledge::LoginServer {
         host: value("hostname").unwrap_or_else(|| target.host().to_owned()),
         port: value("port")
             .and_then(|port| port.parse().ok())

@@ -9,7 +9,7 @@ pub mod trial;
 use crate::global::Global;
 use crate::status::Status;
 use anyhow::Context as _;
-use assay_net::client::Link;
+use assay_net::client::ServerLink;
 use assay_net::invite::Invitation;
 
 const EXAMPLES: &str = "\
@@ -63,14 +63,14 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 
 /// The server of an address, or of a file that holds one: what is on a command line, everybody on the
 /// machine can read.
-fn link(address: &str) -> anyhow::Result<Link> {
+fn link(address: &str) -> anyhow::Result<ServerLink> {
     let text = match address.strip_prefix('@') {
         Some(path) => read(path)?,
         None => address.to_owned(),
     };
     let invitation = Invitation::read(&text)
         .map_err(|why| anyhow::anyhow!("this is no address of a server of assay net: {why}"))?;
-    Ok(Link::new(&invitation)?)
+    Ok(ServerLink::new(&invitation)?)
 }
 
 #[allow(

@@ -10,7 +10,7 @@ use crate::input;
 use crate::open_changes::Despite;
 use crate::pages;
 use crate::progress::Meter;
-use crate::remote::{Asked, Named, Remote, SentFile, Value};
+use crate::remote::{RemoteWork, NamedFile, Remote, SentFile, Value};
 use crate::status::Status;
 use crate::verbs::login;
 use anyhow::{Context as _, bail};
@@ -219,18 +219,18 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 
 /// Measures on another machine; the run is of the store here.
 fn there(args: &Args, global: &Global) -> anyhow::Result<Status> {
-    let mut asked = Asked {
+    let mut asked = RemoteWork {
         cut: vec![
             ("--html", Value::One),
             ("--json", Value::None),
             ("--resume", Value::Optional),
         ],
         quiet: args.quiet,
-        ..Asked::default()
+        ..RemoteWork::default()
     };
     if let Some(path) = &args.plan_file {
         asked.files.push(SentFile {
-            named: Named::Option("--plan-file", ""),
+            named: NamedFile::Option("--plan-file", ""),
             path: path.clone(),
             content: input::bytes(path, LONGEST_PLAN, "a plan in TOML")?,
         });

@@ -5,7 +5,7 @@ mod measure;
 
 use crate::elsewhere::Elsewhere;
 use crate::global::Global;
-use crate::remote::{Asked, Going, Value, go};
+use crate::remote::{RemoteWork, Going, Value, go};
 use crate::shape::Shape;
 use crate::status::Status;
 use std::path::PathBuf;
@@ -50,10 +50,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 
 /// Measures the layers of another machine; the run is of the store here.
 fn there(host: &str, args: &Args, global: &Global) -> anyhow::Result<Status> {
-    let mut asked = Asked {
+    let mut asked = RemoteWork {
         cut: vec![("--html", Value::One)],
         quiet: args.quiet,
-        ..Asked::default()
+        ..RemoteWork::default()
     };
     args.measure.there(&mut asked)?;
     let how = &args.elsewhere.how;

@@ -1,7 +1,7 @@
 //! `assay study`: published benchmarks, carried out here.
 
 mod carry;
-mod look;
+mod past_studies;
 mod progress;
 
 use crate::context::{self, print};
@@ -93,7 +93,7 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum StudyVerb {
     /// Show a past study, judged by today's rules
-    Show(look::Show),
+    Show(past_studies::Show),
 }
 
 fn named(text: &str) -> Result<(String, PathBuf), String> {
@@ -108,10 +108,10 @@ fn named(text: &str) -> Result<(String, PathBuf), String> {
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if let Some(StudyVerb::Show(show)) = &args.verb {
-        return look::show(show, global);
+        return past_studies::show(show, global);
     }
     if args.list {
-        return look::list(&args.shape, global);
+        return past_studies::list(&args.shape, global);
     }
     if let Some(asked) = &args.resume {
         return carry::resume(args, asked, global);

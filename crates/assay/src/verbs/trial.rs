@@ -3,13 +3,13 @@
 mod begin;
 mod carry;
 mod live;
-mod look;
+mod past_trials;
 mod remote;
 
 #[cfg(feature = "schemas")]
-pub(super) use look::Recovery;
+pub(super) use past_trials::Recovery;
 
-pub(crate) use look::told;
+pub(crate) use past_trials::told;
 
 use super::advice::{Own, assignment};
 use crate::global::Global;
@@ -157,7 +157,7 @@ fn guard(text: &str) -> Result<Guard, String> {
 /// Names on standard error what assays with other state directories have left; nothing is touched or made.
 pub fn name_left_elsewhere() -> anyhow::Result<()> {
     match LiveHost.exists(&crate::context::journal_dir()?) {
-        Ok(true) => look::left_elsewhere(&look::journal()?).map(drop),
+        Ok(true) => past_trials::left_elsewhere(&past_trials::journal()?).map(drop),
         _ => Ok(()),
     }
 }
@@ -174,11 +174,11 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.remote.is_meant()? {
         remote::run(args, global)
     } else if args.recover {
-        look::recover(args)
+        past_trials::recover(args)
     } else if args.list {
-        look::list(args, global)
+        past_trials::list(args, global)
     } else if let Some(asked) = &args.show {
-        look::show(args, asked, global)
+        past_trials::show(args, asked, global)
     } else {
         begin::run(args, global)
     }

@@ -2,7 +2,7 @@
 //! it is over.
 
 mod install;
-mod tell;
+mod notification;
 mod units;
 
 use super::advice::Own;
@@ -16,7 +16,7 @@ use crate::status::Status;
 use anyhow::Context as _;
 use assay_facts::CollectOptions;
 use assay_fleet::Outcome;
-use assay_fleet::alarms::{Alarm, Alarms, News, Over, Seen};
+use assay_fleet::alarms::{Alarm, Alarms, News, Over, MachineState};
 use assay_host::{LiveHost, lockfile};
 use assay_model::SCHEMA_VERSION;
 use assay_model::finding::{Checked, Severity};
@@ -106,7 +106,7 @@ struct What {
     #[arg(long, value_enum, default_value_t = Threshold::Medium, value_name = "SEVERITY", hide_possible_values = true)]
     at_least: Threshold,
     /// Send news to this address with the system's sendmail
-    #[arg(long, value_name = "ADDRESS", value_parser = tell::address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = notification::address)]
     mail: Option<String>,
     /// Command that reads news as JSON on standard input
     #[arg(value_name = "COMMAND", last = true)]
@@ -149,8 +149,8 @@ fn now(args: &Now, global: &Global) -> anyhow::Result<Status> {
     let at = context::now();
     for (machine, seen) in &seen {
         let seen = match seen {
-            Ok(checked) => Seen::Checked(checked),
-            Err(why) => Seen::Failed(why),
+            Ok(checked) => MachineState::Checked(checked),
+            Err(why) => MachineState::Failed(why),
         };
         file.alarms.look(machine, seen, least, at);
     }
@@ -180,7 +180,7 @@ fn now(args: &Now, global: &Global) -> anyhow::Result<Status> {
                 width: 76,
             },
         );
-        tell::all(&args.what, &serde_json::json!(document), &news, &text)?;
+        notification::all(&args.what, &serde_json::json!(document), &news, &text)?;
         file.alarms.told();
         file.save()?;
     }

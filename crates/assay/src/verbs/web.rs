@@ -2,7 +2,7 @@
 //! of the store as any other.
 
 mod arguments;
-mod from;
+mod from_machines;
 mod progress;
 mod watched;
 
@@ -21,7 +21,7 @@ use assay_model::{Facts, Nanos, Run};
 use assay_render::text::escape_line;
 use assay_report::web::{Web, about, json, page, terminal};
 use assay_store::{Store, StoreError};
-use assay_web::{CarryError, Event, Settings, Target, carry_out, estimate, find, record};
+use assay_web::{CarryError, WebEvent, Settings, Target, carry_out, estimate, find, record};
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,10 +29,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.generate {
-        return from::generate(args);
+        return from_machines::generate(args);
     }
     if !args.from.is_empty() {
-        return from::run(args, global);
+        return from_machines::run(args, global);
     }
     ensure!(
         !args.known.is_said(),
@@ -124,7 +124,7 @@ struct What {
 /// Asks whether all shall end.
 type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 /// Hears what happens.
-type Tell<'a, 'b> = &'a mut (dyn FnMut(Event<'_>) + Send + 'b);
+type Tell<'a, 'b> = &'a mut (dyn FnMut(WebEvent<'_>) + Send + 'b);
 
 /// Measures by `carry`, keeps every step, and shows what it comes to.
 fn measure(
@@ -229,11 +229,11 @@ struct Keeper<'a> {
 }
 
 impl Keeper<'_> {
-    fn tell(&mut self, event: &Event<'_>) {
+    fn tell(&mut self, event: &WebEvent<'_>) {
         self.progress.tell(event);
         match event {
-            Event::Begins { .. } => self.began = context::now(),
-            Event::Ended(step) if self.failed.is_none() => {
+            WebEvent::Begins { .. } => self.began = context::now(),
+            WebEvent::Ended(step) if self.failed.is_none() => {
                 if let Err(error) = self.keep(step) {
                     self.failed = Some(error);
                     self.broken.store(true, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use super::publish::{Pending, file_name, hold};
 use super::sort::{FAN, Merge, SortedRun, Sorter, write};
 use super::{VERSION, note};
 use crate::Error;
-use assay_columns::{CellValue, Writer};
+use assay_columns::{CellValue, TableWriter};
 use std::path::{Path, PathBuf};
 
 /// size, sample, machine; and the other way round.
@@ -111,7 +111,7 @@ fn publish(wanted: Sorter<RECORD>, machines: &Machines, dir: &Path) -> Result<Ve
             (note::MACHINE, name.to_owned()),
             (note::ID, machines.id(machine).to_owned()),
         ];
-        let mut writer = Writer::new(out, &OFFERED, &notes).map_err(broken)?;
+        let mut writer = TableWriter::new(out, &OFFERED, &notes).map_err(broken)?;
         let mut rows = 0;
         let own = machine.to_be_bytes();
         while let Some(record) =

@@ -9,7 +9,7 @@ use crate::hash::HashKind;
 use crate::index::Index;
 use crate::mount_identity::find_possible_aliases;
 use crate::{Error, roots::Roots};
-use assay_columns::{CellValue, Writer};
+use assay_columns::{CellValue, TableWriter};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::BufWriter;
@@ -292,7 +292,7 @@ struct Part {
     machine: usize,
     prefix: u16,
     pending: Pending,
-    writer: Writer<BufWriter<File>>,
+    writer: TableWriter<BufWriter<File>>,
 }
 
 impl Output<'_> {
@@ -340,7 +340,7 @@ impl Output<'_> {
             (note::EXPORT, self.teller.export.clone()),
             (note::FILES, self.prefixes[machine].len().to_string()),
         ];
-        let writer = Writer::new(out, &export_columns(self.kind.length()), &notes)
+        let writer = TableWriter::new(out, &export_columns(self.kind.length()), &notes)
             .map_err(|source| Error::table(pending.shown(), source))?;
         self.exported[machine].parts += 1;
         Ok(Part {

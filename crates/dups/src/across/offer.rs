@@ -10,7 +10,7 @@ use crate::read::{Cost, PROBE, unchanged};
 use crate::roots::Roots;
 use crate::table::File;
 use crate::{Control, Error, Identity};
-use assay_columns::{Batch, CellValue, Column, ColumnKind, Reader, TableSource, Writer};
+use assay_columns::{Batch, CellValue, Column, ColumnKind, Reader, TableSource, TableWriter};
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ pub fn write_offer<W: Write + Send>(
         (note::ID, teller.id.clone().unwrap_or_default()),
         (note::EXPORT, teller.export.clone()),
     ];
-    let mut writer = Writer::new(out, &OFFERED, &notes).map_err(broken)?;
+    let mut writer = TableWriter::new(out, &OFFERED, &notes).map_err(broken)?;
     let mut last: Option<([u8; RECORD], i64)> = None;
     let mut put = |record: [u8; RECORD], count: i64| {
         let (size, sample) = record.split_at(8);

@@ -654,7 +654,7 @@ fn names_of_the_programs_for_awk_are_free() {
         "SYMTAB",
         "TEXTDOMAIN",
     ];
-    let web = include_str!("../../../web/src/there/script.sh");
+    let web = include_str!("../../../web/src/remote_counters/script.sh");
     for (name, program) in [
         ("clean.awk", CLEAN),
         ("pack.awk", PACK),

@@ -1,6 +1,6 @@
 //! Why something changed, as far as two bundles tell.
 
-use super::{Named, Then, file_of};
+use super::{ComparableFact, Then, file_of};
 use assay_model::finding::Finding;
 use assay_model::{Fact, FactKind, FactPlace, FactValue};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,8 +16,8 @@ const PACKAGES: [(&str, &str); 3] = [
 const SAME_START: u64 = 120;
 
 pub(super) struct Causes<'a> {
-    before: &'a Named<'a>,
-    after: &'a Named<'a>,
+    before: &'a ComparableFact<'a>,
+    after: &'a ComparableFact<'a>,
     differ: &'a BTreeSet<String>,
     restarted: bool,
     kernel: Option<String>,
@@ -31,15 +31,15 @@ impl<'a> Causes<'a> {
     pub(super) fn new(
         old: &Then<'_>,
         new: &Then<'_>,
-        before: &'a Named<'a>,
-        after: &'a Named<'a>,
+        before: &'a ComparableFact<'a>,
+        after: &'a ComparableFact<'a>,
         differ: &'a BTreeSet<String>,
     ) -> Self {
         let restarted = match (old.booted, new.booted) {
             (Some(old), Some(new)) => new.abs_diff(old) > SAME_START,
             _ => false,
         };
-        let release = |side: &Named<'_>| text(side.get("kernel.release").copied());
+        let release = |side: &ComparableFact<'_>| text(side.get("kernel.release").copied());
         let kernel = differ
             .contains("kernel.release")
             .then(|| format!("the kernel is {} now", release(after).unwrap_or_default()));

@@ -6,7 +6,7 @@
 //! `interfaces` of pve-container (PVE/API2/LXC.pm, `get_interfaces` of PVE/LXC.pm).
 
 use super::Machine;
-use crate::session::{Fault, Session, SessionError, check_name};
+use crate::session::{SessionFault, SshSession, SessionError, check_name};
 use assay_render::text::escape_line;
 use serde::Deserialize;
 use serde_json::Value;
@@ -28,10 +28,10 @@ const OURS: [&str; 5] = ["node", "nodes", "guests", "qemu", "lxc"];
 
 /// Asks a node which nodes and guests there are, and where those are that run.
 pub(super) fn machines(
-    session: &Session,
+    session: &SshSession,
     stop: &mut dyn FnMut(Duration) -> bool,
 ) -> Result<Vec<Machine>, SessionError> {
-    let no = |why: String| session.failed(Fault::Other, &why);
+    let no = |why: String| session.failed(SessionFault::Other, &why);
     let mut ask = |script: &str| -> Result<Answers, SessionError> {
         let sent = session.run(script, &mut *stop)?;
         Ok(sections(&String::from_utf8_lossy(&sent.bytes)))

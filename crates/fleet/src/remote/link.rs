@@ -12,7 +12,7 @@ use crate::remote::outbox::Outbox;
 use crate::remote::program::Program;
 use crate::remote::records::{LONGEST, Records};
 use crate::remote::{HEARTBEAT, serve};
-use crate::session::{Fault, Session, SessionError, check_name};
+use crate::session::{SessionFault, SshSession, SessionError, check_name};
 use assay_protocol::{AgentRequest, CHUNK, Frame, FrameDecoder, PathLook, Reply};
 use assay_render::text::escape_line;
 use clock::Clock;
@@ -38,8 +38,8 @@ const TO_END: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A machine on which this assay runs.
-pub struct Link<'a> {
-    session: &'a Session,
+pub struct RemoteLink<'a> {
+    session: &'a SshSession,
     silence: Duration,
     line: Line,
     out: Outbox,
@@ -70,24 +70,24 @@ pub struct Wishes<'a> {
     pub measured: &'a mut dyn FnMut(Records),
 }
 
-impl<'a> Link<'a> {
+impl<'a> RemoteLink<'a> {
     /// Logs in, brings the program there and starts it. `stop` is asked several times a second whether to
     /// give up, and told how much of the program is on its way.
     ///
     /// # Errors
     /// [`SessionError`], with what can be done. Nothing is left there.
     pub fn open(
-        session: &'a Session,
+        session: &'a SshSession,
         program: &mut Program,
         version: &str,
         silence: Duration,
         stop: &mut dyn FnMut(Duration, f64) -> bool,
     ) -> Result<Self, SessionError> {
         check_name(&session.host)?;
-        let other = |error: io::Error| session.failed(Fault::Other, &format!("ssh: {error}"));
+        let other = |error: io::Error| session.failed(SessionFault::Other, &format!("ssh: {error}"));
         let mut link = Self::start(session, silence).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => session.failed(
-                Fault::NoSsh,
+                SessionFault::NoSsh,
                 "there is no ssh here: install the OpenSSH client",
             ),
             _ => other(error),
@@ -110,7 +110,7 @@ impl<'a> Link<'a> {
             let share = 1.0 - ((waits as u64).min(size) as f64 / size.max(1) as f64);
             let passed = begun.elapsed();
             if stop(passed, share) {
-                return Err(session.failed(Fault::Interrupted, "interrupted"));
+                return Err(session.failed(SessionFault::Interrupted, "interrupted"));
             }
             let late = match starts {
                 Some(at) => Instant::elapsed(&at) > BEGIN,
@@ -121,7 +121,7 @@ impl<'a> Link<'a> {
                     "no answer after {} s: --deadline gives it more time",
                     passed.as_secs()
                 );
-                return Err(session.failed(Fault::Deadline, &reason));
+                return Err(session.failed(SessionFault::Deadline, &reason));
             }
             match link.line.heard.recv_timeout(LOOK) {
                 Ok(bytes) => lines.push(&bytes),
@@ -132,13 +132,13 @@ impl<'a> Link<'a> {
             }
             if lines.all() > MOST_BEFORE {
                 let reason = "it prints more than 1 MiB before it does what it is asked: look at what its login shell prints";
-                return Err(session.failed(Fault::TooMuch, reason));
+                return Err(session.failed(SessionFault::TooMuch, reason));
             }
             while let Some(line) = lines.next() {
                 let Some(said) = boot::read(&line) else {
                     continue;
                 };
-                let wrong = |reason: &str| Err(session.failed(Fault::Other, reason));
+                let wrong = |reason: &str| Err(session.failed(SessionFault::Other, reason));
                 match said {
                     Said::Place { machine, dir } if !boot::fits(program, &machine) => {
                         let (ours, _) = (program.machine.unwrap_or("another"), dir);
@@ -180,7 +180,7 @@ impl<'a> Link<'a> {
         }
     }
 
-    fn start(session: &'a Session, silence: Duration) -> io::Result<Self> {
+    fn start(session: &'a SshSession, silence: Duration) -> io::Result<Self> {
         let (line, to) = Line::start(session)?;
         Ok(Self {
             session,
@@ -233,7 +233,7 @@ impl<'a> Link<'a> {
                 Some(Reply::Failed { reason, .. }) => {
                     let reason = String::from_utf8_lossy(&reason);
                     let reason = format!("{name} cannot be put there: {reason}");
-                    return Err(self.session.failed(Fault::Other, &reason));
+                    return Err(self.session.failed(SessionFault::Other, &reason));
                 }
                 _ => {}
             }
@@ -247,7 +247,7 @@ impl<'a> Link<'a> {
     pub fn put_records(&mut self, records: &Records) -> Result<(), SessionError> {
         let bytes = records
             .write()
-            .map_err(|error| self.session.failed(Fault::Other, &error.to_string()))?;
+            .map_err(|error| self.session.failed(SessionFault::Other, &error.to_string()))?;
         let name = String::from_utf8_lossy(serve::RECORDS).into_owned();
         self.put(&name, &bytes)
     }
@@ -293,7 +293,7 @@ impl<'a> Link<'a> {
                         "it was told to end {} s ago, and goes on: when the link is cut it takes back what was changed",
                         TO_END.as_secs()
                     );
-                    return Err(self.session.failed(Fault::Deadline, &reason));
+                    return Err(self.session.failed(SessionFault::Deadline, &reason));
                 }
                 _ => {}
             }
@@ -319,7 +319,7 @@ impl<'a> Link<'a> {
                 }
                 Reply::Out(_) => {
                     let reason = "it prints more than 64 MiB: what it measures goes on to be measured no more";
-                    return Err(self.session.failed(Fault::TooMuch, reason));
+                    return Err(self.session.failed(SessionFault::TooMuch, reason));
                 }
                 Reply::Err(bytes) => {
                     stderr.push(&bytes);
@@ -330,7 +330,7 @@ impl<'a> Link<'a> {
                 Reply::Exit(status) => break status,
                 Reply::Failed { reason, .. } => {
                     let reason = String::from_utf8_lossy(&reason);
-                    return Err(self.session.failed(Fault::Other, &reason));
+                    return Err(self.session.failed(SessionFault::Other, &reason));
                 }
                 _ => {}
             }
@@ -361,17 +361,17 @@ impl<'a> Link<'a> {
                 }
                 Some(Reply::Piece(_)) => {
                     let reason = "it sends more than was ever measured";
-                    return Err(self.session.failed(Fault::TooMuch, reason));
+                    return Err(self.session.failed(SessionFault::TooMuch, reason));
                 }
                 Some(Reply::Done(_)) => break,
                 Some(Reply::Failed { reason, .. }) => {
                     let reason = String::from_utf8_lossy(&reason);
-                    return Err(self.session.failed(Fault::Other, &reason));
+                    return Err(self.session.failed(SessionFault::Other, &reason));
                 }
                 _ => {}
             }
         }
-        Records::read(&bytes).map_err(|error| self.session.failed(Fault::Other, &error.to_string()))
+        Records::read(&bytes).map_err(|error| self.session.failed(SessionFault::Other, &error.to_string()))
     }
 
     /// Ends the program there, which removes itself.
@@ -417,7 +417,7 @@ impl<'a> Link<'a> {
                 "it is there, and has not answered for {} s",
                 self.silence.as_secs()
             );
-            return Err(self.session.failed(Fault::Deadline, &reason));
+            return Err(self.session.failed(SessionFault::Deadline, &reason));
         }
         Ok(reply)
     }
@@ -453,7 +453,7 @@ impl<'a> Link<'a> {
                 "nothing was heard from it for {} s: by itself it takes back what was changed",
                 self.silence.as_secs()
             );
-            return Err(self.session.failed(Fault::Deadline, &reason));
+            return Err(self.session.failed(SessionFault::Deadline, &reason));
         }
         let Some(frame) = self.frames.pop_front() else {
             return Ok(None);

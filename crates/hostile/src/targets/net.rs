@@ -4,7 +4,7 @@ use super::seeds::{text_seeds, to_text};
 use crate::ParserTarget;
 use assay_lab::network_bed::Trace;
 use assay_net::invite::Invitation;
-use assay_net::plan::Plan;
+use assay_net::plan::NetPlan;
 use assay_net::record::PersonRecord;
 use assay_net::role::builtin;
 use assay_net::server::head;
@@ -32,7 +32,7 @@ pub(super) fn targets() -> Vec<ParserTarget> {
                 "name = 'x'\n[[person]]\nname = 'a'\nroles = ['own']\n[[role]]\nname = 'own'\nabout = 'a'\nthing = 't'\nfine = 'f'\ntrouble = 't'\nhopeless = 'h'\nworkload = { kind = 'fetches', bytes = 1, every_ms = 10, connections = 2 }\ngoal = { within_ms = 5 }\n",
             ]),
             run: |bytes| {
-                if let Ok(plan) = Plan::read(&to_text(bytes)) {
+                if let Ok(plan) = NetPlan::read(&to_text(bytes)) {
                     for person in &plan.people {
                         assert!(plan.roles_of(person).is_ok(), "it was checked");
                     }

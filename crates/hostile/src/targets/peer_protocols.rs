@@ -4,7 +4,7 @@ use super::seeds::{text_seeds, to_text};
 use crate::ParserTarget;
 use crate::imap::{LineBuffer, Login, Next};
 use crate::nbd::{Client, Disk};
-use assay_http::h2::Session;
+use assay_http::h2::H2Session;
 use assay_http::{Method, Request};
 use assay_qemu::Qmp;
 use serde_json::json;
@@ -263,7 +263,7 @@ fn http2_seeds() -> Vec<Vec<u8>> {
 fn http2(bytes: &[u8]) {
     let url = assay_http::Url::parse("http://h/").expect("it is one");
     let said = |piece: usize| {
-        let mut session = Session::new(false);
+        let mut session = H2Session::new(false);
         let mut events = Vec::new();
         for place in 0..3 {
             let asked = Request::http2(&Method::Get, &url, &[], &[b'x'; 70]);

@@ -1,7 +1,7 @@
 //! Answers of servers that were asked by `assay probe`, and files that are pinned.
 
 use crate::ParserTarget;
-use assay_probe::tls::{Answer, Assembler, Until, header};
+use assay_probe::tls::{TlsAnswer, Assembler, Until, header};
 use assay_probe::{dtls, http, pins, smb, ssh, starttls};
 
 macro_rules! seed {
@@ -95,7 +95,7 @@ fn tls(bytes: &[u8]) {
             rest = more;
             match assembler.record(kind, body) {
                 Ok(None) => {}
-                Ok(Some(Answer::Flight(flight))) => {
+                Ok(Some(TlsAnswer::Flight(flight))) => {
                     let held: usize = flight.chain.iter().map(Vec::len).sum();
                     assert!(held <= bytes.len());
                     break;

@@ -1,7 +1,7 @@
 //! Tables of duplicates that come from other machines, as Parquet.
 
 use crate::ParserTarget;
-use assay_columns::{Batch, CellValue, Column, ColumnKind, Reader, TableSource, Writer};
+use assay_columns::{Batch, CellValue, Column, ColumnKind, Reader, TableSource, TableWriter};
 use assay_dups::across::requested_hashes::Wanted;
 use assay_dups::across::{count_rows, export_columns};
 use std::path::Path;
@@ -75,7 +75,7 @@ fn export(length: usize, hash: &str) -> Vec<u8> {
         ("export", "1"),
         ("files", "1"),
     ]);
-    let mut writer = Writer::new(Vec::new(), &export_columns(length), &notes).expect("into memory");
+    let mut writer = TableWriter::new(Vec::new(), &export_columns(length), &notes).expect("into memory");
     for number in 0..40_u8 {
         let hash = vec![number / 4; length];
         let (size, count) = (i64::from(number), i64::from(number % 3 + 1));
@@ -97,7 +97,7 @@ fn requested_hash_seed() -> Vec<u8> {
         Column::new("count", ColumnKind::Count),
     ];
     let notes = to_notes(&[("assay", "dups-wanted"), ("machine", "box"), ("id", "1")]);
-    let mut writer = Writer::new(Vec::new(), &columns, &notes).expect("into memory");
+    let mut writer = TableWriter::new(Vec::new(), &columns, &notes).expect("into memory");
     for number in 0..40_u8 {
         let row = [
             CellValue::Int(i64::from(number / 2)),
@@ -110,7 +110,7 @@ fn requested_hash_seed() -> Vec<u8> {
 }
 
 fn table_seed() -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new(), &COLUMNS, &to_notes(&[])).expect("into memory");
+    let mut writer = TableWriter::new(Vec::new(), &COLUMNS, &to_notes(&[])).expect("into memory");
     for number in 0..30_u8 {
         let text = "x".repeat(usize::from(number % 5));
         let row = [

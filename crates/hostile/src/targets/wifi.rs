@@ -6,7 +6,7 @@ use assay_wifi::address::mask;
 use assay_wifi::census::census;
 use assay_wifi::iw::link;
 use assay_wifi::registry::Registry;
-use assay_wifi::{Named, facts, read};
+use assay_wifi::{WifiFile, facts, read};
 
 pub(super) fn targets() -> Vec<ParserTarget> {
     let file = |name, seed: &[u8]| ParserTarget {
@@ -70,7 +70,7 @@ fn whole(bytes: &[u8]) {
     let Ok(reading) = read(bytes) else { return };
     let lines = bytes.split(|byte| *byte == b'\n').count();
     assert!(reading.unread.first.iter().all(|(line, _)| *line <= lines));
-    let named = Named {
+    let named = WifiFile {
         path: "x",
         reading: &reading,
     };

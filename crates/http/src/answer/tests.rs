@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 /// The answer when the bytes come in these pieces, and then the end.
-fn read_with(pieces: &[&[u8]], head_only: bool, memory: &mut Memory) -> Result<Answer, Wrong> {
+fn read_with(pieces: &[&[u8]], head_only: bool, memory: &mut Memory) -> Result<HttpResponse, Wrong> {
     let mut reader = Reader::default();
     reader.restart(head_only, true);
     for (at, piece) in pieces.iter().enumerate() {
@@ -18,7 +18,7 @@ fn read_with(pieces: &[&[u8]], head_only: bool, memory: &mut Memory) -> Result<A
     reader.end()
 }
 
-fn read(pieces: &[&[u8]]) -> Result<Answer, Wrong> {
+fn read(pieces: &[&[u8]]) -> Result<HttpResponse, Wrong> {
     read_with(pieces, false, &mut Memory::default())
 }
 

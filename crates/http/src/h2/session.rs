@@ -5,7 +5,7 @@ mod control;
 
 use super::frame::{self, Head};
 use super::hpack::Decoder;
-use crate::answer::{Answer, Body};
+use crate::answer::{HttpResponse, Body};
 use crate::request::Request;
 use assay_model::web::FailureKind;
 use std::sync::Arc;
@@ -27,13 +27,13 @@ const LONGEST_OUTBOX: usize = 1 << 20;
 
 /// What has become of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum StreamEvent {
     /// It was answered.
     Answer {
         /// Whose request.
         place: u32,
         /// The answer.
-        answer: Answer,
+        answer: HttpResponse,
     },
     /// It has failed; the others go on.
     Failed {
@@ -53,7 +53,7 @@ pub enum Event {
 
 /// Why a connection does not go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct H2Fault {
     /// How its requests fail.
     pub kind: FailureKind,
     /// In words.
@@ -62,7 +62,7 @@ pub struct Fault {
     code: u32,
 }
 
-impl Fault {
+impl H2Fault {
     fn new(kind: FailureKind, code: u32, why: impl Into<String>) -> Self {
         Self {
             kind,
@@ -119,7 +119,7 @@ struct Data {
 
 /// One connection with all its streams.
 #[derive(Debug)]
-pub struct Session {
+pub struct H2Session {
     outbox: Vec<u8>,
     sent: usize,
     /// A frame that came in pieces.
@@ -148,7 +148,7 @@ pub struct Session {
     start: Vec<u8>,
 }
 
-impl Session {
+impl H2Session {
     /// Of a connection that was just made. Headers of answers are kept where they are wanted.
     #[must_use]
     pub fn new(headers: bool) -> Self {
@@ -314,11 +314,11 @@ impl Session {
     /// # Errors
     /// The server broke the protocol: what is to be sent ends with a GOAWAY that says so, and requests under
     /// way will not be answered.
-    pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), Fault> {
+    pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<StreamEvent>) -> Result<(), H2Fault> {
         let fed = self.take(bytes, events).and_then(|()| {
             match self.outbox.len() - self.sent > LONGEST_OUTBOX {
                 // Enhance your calm.
-                true => Err(Fault::new(
+                true => Err(H2Fault::new(
                     FailureKind::NotHttp,
                     11,
                     "the server asks without end (PING, SETTINGS) and reads no reply",
@@ -334,7 +334,7 @@ impl Session {
         fed
     }
 
-    fn take(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), Fault> {
+    fn take(&mut self, mut bytes: &[u8], events: &mut Vec<StreamEvent>) -> Result<(), H2Fault> {
         while !bytes.is_empty() {
             if self.data.is_some() {
                 self.take_data(&mut bytes, events)?;
@@ -382,39 +382,39 @@ impl Session {
     }
 
     /// What holds of every frame.
-    fn check(&self, head: &Head) -> Result<(), Fault> {
+    fn check(&self, head: &Head) -> Result<(), H2Fault> {
         if !self.greeted && (head.kind != frame::SETTINGS || head.has(frame::ACK)) {
-            return Err(Fault::new(
+            return Err(H2Fault::new(
                 FailureKind::NoHttp2,
                 1,
                 "it does not speak HTTP/2 on this port: what came first are no settings",
             ));
         }
         if head.length > frame::LONGEST {
-            return Err(Fault::size("a frame of more than 16 KiB"));
+            return Err(H2Fault::size("a frame of more than 16 KiB"));
         }
         let inside = self.block.as_ref().map(|(head, ..)| head.stream);
         let goes_on = head.kind == frame::CONTINUATION;
         match inside {
             Some(stream) if !goes_on || stream != head.stream => {
-                Err(Fault::protocol("another frame within a head"))
+                Err(H2Fault::protocol("another frame within a head"))
             }
-            None if goes_on => Err(Fault::protocol("CONTINUATION without a head before it")),
+            None if goes_on => Err(H2Fault::protocol("CONTINUATION without a head before it")),
             _ => Ok(()),
         }
     }
 
-    fn frame(&mut self, head: &Head, payload: &[u8], events: &mut Vec<Event>) -> Result<(), Fault> {
+    fn frame(&mut self, head: &Head, payload: &[u8], events: &mut Vec<StreamEvent>) -> Result<(), H2Fault> {
         match head.kind {
             frame::HEADERS | frame::CONTINUATION => self.head(head, payload, events),
             frame::RST_STREAM => self.reset(head, payload, events),
             frame::SETTINGS => self.settings(head, payload),
-            frame::PUSH_PROMISE => Err(Fault::protocol("PUSH_PROMISE, though pushes are off")),
+            frame::PUSH_PROMISE => Err(H2Fault::protocol("PUSH_PROMISE, though pushes are off")),
             frame::PING => self.ping(head, payload),
             frame::GOAWAY => self.goaway(head, payload, events),
             frame::WINDOW_UPDATE => self.window(head, payload, events),
             frame::PRIORITY if payload.len() != 5 => {
-                Err(Fault::size("PRIORITY that is not of 5 bytes"))
+                Err(H2Fault::size("PRIORITY that is not of 5 bytes"))
             }
             // Unknown kinds are to be passed over (RFC 9113, section 4.1).
             _ => Ok(()),
@@ -427,10 +427,10 @@ impl Session {
     }
 
     /// A frame of a stream that was never opened is an error; one of a stream that is over is not.
-    fn opened(&self, head: &Head) -> Result<Option<usize>, Fault> {
+    fn opened(&self, head: &Head) -> Result<Option<usize>, H2Fault> {
         match head.stream % 2 == 1 && head.stream < self.next {
             true => Ok(self.find(head.stream)),
-            false => Err(Fault::protocol(format!(
+            false => Err(H2Fault::protocol(format!(
                 "a frame of kind {} on stream {}, which nobody opened",
                 head.kind, head.stream
             ))),
@@ -444,13 +444,13 @@ impl Session {
         kind: FailureKind,
         code: Option<u32>,
         why: impl Into<String>,
-        events: &mut Vec<Event>,
+        events: &mut Vec<StreamEvent>,
     ) {
         let stream = self.streams.remove(at);
         if let Some(code) = code {
             frame::number(&mut self.outbox, frame::RST_STREAM, stream.id, code);
         }
-        events.push(Event::Failed {
+        events.push(StreamEvent::Failed {
             place: stream.place,
             kind,
             why: why.into(),

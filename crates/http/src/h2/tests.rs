@@ -1,5 +1,5 @@
 use super::hpack::{Decoder, write};
-use super::{Event, Session};
+use super::{StreamEvent, H2Session};
 use crate::request::{Method, Request};
 use crate::url::Url;
 use proptest::prelude::*;
@@ -66,7 +66,7 @@ fn padding_may_come_byte_by_byte() {
     let bytes = [&head[..], &data[..]].concat();
     let (events, fault, _) = said(&mut bytes.chunks(1));
     assert_eq!(fault, None);
-    let [Event::Answer { answer, .. }] = &events[..] else {
+    let [StreamEvent::Answer { answer, .. }] = &events[..] else {
         panic!("{events:?}");
     };
     assert_eq!((answer.status, answer.body), (200, 3));
@@ -225,9 +225,9 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// What three requests become, and what is wrong with the connection.
-fn said(pieces: &mut dyn Iterator<Item = &[u8]>) -> (Vec<Event>, Option<String>, Vec<u8>) {
+fn said(pieces: &mut dyn Iterator<Item = &[u8]>) -> (Vec<StreamEvent>, Option<String>, Vec<u8>) {
     let url = Url::parse("http://h/").unwrap();
-    let mut session = Session::new(false);
+    let mut session = H2Session::new(false);
     for place in 0..3 {
         session.ask(
             place,
@@ -246,7 +246,7 @@ fn said(pieces: &mut dyn Iterator<Item = &[u8]>) -> (Vec<Event>, Option<String>,
     let places: std::collections::BTreeSet<u32> = events
         .iter()
         .map(|event| match event {
-            Event::Answer { place, .. } | Event::Failed { place, .. } | Event::Left { place } => {
+            StreamEvent::Answer { place, .. } | StreamEvent::Failed { place, .. } | StreamEvent::Left { place } => {
                 *place
             }
         })

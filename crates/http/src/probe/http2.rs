@@ -1,10 +1,10 @@
 //! The same over HTTP/2.
 
 use super::{ProbeError, Probed, Probing};
-use crate::answer::Answer;
-use crate::h2::{Event, Session};
+use crate::answer::HttpResponse;
+use crate::h2::{StreamEvent, H2Session};
 use crate::request::Request;
-use crate::stream::{Came, Stream};
+use crate::stream::{ReadOutcome, Stream};
 use assay_model::web::Protocol;
 use rustix::event::PollFlags;
 
@@ -15,7 +15,7 @@ impl Probing<'_> {
         stream: &mut Stream,
         request: &Request,
     ) -> Result<Probed, ProbeError> {
-        let mut session = Session::new(true);
+        let mut session = H2Session::new(true);
         session.ask(0, request);
         let answer = self.exchange(stream, &mut session)?;
         Ok(Probed {
@@ -29,7 +29,7 @@ impl Probing<'_> {
         })
     }
 
-    fn exchange(&self, stream: &mut Stream, session: &mut Session) -> Result<Answer, ProbeError> {
+    fn exchange(&self, stream: &mut Stream, session: &mut H2Session) -> Result<HttpResponse, ProbeError> {
         let protocol = |why: String| ProbeError::Protocol {
             address: self.address,
             why,
@@ -46,23 +46,23 @@ impl Probing<'_> {
             }
             let full = !session.output().is_empty() || !stream.flush().map_err(broken)?;
             match self.read(stream, &mut buffer, &mut all)? {
-                Came::Bytes(n, _) => {
+                ReadOutcome::Bytes(n, _) => {
                     let fed = session.feed(&buffer[..n], &mut events);
                     // An answer counts, whatever is wrong after it.
                     match events.pop() {
-                        Some(Event::Answer { answer, .. }) => return Ok(answer),
-                        Some(Event::Failed { why, .. }) => return Err(protocol(why)),
-                        Some(Event::Left { .. }) => {
+                        Some(StreamEvent::Answer { answer, .. }) => return Ok(answer),
+                        Some(StreamEvent::Failed { why, .. }) => return Err(protocol(why)),
+                        Some(StreamEvent::Left { .. }) => {
                             return Err(protocol(session.gone().unwrap_or("GOAWAY").to_owned()));
                         }
                         None => fed.map_err(|fault| protocol(fault.why))?,
                     }
                 }
-                Came::End => {
+                ReadOutcome::End => {
                     let why = "the connection was closed without an answer";
                     return Err(protocol(session.gone().unwrap_or(why).to_owned()));
                 }
-                Came::Skipped(..) | Came::Nothing => {
+                ReadOutcome::Skipped(..) | ReadOutcome::Nothing => {
                     let flags = match full {
                         true => PollFlags::IN | PollFlags::OUT,
                         false => PollFlags::IN,

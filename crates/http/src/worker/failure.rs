@@ -2,7 +2,7 @@
 
 use super::Worker;
 use crate::answer::Wrong;
-use crate::connection::Phase;
+use crate::connection::ConnectionPhase;
 use crate::stream::Broken;
 use assay_model::web::FailureKind;
 use std::io;
@@ -27,7 +27,7 @@ impl Worker<'_> {
     pub(super) fn expire(&mut self, at: usize) {
         let connection = &self.connections[at];
         let kind = match connection.phase {
-            Phase::Connecting | Phase::Shaking => FailureKind::ConnectTimeout,
+            ConnectionPhase::Connecting | ConnectionPhase::Shaking => FailureKind::ConnectTimeout,
             _ => FailureKind::TimedOut,
         };
         let status = connection.reader.status();
@@ -80,14 +80,14 @@ pub(super) fn late(status: Option<u16>, limit: Duration) -> String {
 }
 
 /// How a request fails on a connection in this phase; whether something of its answer has come.
-pub(super) fn classify(error: &Broken, phase: Phase, started: bool) -> (FailureKind, String) {
+pub(super) fn classify(error: &Broken, phase: ConnectionPhase, started: bool) -> (FailureKind, String) {
     use io::ErrorKind as K;
     let error = match error {
         Broken::Tls(error) => return (FailureKind::Tls, error.to_string()),
         Broken::Protocol(why) => return (FailureKind::NoHttp2, (*why).to_owned()),
         Broken::Io(error) => error,
     };
-    let connecting = phase == Phase::Connecting;
+    let connecting = phase == ConnectionPhase::Connecting;
     let kind = match error.kind() {
         K::ConnectionRefused => FailureKind::Refused,
         K::HostUnreachable | K::NetworkUnreachable | K::NetworkDown => FailureKind::Unreachable,
@@ -97,7 +97,7 @@ pub(super) fn classify(error: &Broken, phase: Phase, started: bool) -> (FailureK
         K::ConnectionReset | K::BrokenPipe | K::ConnectionAborted if connecting => {
             FailureKind::Refused
         }
-        _ if phase == Phase::Shaking => FailureKind::Tls,
+        _ if phase == ConnectionPhase::Shaking => FailureKind::Tls,
         K::ConnectionReset | K::BrokenPipe | K::ConnectionAborted => match started {
             true => FailureKind::ShortBody,
             false => FailureKind::Reset,

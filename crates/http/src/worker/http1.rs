@@ -1,9 +1,9 @@
 //! HTTP/1.1: one request at a time on a connection.
 
 use super::{SPOKEN, Worker};
-use crate::answer::Answer;
-use crate::connection::Phase;
-use crate::stream::{Came, Stream};
+use crate::answer::HttpResponse;
+use crate::connection::ConnectionPhase;
+use crate::stream::{ReadOutcome, Stream};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::io;
 
@@ -28,7 +28,7 @@ impl Worker<'_> {
         connection.dialled = now;
         let data = EventData::new_u64((at as u64) << 32 | u64::from(connection.generation));
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        connection.phase = Phase::Connecting;
+        connection.phase = ConnectionPhase::Connecting;
         let opened = Stream::begin(&address, self.load.tls.as_ref()).and_then(|stream| {
             epoll::add(&self.epoll, &stream.tcp, data, flags).map_err(io::Error::from)?;
             Ok(stream)
@@ -47,25 +47,25 @@ impl Worker<'_> {
         };
         connection.hung_up |=
             flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-        if connection.phase == Phase::Connecting {
+        if connection.phase == ConnectionPhase::Connecting {
             match stream.tcp.take_error() {
-                Ok(None) => connection.phase = Phase::Shaking,
+                Ok(None) => connection.phase = ConnectionPhase::Shaking,
                 Ok(Some(error)) | Err(error) => return self.broken(at, error.into()),
             }
         }
-        if connection.phase == Phase::Shaking {
+        if connection.phase == ConnectionPhase::Shaking {
             match stream.shake_hands() {
                 Ok(true) => {
                     let took = self.now.saturating_sub(connection.dialled);
                     self.tally.connected(self.now, took, stream.resumed());
-                    connection.phase = Phase::Sending;
+                    connection.phase = ConnectionPhase::Sending;
                 }
                 Ok(false) => return,
                 Err(error) => return self.broken(at, error),
             }
         }
         match connection.phase {
-            Phase::Sending => {
+            ConnectionPhase::Sending => {
                 self.send(at);
                 // A server may speak before it was asked, and refuse a long request before all of it is
                 // sent: this event may be the only one that tells.
@@ -73,10 +73,10 @@ impl Worker<'_> {
                     self.receive(at);
                 }
             }
-            Phase::Reading => self.receive(at),
+            ConnectionPhase::Reading => self.receive(at),
             // Closed while nothing was asked, or bytes that nobody asked for. TLS has some of its own.
-            Phase::Free if connection.hung_up => connection.close(),
-            Phase::Free if flags.contains(EventFlags::IN) && self.load.tls.is_none() => {
+            ConnectionPhase::Free if connection.hung_up => connection.close(),
+            ConnectionPhase::Free if flags.contains(EventFlags::IN) && self.load.tls.is_none() => {
                 connection.close();
             }
             _ => {}
@@ -100,7 +100,7 @@ impl Worker<'_> {
             }
         }
         match stream.flush() {
-            Ok(true) => connection.phase = Phase::Reading,
+            Ok(true) => connection.phase = ConnectionPhase::Reading,
             Ok(false) => connection.ask_for(at, &self.epoll, QUIET.union(EventFlags::OUT)),
             Err(error) => self.broken(at, error),
         }
@@ -114,17 +114,17 @@ impl Worker<'_> {
             };
             let uninteresting = connection.reader.uninteresting();
             let (read, drained) = match stream.read(&mut self.buffer, uninteresting) {
-                Ok(Came::Bytes(n, drained)) => {
+                Ok(ReadOutcome::Bytes(n, drained)) => {
                     self.tally.received += n as u64;
                     let fed = connection.reader.feed(&self.buffer[..n], &mut self.memory);
                     (fed, drained)
                 }
-                Ok(Came::Skipped(n, drained)) => {
+                Ok(ReadOutcome::Skipped(n, drained)) => {
                     self.tally.received += n;
                     (Ok(connection.reader.skip(n)), drained)
                 }
-                Ok(Came::Nothing) => return,
-                Ok(Came::End) => {
+                Ok(ReadOutcome::Nothing) => return,
+                Ok(ReadOutcome::End) => {
                     connection.hung_up = true;
                     match connection.reader.end() {
                         Ok(answer) => (Ok(Some(answer)), true),
@@ -151,7 +151,7 @@ impl Worker<'_> {
         }
     }
 
-    fn answered(&mut self, at: usize, answer: &Answer) {
+    fn answered(&mut self, at: usize, answer: &HttpResponse) {
         self.judge(at, answer);
         let connection = &mut self.connections[at];
         let request = &self.load.requests[connection.which];
@@ -161,7 +161,7 @@ impl Worker<'_> {
         let over = !answer.reusable
             || request.close
             || connection.hung_up
-            || connection.phase == Phase::Sending
+            || connection.phase == ConnectionPhase::Sending
             || enough.is_some_and(|most| connection.answers >= most);
         if over {
             connection.close();

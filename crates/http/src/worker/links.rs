@@ -4,9 +4,9 @@
 
 use super::failure::{REST, classify, late, was_idle};
 use super::{SPOKEN, Worker};
-use crate::connection::Phase;
-use crate::h2::{Event, Session};
-use crate::stream::{Broken, Came, Stream};
+use crate::connection::ConnectionPhase;
+use crate::h2::{StreamEvent, H2Session};
+use crate::stream::{Broken, ReadOutcome, Stream};
 use assay_model::web::FailureKind;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::collections::VecDeque;
@@ -24,9 +24,9 @@ const WATCHED: EventFlags = EventFlags::IN
 /// One connection that carries several requests.
 struct Link {
     stream: Option<Stream>,
-    session: Session,
+    session: H2Session,
     /// Connecting, shaking hands, or reading.
-    phase: Phase,
+    phase: ConnectionPhase,
     group: usize,
     /// Counts the streams, so that an event of a closed one is known as such.
     generation: u32,
@@ -54,7 +54,7 @@ pub struct Links {
     of_group: Vec<Option<usize>>,
     /// It is sent what it is asked when its turn ends.
     driven: Option<usize>,
-    events: Vec<Event>,
+    events: Vec<StreamEvent>,
 }
 
 /// Why a link breaks.
@@ -118,7 +118,7 @@ impl Worker<'_> {
             None => match self.dial(group) {
                 Ok(which) => which,
                 Err(error) => {
-                    let (kind, why) = classify(&error, Phase::Connecting, false);
+                    let (kind, why) = classify(&error, ConnectionPhase::Connecting, false);
                     return self.failed(at, kind, || why);
                 }
             },
@@ -126,15 +126,15 @@ impl Worker<'_> {
         self.connections[at].link = which;
         let link = &mut self.links.all[which];
         // One that waits is not overtaken.
-        if link.phase == Phase::Reading && link.session.has_room() && link.waiting.is_empty() {
+        if link.phase == ConnectionPhase::Reading && link.session.has_room() && link.waiting.is_empty() {
             return self.give(which, at);
         }
         self.connections[at].phase = match link.phase {
-            Phase::Reading => Phase::Sending,
-            _ => Phase::Connecting,
+            ConnectionPhase::Reading => ConnectionPhase::Sending,
+            _ => ConnectionPhase::Connecting,
         };
         link.waiting.push_back(at);
-        if link.phase == Phase::Reading {
+        if link.phase == ConnectionPhase::Reading {
             // The server takes no more streams at once.
             self.tally.waited(self.connections[at].intended);
         }
@@ -144,7 +144,7 @@ impl Worker<'_> {
         let connection = &mut self.connections[at];
         let link = &mut self.links.all[which];
         let request = &self.load.requests[connection.which];
-        connection.phase = Phase::Reading;
+        connection.phase = ConnectionPhase::Reading;
         link.session.ask(at as u32, request);
         link.asked += 1;
         let enough = self.load.requests_per_connection;
@@ -160,7 +160,7 @@ impl Worker<'_> {
     fn give_waiting(&mut self, which: usize) {
         loop {
             let link = &mut self.links.all[which];
-            if link.retired || link.phase != Phase::Reading || !link.session.has_room() {
+            if link.retired || link.phase != ConnectionPhase::Reading || !link.session.has_room() {
                 return;
             }
             let Some(at) = link.waiting.pop_front() else {
@@ -203,8 +203,8 @@ impl Worker<'_> {
         };
         let link = Link {
             stream: Some(stream),
-            session: Session::new(false),
-            phase: Phase::Connecting,
+            session: H2Session::new(false),
+            phase: ConnectionPhase::Connecting,
             group,
             generation,
             dialled: self.now,
@@ -247,20 +247,20 @@ impl Worker<'_> {
         let Some(stream) = &mut link.stream else {
             return Ok(());
         };
-        if link.phase == Phase::Connecting {
+        if link.phase == ConnectionPhase::Connecting {
             if let Some(error) = stream.tcp.take_error()? {
                 return Err(error.into());
             }
-            link.phase = Phase::Shaking;
+            link.phase = ConnectionPhase::Shaking;
         }
-        if link.phase == Phase::Shaking {
+        if link.phase == ConnectionPhase::Shaking {
             if !stream.shake_hands().map_err(Broken::offering_http2)? {
                 return Ok(());
             }
             stream.agreed_on_http2()?;
             let took = self.now.saturating_sub(link.dialled);
             self.tally.connected(self.now, took, stream.resumed());
-            link.phase = Phase::Reading;
+            link.phase = ConnectionPhase::Reading;
             self.give_waiting(which);
             // What came with the end of the handshake is no event of its own.
             return self.hear(which);
@@ -278,9 +278,9 @@ impl Worker<'_> {
                 return Ok(());
             };
             let (n, drained) = match stream.read(&mut self.buffer, 0)? {
-                Came::Bytes(n, drained) => (n, drained),
-                Came::Skipped(..) | Came::Nothing => return Ok(()),
-                Came::End => return Err(Break::Ended),
+                ReadOutcome::Bytes(n, drained) => (n, drained),
+                ReadOutcome::Skipped(..) | ReadOutcome::Nothing => return Ok(()),
+                ReadOutcome::End => return Err(Break::Ended),
             };
             self.tally.received += n as u64;
             link.heard = self.now;
@@ -308,16 +308,16 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn settle(&mut self, which: usize, event: Event) {
+    fn settle(&mut self, which: usize, event: StreamEvent) {
         match event {
-            Event::Answer { place, answer } => {
+            StreamEvent::Answer { place, answer } => {
                 self.links.all[which].answers += 1;
                 self.links.all[which].answered = self.now;
                 self.judge(place as usize, &answer);
                 self.ended(place as usize, self.now);
             }
-            Event::Failed { place, kind, why } => self.failed(place as usize, kind, || why),
-            Event::Left { place } => self.again(place as usize, FailureKind::GoneAway, || {
+            StreamEvent::Failed { place, kind, why } => self.failed(place as usize, kind, || why),
+            StreamEvent::Left { place } => self.again(place as usize, FailureKind::GoneAway, || {
                 "GOAWAY: left out twice".to_owned()
             }),
         }
@@ -354,7 +354,7 @@ impl Worker<'_> {
         let Some(stream) = link
             .stream
             .as_mut()
-            .filter(|_| link.phase == Phase::Reading)
+            .filter(|_| link.phase == ConnectionPhase::Reading)
         else {
             return Ok(());
         };
@@ -407,7 +407,7 @@ impl Worker<'_> {
         for at in waiting {
             let (kind, why) = say(false);
             match phase {
-                Phase::Reading => self.again(at, kind, || why),
+                ConnectionPhase::Reading => self.again(at, kind, || why),
                 _ => self.failed(at, kind, || why),
             }
         }
@@ -421,7 +421,7 @@ impl Worker<'_> {
         let (status, shut) = link.session.state(at as u32);
         let waits = link.waiting.iter().position(|one| *one == at);
         let (kind, why) = match (link.phase, waits) {
-            (Phase::Connecting | Phase::Shaking, _) => {
+            (ConnectionPhase::Connecting | ConnectionPhase::Shaking, _) => {
                 (FailureKind::ConnectTimeout, late(None, limit))
             }
             (_, Some(_)) => (
@@ -443,7 +443,7 @@ impl Worker<'_> {
             None => link.session.cancel(at as u32),
         }
         let silent = link.heard < self.connections[at].begun;
-        if link.phase != Phase::Reading {
+        if link.phase != ConnectionPhase::Reading {
             if link.waiting.is_empty() {
                 self.links.close(which);
             }

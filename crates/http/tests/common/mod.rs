@@ -1,7 +1,7 @@
 //! Servers that misbehave, and a short load.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
-use assay_http::{Expect, Live, Load, Method, Request, Url, run};
+use assay_http::{Expect, Live, HttpLoad, Method, Request, Url, run};
 use assay_model::web::{FailureKind, Measured, Pace, Protocol};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 pub const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 /// A closed loop of a third of a second.
-pub fn load(url: &str, connections: u32) -> Load {
+pub fn load(url: &str, connections: u32) -> HttpLoad {
     let url = Url::parse(url).unwrap();
-    Load {
+    HttpLoad {
         requests: vec![Request::new(&Method::Get, &url, &[], b"", true).unwrap()],
         shuffled: false,
         addresses: url.resolve().unwrap(),
@@ -35,7 +35,7 @@ pub fn load(url: &str, connections: u32) -> Load {
 }
 
 /// The same over HTTP/2, with so many requests at once on each connection.
-pub fn http2(url: &str, connections: u32, streams: u32) -> Load {
+pub fn http2(url: &str, connections: u32, streams: u32) -> HttpLoad {
     let mut load = load(url, connections);
     let url = Url::parse(url).unwrap();
     load.requests = vec![Request::http2(&Method::Get, &url, &[], b"").unwrap()];
@@ -44,13 +44,13 @@ pub fn http2(url: &str, connections: u32, streams: u32) -> Load {
 }
 
 /// The same load with another idea of a good answer.
-pub fn expecting(mut load: Load, expect: Expect) -> Load {
+pub fn expecting(mut load: HttpLoad, expect: Expect) -> HttpLoad {
     let with = |request: Request| request.expecting(expect);
     load.requests = load.requests.into_iter().map(with).collect();
     load
 }
 
-pub fn measure(load: &Load) -> Measured {
+pub fn measure(load: &HttpLoad) -> Measured {
     let measured = run(load, &Live::default(), &|| false).unwrap();
     check(&measured);
     measured
@@ -75,7 +75,7 @@ pub fn check(measured: &Measured) {
     assert_eq!(listed, measured.answers);
 }
 
-pub fn good(load: &Load) -> Measured {
+pub fn good(load: &HttpLoad) -> Measured {
     let measured = measure(load);
     assert!(
         measured.failures.is_empty() && measured.unsent == 0,
@@ -149,7 +149,7 @@ pub fn for_ever(stream: &mut TcpStream, first: &[u8], piece: &[u8]) -> bool {
 /// Whether a load of a server that answers nothing good fails in none but these ways, in time and within 64 MiB.
 pub fn is_as_said(
     name: &str,
-    mut load: Load,
+    mut load: HttpLoad,
     round: u64,
     most: Duration,
     may: &[FailureKind],

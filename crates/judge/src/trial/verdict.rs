@@ -15,7 +15,7 @@ use super::trial_rule::TrialRule;
 use super::verdict_sentence;
 use super::work_total::{self, WorkTotal};
 use assay_model::result::Interval;
-use assay_model::trial::{GuardJudgement, Judgement, Look, MAX_PAIRS, PairOutcome, Verdict};
+use assay_model::trial::{GuardJudgement, Judgement, TrialLook, MAX_PAIRS, PairOutcome, Verdict};
 
 /// Judges the pairs. `pairs` contains all that were tried, in order; every look of the rule is
 /// replayed, and the first look with a decision decides.
@@ -316,8 +316,8 @@ pub(super) fn to_interval(ends: IntervalEnds, rule: &TrialRule) -> Option<Interv
     })
 }
 
-fn build_look(measured: &CountedPairs, at: usize, ends: IntervalEnds) -> Look {
-    Look {
+fn build_look(measured: &CountedPairs, at: usize, ends: IntervalEnds) -> TrialLook {
+    TrialLook {
         pairs: at as u32,
         ratio: compute_centre(&measured.effects[..at])
             .unwrap_or_default()

@@ -12,12 +12,12 @@ pub struct Astray {
     /// Where it was made.
     pub path: PathBuf,
     /// What became of it.
-    pub end: End,
+    pub end: MovedFileEnd,
 }
 
 /// What became of a scratch file that somebody moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum MovedFileEnd {
     /// Its name had been removed; nothing is left of it.
     Unlinked,
     /// It had another name in the same directory and was removed.
@@ -34,16 +34,16 @@ impl std::fmt::Display for Astray {
         let path = path.escape_debug();
         let shown = |path: &PathBuf| path.to_string_lossy().escape_debug().to_string();
         match &self.end {
-            End::Unlinked => write!(
+            MovedFileEnd::Unlinked => write!(
                 f,
                 "somebody removed the scratch file {path} while it was in use; nothing is left of it"
             ),
-            End::Renamed(now) => write!(
+            MovedFileEnd::Renamed(now) => write!(
                 f,
                 "somebody renamed the scratch file {path} to {} while it was in use; it was removed",
                 shown(now)
             ),
-            End::Elsewhere(now) => write!(
+            MovedFileEnd::Elsewhere(now) => write!(
                 f,
                 "somebody moved the scratch file {path} or made another link to it while it was in use; it was emptied, and remove it{}",
                 now.as_ref().map_or_else(
@@ -51,7 +51,7 @@ impl std::fmt::Display for Astray {
                     |now| format!(": {}", shown(now))
                 )
             ),
-            End::Failed(error) => write!(
+            MovedFileEnd::Failed(error) => write!(
                 f,
                 "the scratch file {path} could not be removed, so remove it yourself: {error}"
             ),
@@ -64,7 +64,7 @@ impl std::fmt::Display for Astray {
 pub(super) fn remove(scratch: &Scratch) -> Option<Astray> {
     let end = match attempt(scratch) {
         Ok(end) => end?,
-        Err(error) => End::Failed(error),
+        Err(error) => MovedFileEnd::Failed(error),
     };
     Some(Astray {
         path: scratch.shown().to_owned(),
@@ -72,12 +72,12 @@ pub(super) fn remove(scratch: &Scratch) -> Option<Astray> {
     })
 }
 
-fn attempt(scratch: &Scratch) -> Result<Option<End>, HostError> {
+fn attempt(scratch: &Scratch) -> Result<Option<MovedFileEnd>, HostError> {
     let (directory, held) = (&scratch.directory, &scratch.held);
     let meant = held.identity();
     let mut end = None;
     if directory.remove(&scratch.name, meant)? != Removed::Gone {
-        end = Some(End::Unlinked);
+        end = Some(MovedFileEnd::Unlinked);
     }
     if is_unlinked(held)? {
         return Ok(end);
@@ -87,7 +87,7 @@ fn attempt(scratch: &Scratch) -> Result<Option<End>, HostError> {
             .look(&name)
             .is_ok_and(|found| found == Some(meant));
         if same && directory.remove(&name, meant)? == Removed::Gone {
-            end = Some(End::Renamed(directory.shown().join(name)));
+            end = Some(MovedFileEnd::Renamed(directory.shown().join(name)));
         }
     }
     if is_unlinked(held)? {
@@ -96,7 +96,7 @@ fn attempt(scratch: &Scratch) -> Result<Option<End>, HostError> {
     // The data are ours alone, whatever name leads to them.
     let emptied = held.file().set_len(0);
     match emptied {
-        Ok(()) => Ok(Some(End::Elsewhere(held.whereabouts()))),
+        Ok(()) => Ok(Some(MovedFileEnd::Elsewhere(held.whereabouts()))),
         Err(error) => Err(HostError::Path {
             path: held
                 .whereabouts()

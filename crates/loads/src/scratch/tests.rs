@@ -141,7 +141,7 @@ fn attack_what_takes_the_name_is_neither_written_nor_removed() {
         )
         .unwrap();
         let astray = scratch.remove().unwrap();
-        assert_eq!((astray.path, astray.end), (at.clone(), End::Unlinked));
+        assert_eq!((astray.path, astray.end), (at.clone(), MovedFileEnd::Unlinked));
         assert_eq!(fs::read(&victim).unwrap(), b"precious", "{how}");
         assert_eq!(at.symlink_metadata().is_ok(), how != "nothing", "{how}");
     }
@@ -160,7 +160,7 @@ fn a_file_that_was_renamed_is_found_and_one_that_was_taken_away_is_emptied() {
     let renamed = target.path().join("renamed");
     let scratch = session.scratch(&directory).unwrap();
     fs::rename(scratch.shown(), &renamed).unwrap();
-    assert_eq!(scratch.remove().unwrap().end, End::Renamed(renamed.clone()));
+    assert_eq!(scratch.remove().unwrap().end, MovedFileEnd::Renamed(renamed.clone()));
     assert!(!renamed.exists());
 
     let below = target.path().join("below");
@@ -169,7 +169,7 @@ fn a_file_that_was_renamed_is_found_and_one_that_was_taken_away_is_emptied() {
     scratch.held().file().set_len(4096).unwrap();
     fs::rename(scratch.shown(), below.join("taken")).unwrap();
     let end = scratch.remove().unwrap().end;
-    assert_eq!(end, End::Elsewhere(Some(below.join("taken"))));
+    assert_eq!(end, MovedFileEnd::Elsewhere(Some(below.join("taken"))));
     assert_eq!(fs::metadata(below.join("taken")).unwrap().len(), 0);
 }
 

@@ -1,11 +1,11 @@
 use super::*;
 use crate::activity::{Activity, ActivityShare, ConnectionSide};
-use crate::{Phase, client_trace::Clues};
+use crate::{PartTime, client_trace::Clues};
 
 const SECOND: u64 = 1_000_000_000;
 
 fn login(phases: &[(LoginPart, u64)], shares: Vec<ActivityShare>) -> Login {
-    let phases = phases.iter().map(|(part, took)| Phase {
+    let phases = phases.iter().map(|(part, took)| PartTime {
         part: part.clone(),
         took: Nanos(*took),
     });

@@ -2,7 +2,7 @@
 
 use super::{SAY, SshTarget};
 use crate::LoginError;
-use crate::pipe::{Came, From, ProgramLines};
+use crate::pipe::{PipeOutput, From, ProgramLines};
 use assay_model::Nanos;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -61,10 +61,10 @@ fn until_there(
             source,
         })?;
         match came {
-            Came::Line(_, line) => said = line,
-            Came::Stopped => return Err(LoginError::Interrupted),
-            Came::Ended => break,
-            Came::Late => {}
+            PipeOutput::Line(_, line) => said = line,
+            PipeOutput::Stopped => return Err(LoginError::Interrupted),
+            PipeOutput::Ended => break,
+            PipeOutput::Late => {}
         }
     }
     Err(LoginError::Refused {
@@ -92,14 +92,14 @@ fn wait(
                 source,
             })?;
         let why = match came {
-            Came::Line(From::Out, line) if line.trim() == super::MARK => return Ok(()),
-            Came::Line(_, line) => {
+            PipeOutput::Line(From::Out, line) if line.trim() == super::MARK => return Ok(()),
+            PipeOutput::Line(_, line) => {
                 said = line;
                 continue;
             }
-            Came::Stopped => return Err(LoginError::Interrupted),
-            Came::Ended => said,
-            Came::Late => format!("nothing within {}", Nanos::from(limit)),
+            PipeOutput::Stopped => return Err(LoginError::Interrupted),
+            PipeOutput::Ended => said,
+            PipeOutput::Late => format!("nothing within {}", Nanos::from(limit)),
         };
         return Err(LoginError::Refused {
             target: target.host.clone(),

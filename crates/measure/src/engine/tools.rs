@@ -8,7 +8,7 @@ use assay_loads::fio::Fio;
 use assay_loads::imap::Secret;
 use assay_model::Load;
 use assay_model::load::Http;
-use assay_web::{Asked, Ready};
+use assay_web::{ConsentRequest, Ready};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -124,7 +124,7 @@ fn prepare_server(env: &Environment<'_>, seed: u64, load: &Http) -> Result<Ready
         let path = std::path::absolute(path).map_err(|error| error.to_string())?;
         env.host.read(&path).map_err(|error| error.reason())
     };
-    let asked = Asked::of(load, Duration::from(OPERATION_LIMIT), seed, &file)?;
+    let asked = ConsentRequest::of(load, Duration::from(OPERATION_LIMIT), seed, &file)?;
     let today = (env.now)().to_zoned(jiff::tz::TimeZone::UTC).date();
     let stop = || env.cancel.is_cancelled();
     Ok(Ready::find(load, asked, today, &stop)?)

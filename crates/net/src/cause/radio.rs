@@ -2,7 +2,7 @@
 
 use super::Cause;
 use crate::air::{Air, WEAK};
-use crate::record::{Event, PersonRecord};
+use crate::record::{RecordEvent, PersonRecord};
 use crate::role::Role;
 use crate::verdict::is_over;
 use assay_wifi::channel::Band;
@@ -22,7 +22,7 @@ struct Count {
 }
 
 impl Count {
-    fn of<'a>(role: &Role, events: impl Iterator<Item = &'a Event>) -> Self {
+    fn of<'a>(role: &Role, events: impl Iterator<Item = &'a RecordEvent>) -> Self {
         events.fold(Self::default(), |count, event| Self {
             due: count.due + 1,
             over: count.over + usize::from(is_over(role, event)),
@@ -35,7 +35,7 @@ impl Count {
 }
 
 /// What was worse at some times than at others, when the radio went through something.
-pub(super) fn differs(role: &Role, events: &[Event], record: &PersonRecord) -> Option<Cause> {
+pub(super) fn differs(role: &Role, events: &[RecordEvent], record: &PersonRecord) -> Option<Cause> {
     let air = record.air.as_ref()?;
     moved(role, events, air, record.ran_us)
         .or_else(|| weak(role, events, air).filter(|cause| otherwise(cause).is_some()))
@@ -43,7 +43,7 @@ pub(super) fn differs(role: &Role, events: &[Event], record: &PersonRecord) -> O
 }
 
 /// What was the same all the time, when nothing else shows a cause.
-pub(super) fn always(role: &Role, events: &[Event], record: &PersonRecord) -> Option<Cause> {
+pub(super) fn always(role: &Role, events: &[RecordEvent], record: &PersonRecord) -> Option<Cause> {
     let air = record.air.as_ref()?;
     let heard = || {
         let better = air.better_band()?;
@@ -73,7 +73,7 @@ fn otherwise(cause: &Cause) -> Option<f64> {
 }
 
 /// Between two access points, or with none.
-fn moved(role: &Role, events: &[Event], air: &Air, ran: u64) -> Option<Cause> {
+fn moved(role: &Role, events: &[RecordEvent], air: &Air, ran: u64) -> Option<Cause> {
     let judged = crate::air::judge(air);
     let roams = judged.roams.iter().map(|roam| (roam.from_us, roam.to_us));
     let alone = judged.away.iter().copied().filter(|away| {
@@ -81,11 +81,11 @@ fn moved(role: &Role, events: &[Event], air: &Air, ran: u64) -> Option<Cause> {
         !judged.roams.iter().any(within)
     });
     let windows: Vec<(u64, u64)> = roams.chain(alone).collect();
-    let touches = |event: &Event, (from, to): (u64, u64)| {
+    let touches = |event: &RecordEvent, (from, to): (u64, u64)| {
         let end = event.due.saturating_add(event.took.unwrap_or(0));
         event.due < to.saturating_add(SETTLES) && from <= end
     };
-    let any = |event: &&Event| windows.iter().any(|window| touches(event, *window));
+    let any = |event: &&RecordEvent| windows.iter().any(|window| touches(event, *window));
     let meanwhile = Count::of(role, events.iter().filter(any));
     let else_ = Count::of(role, events.iter().filter(|event| !any(event)));
     let long = windows.iter().fold(0u64, |sum, (from, to)| {
@@ -96,7 +96,7 @@ fn moved(role: &Role, events: &[Event], air: &Air, ran: u64) -> Option<Cause> {
         return None;
     }
     let over = |window: (u64, u64)| {
-        let late = |event: &&Event| touches(event, window) && is_over(role, event);
+        let late = |event: &&RecordEvent| touches(event, window) && is_over(role, event);
         events.iter().filter(late).count()
     };
     let worst = windows.iter().copied().max_by_key(|window| over(*window))?;
@@ -122,9 +122,9 @@ fn moved(role: &Role, events: &[Event], air: &Air, ran: u64) -> Option<Cause> {
 }
 
 /// While the access point was heard weakly.
-fn weak(role: &Role, events: &[Event], air: &Air) -> Option<Cause> {
-    let signal = |event: &Event| air.at(event.due).and_then(|sample| sample.signal);
-    let is_weak = |event: &&Event| signal(event).is_some_and(|dbm| dbm < WEAK);
+fn weak(role: &Role, events: &[RecordEvent], air: &Air) -> Option<Cause> {
+    let signal = |event: &RecordEvent| air.at(event.due).and_then(|sample| sample.signal);
+    let is_weak = |event: &&RecordEvent| signal(event).is_some_and(|dbm| dbm < WEAK);
     let weak = Count::of(role, events.iter().filter(is_weak));
     let strong = Count::of(role, events.iter().filter(|event| !is_weak(event)));
     let most = weak.over * 2 >= weak.over + strong.over && weak.over > 0;
@@ -144,15 +144,15 @@ fn weak(role: &Role, events: &[Event], air: &Air) -> Option<Cause> {
     })
 }
 
-fn band(air: &Air, event: &Event) -> Option<Band> {
+fn band(air: &Air, event: &RecordEvent) -> Option<Band> {
     Some(air.at(event.due)?.channel?.band)
 }
 
 /// The device was in two bands, and 2.4 GHz was worse.
-fn two_bands(role: &Role, events: &[Event], air: &Air) -> Option<Cause> {
+fn two_bands(role: &Role, events: &[RecordEvent], air: &Air) -> Option<Cause> {
     let in_band = |wanted: fn(Band) -> bool| {
         let events = events.iter();
-        let within: Vec<&Event> = events
+        let within: Vec<&RecordEvent> = events
             .filter(|event| band(air, event).is_some_and(wanted))
             .collect();
         let channel = within.first().and_then(|event| air.at(event.due)?.channel);
@@ -178,12 +178,12 @@ mod tests {
     use assay_wifi::channel::Channel;
 
     /// Ten seconds of a game; what was due in these seconds was late.
-    fn game(late: std::ops::Range<u64>) -> (Role, Vec<Event>) {
+    fn game(late: std::ops::Range<u64>) -> (Role, Vec<RecordEvent>) {
         let role = builtin()
             .into_iter()
             .find(|role| role.name == "gaming")
             .unwrap();
-        let events = (0..600).map(|i| Event {
+        let events = (0..600).map(|i| RecordEvent {
             due: i * 16_667,
             late: 0,
             took: Some(if late.contains(&(i / 60)) {

@@ -1,12 +1,12 @@
 //! A part in a run: all roles of a person at once, from the common start to the end.
 
-use super::link::Link;
+use super::link::ServerLink;
 use super::task::Task;
 use super::timer::micros;
 use super::{bulk, fetches, packets, stream, timer};
 use crate::record::{PersonRecord, RoleRecord, Start};
 use crate::role::Workload;
-use crate::wire::{Joined, Live, LiveRole, Order};
+use crate::wire::{Joined, Live, LiveRole, ClientOrder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 /// A part that is carried out.
 pub struct Carrying<'a> {
-    order: &'a Order,
+    order: &'a ClientOrder,
     begin: Instant,
     joined: &'a Joined,
-    link: &'a Link,
+    link: &'a ServerLink,
     aborted: AtomicBool,
     /// When it was aborted, in microseconds from the start; `u64::MAX`: it was not.
     until: AtomicU64,
@@ -25,7 +25,7 @@ pub struct Carrying<'a> {
 }
 
 impl<'a> Carrying<'a> {
-    pub fn new(order: &'a Order, begin: Instant, joined: &'a Joined, link: &'a Link) -> Self {
+    pub fn new(order: &'a ClientOrder, begin: Instant, joined: &'a Joined, link: &'a ServerLink) -> Self {
         let live = order.roles.iter().map(|role| LiveRole {
             role: role.name.clone(),
             ..LiveRole::default()

@@ -3,7 +3,7 @@
 use crate::invite::Invitation;
 use crate::wire::{CLIENT_HEADER, Done, Refusal, TOKEN_HEADER};
 use assay_http::{
-    Exchange, Exchanged, Manner, Method, ProbeError, Request, Tls, TlsError, Trust, Url,
+    ConnectionSlot, Exchanged, Manner, Method, ProbeError, Request, Tls, TlsError, Trust, Url,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -66,14 +66,14 @@ impl LinkError {
 
 /// A server and what lets one in.
 #[derive(Clone)]
-pub struct Link {
+pub struct ServerLink {
     url: Url,
     address: SocketAddr,
     tls: Tls,
     token: String,
 }
 
-impl Link {
+impl ServerLink {
     /// Finds the server; nothing is sent yet.
     ///
     /// # Errors
@@ -106,8 +106,8 @@ impl Link {
 
     /// A place for a connection.
     #[must_use]
-    pub fn exchange(&self) -> Exchange {
-        Exchange::new(self.address, Some(self.tls.clone()))
+    pub fn exchange(&self) -> ConnectionSlot {
+        ConnectionSlot::new(self.address, Some(self.tls.clone()))
     }
 
     /// A request with the token.
@@ -138,7 +138,7 @@ impl Link {
     /// See [`LinkError`].
     pub fn post<R: DeserializeOwned>(
         &self,
-        exchange: &mut Exchange,
+        exchange: &mut ConnectionSlot,
         path: &str,
         body: &impl Serialize,
         limit: Duration,
@@ -153,7 +153,7 @@ impl Link {
     /// See [`LinkError`].
     pub fn post_timed<R: DeserializeOwned>(
         &self,
-        exchange: &mut Exchange,
+        exchange: &mut ConnectionSlot,
         path: &str,
         body: &impl Serialize,
         limit: Duration,
@@ -170,7 +170,7 @@ impl Link {
     /// See [`LinkError`].
     pub fn deliver(
         &self,
-        exchange: &mut Exchange,
+        exchange: &mut ConnectionSlot,
         done: &Done,
         limit: Duration,
         stop: &dyn Fn() -> bool,
@@ -189,7 +189,7 @@ impl Link {
     /// See [`LinkError`].
     pub fn get<R: DeserializeOwned>(
         &self,
-        exchange: &mut Exchange,
+        exchange: &mut ConnectionSlot,
         path: &str,
         limit: Duration,
         stop: &dyn Fn() -> bool,
@@ -200,7 +200,7 @@ impl Link {
 
     fn speak<R: DeserializeOwned>(
         &self,
-        exchange: &mut Exchange,
+        exchange: &mut ConnectionSlot,
         request: &Request,
         limit: Duration,
         stop: &dyn Fn() -> bool,

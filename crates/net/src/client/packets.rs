@@ -2,7 +2,7 @@
 
 use super::task::Task;
 use super::timer::{self, micros};
-use crate::record::{Event, MOST_EVENTS, RoleRecord};
+use crate::record::{RecordEvent, MOST_EVENTS, RoleRecord};
 use crate::role::Workload;
 use crate::wire::KEY;
 use data_encoding::HEXLOWER;
@@ -72,7 +72,7 @@ fn exchange(task: &Task<'_>, socket: &UdpSocket, record: &mut RoleRecord) -> io:
             packet[KEY..KEY + 8].copy_from_slice(&number.to_be_bytes());
             // A packet that the machine has no room for is lost, as it would be on the way.
             let _ = socket.send(&packet);
-            record.events.push(Event {
+            record.events.push(RecordEvent {
                 due: task.at(due),
                 late: micros(due, now),
                 took: None,

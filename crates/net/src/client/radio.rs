@@ -5,7 +5,7 @@ use super::timer::{self, micros};
 use crate::air::{Air, Heard, MOST_POINTS, MOST_SAMPLES, Point, Sample};
 use assay_host::{Host, Limits};
 use assay_wifi::address::Address;
-use assay_wifi::iw::link::{self, Link};
+use assay_wifi::iw::link::{self, ClientLink};
 use assay_wifi::iw::scan;
 use assay_wifi::ssid::Ssid;
 use std::ffi::OsStr;
@@ -73,7 +73,7 @@ impl<'a> Radio<'a> {
         ))
     }
 
-    fn sample(&mut self, link: &Link, at: u64) -> Sample {
+    fn sample(&mut self, link: &ClientLink, at: u64) -> Sample {
         let point = link.address.and_then(|address| {
             let known = self.points.iter().position(|own| *own == address);
             let point = known.or_else(|| {

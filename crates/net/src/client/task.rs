@@ -1,11 +1,11 @@
 //! One role of a part: when something is due, one request, and what became of it.
 
-use super::link::Link;
+use super::link::ServerLink;
 use super::timer::{self, micros};
-use crate::record::{Event, Probe, RoleRecord};
+use crate::record::{RecordEvent, Probe, RoleRecord};
 use crate::role::Role;
 use crate::wire::{CLIENT_HEADER, Joined, LiveRole};
-use assay_http::{Exchange, Exchanged, Manner, ProbeError, Request};
+use assay_http::{ConnectionSlot, Exchanged, Manner, ProbeError, Request};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub struct Task<'a> {
     pub role: &'a Role,
     pub begin: Instant,
     pub end: Instant,
-    pub link: &'a Link,
+    pub link: &'a ServerLink,
     pub joined: &'a Joined,
     pub live: &'a Mutex<Vec<LiveRole>>,
     pub stop: &'a (dyn Fn() -> bool + Sync),
@@ -27,7 +27,7 @@ pub struct Task<'a> {
 }
 
 /// What one request saw.
-pub type Asked = Result<Exchanged, ProbeError>;
+pub type RequestOutcome = Result<Exchanged, ProbeError>;
 
 impl Task<'_> {
     /// The request for so many bytes; none when it cannot be put in words.
@@ -44,7 +44,7 @@ impl Task<'_> {
     }
 
     /// A place for a connection of this role.
-    pub fn exchange(&self) -> Exchange {
+    pub fn exchange(&self) -> ConnectionSlot {
         let algorithm = self.congestion.map(str::to_owned);
         self.link.exchange().with_congestion(algorithm)
     }
@@ -78,11 +78,11 @@ impl Task<'_> {
     /// end; `cut` ends it at the end itself.
     pub fn ask(
         &self,
-        exchange: &mut Exchange,
+        exchange: &mut ConnectionSlot,
         request: &Request,
         record: &mut RoleRecord,
         cut: bool,
-    ) -> Asked {
+    ) -> RequestOutcome {
         let end = if cut { self.end } else { self.end + GRACE };
         let stop = || self.stopped() || Instant::now() >= end;
         let mut manner = Manner {
@@ -109,7 +109,7 @@ impl Task<'_> {
     /// One request that was due, and begun so late; what became of it is noted. Whether it was answered.
     pub fn ask_when_due(
         &self,
-        exchange: &mut Exchange,
+        exchange: &mut ConnectionSlot,
         request: &Request,
         record: &mut RoleRecord,
         (due, late): (Instant, Duration),
@@ -128,7 +128,7 @@ impl Task<'_> {
         late: Duration,
         ended: Result<Instant, &ProbeError>,
     ) {
-        let event = Event {
+        let event = RecordEvent {
             due: self.at(due),
             late: u64::try_from(late.as_micros()).unwrap_or(u64::MAX),
             took: ended.ok().map(|ended| micros(due, ended)),
@@ -144,7 +144,7 @@ impl Task<'_> {
     /// client itself was late.
     pub fn never(&self, record: &mut RoleRecord, due: Instant, late: Duration) {
         record.fail("not begun before the end");
-        record.events.push(Event {
+        record.events.push(RecordEvent {
             due: self.at(due),
             late: u64::try_from(late.as_micros()).unwrap_or(u64::MAX),
             took: None,
@@ -152,7 +152,7 @@ impl Task<'_> {
     }
 
     /// Shows what became of something that was due.
-    pub fn show(&self, event: &Event) {
+    pub fn show(&self, event: &RecordEvent) {
         let within = self.role.within_us();
         self.tell(|live| {
             live.ended += 1;

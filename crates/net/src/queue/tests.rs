@@ -32,8 +32,8 @@ fn moved(person: &str, role: &str, bytes: impl Fn(u64) -> u64) -> PersonRecord {
 }
 
 /// 50 packets a second; how long one of a second took, none when it was lost.
-fn packets(took: impl Fn(u64, u64) -> Option<u64>) -> Vec<Event> {
-    let event = |i: u64| Event {
+fn packets(took: impl Fn(u64, u64) -> Option<u64>) -> Vec<RecordEvent> {
+    let event = |i: u64| RecordEvent {
         due: i * 20_000,
         late: 0,
         took: took(i / 50, i % 50),
@@ -52,7 +52,7 @@ fn a_download_that_fills_a_queue_is_named_with_the_delay_and_the_drops() {
         (true, _) => Some(200_000),
         (false, _) => Some(1_200),
     });
-    let mut load = Load::default();
+    let mut load = LinkLoad::default();
     load.add(&ben, &[role("download")]);
     load.add(&anna, &[role("call")]);
     let queue = find(&anna, &[events], &load).unwrap();
@@ -71,7 +71,7 @@ fn a_download_that_fills_a_queue_is_named_with_the_delay_and_the_drops() {
 
 #[test]
 fn two_roles_that_fill_it_together_are_both_named() {
-    let mut load = Load::default();
+    let mut load = LinkLoad::default();
     for (person, role_name, bytes) in [
         ("Ben", "download", 60_000),
         ("Anna", "browsing", 50_000),
@@ -90,28 +90,28 @@ fn two_roles_that_fill_it_together_are_both_named() {
 fn losses_without_delay_are_no_queue() {
     let anna = moved("Anna", "call", |_| 800);
     let events = packets(|_, i| (i % 20 != 3).then_some(1_100));
-    assert_eq!(find(&anna, &[events], &Load::default()), None);
+    assert_eq!(find(&anna, &[events], &LinkLoad::default()), None);
     // One slow second, and one slow request in each: neither is a queue.
     let events = packets(|second, _| Some(if second == 3 { 400_000 } else { 1_100 }));
-    assert_eq!(find(&anna, &[events], &Load::default()), None);
+    assert_eq!(find(&anna, &[events], &LinkLoad::default()), None);
     let mut record = moved("Anna", "browsing", |_| 100_000);
     record.trips = (0..SECONDS * 2)
         .map(|i| (i * 500_000, if i % 2 == 0 { 220_000 } else { 1_500 }))
         .collect();
-    assert_eq!(find(&record, &[], &Load::default()), None);
+    assert_eq!(find(&record, &[], &LinkLoad::default()), None);
 }
 
 #[test]
 fn without_packets_the_clients_own_requests_show_the_queue() {
     let mut record = moved("Anna", "download", |_| 120_000);
     record.trips = (0..SECONDS * 2).map(|i| (i * 500_000, 180_000)).collect();
-    let mut load = Load::default();
+    let mut load = LinkLoad::default();
     load.add(&record, &[role("download")]);
     let queue = find(&record, &[], &load).unwrap();
     assert_eq!(queue.measured_by, MeasuredBy::Control);
     assert_eq!((queue.lost, queue.seconds), (None, SECONDS as u32));
     // Nobody of the run moved anything: somebody else did.
-    let queue = find(&record, &[], &Load::default()).unwrap();
+    let queue = find(&record, &[], &LinkLoad::default()).unwrap();
     assert_eq!(queue.filled_by, []);
     // A far server: 20 ms more than 600 are no queue.
     record.start.idle_median_us = 600_000;

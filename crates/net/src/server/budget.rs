@@ -26,7 +26,7 @@ pub struct Budget(Arc<Mutex<Used>>);
 
 /// What one body takes; dropping it gives that back.
 #[derive(Debug)]
-pub struct Share {
+pub struct BudgetShare {
     budget: Budget,
     address: IpAddr,
     client: Option<u64>,
@@ -36,8 +36,8 @@ pub struct Share {
 impl Budget {
     /// A body of an address, and of a client where that is known.
     #[must_use]
-    pub fn begin(&self, address: IpAddr, client: Option<u64>) -> Share {
-        Share {
+    pub fn begin(&self, address: IpAddr, client: Option<u64>) -> BudgetShare {
+        BudgetShare {
             budget: self.clone(),
             address,
             client,
@@ -56,7 +56,7 @@ impl Budget {
     }
 }
 
-impl Share {
+impl BudgetShare {
     /// Takes some more bytes. Whether there was room for them.
     pub fn take(&mut self, bytes: usize) -> bool {
         let bytes = bytes as u64;
@@ -80,7 +80,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         let mut used = self.budget.lock();
         used.all -= self.bytes;
@@ -108,7 +108,7 @@ mod tests {
 
     const STEP: usize = 1 << 20;
 
-    fn fill(share: &mut Share) -> u64 {
+    fn fill(share: &mut BudgetShare) -> u64 {
         while share.take(STEP) {}
         share.bytes
     }
@@ -117,17 +117,17 @@ mod tests {
     fn nobody_takes_more_than_a_share() {
         let budget = Budget::default();
         let address = |last| IpAddr::from([10, 0, 0, last]);
-        let mut of_client: Vec<Share> = (0..4).map(|_| budget.begin(address(1), Some(1))).collect();
+        let mut of_client: Vec<BudgetShare> = (0..4).map(|_| budget.begin(address(1), Some(1))).collect();
         let taken: u64 = of_client.iter_mut().map(fill).sum();
         assert_eq!(taken, MOST_OF_CLIENT);
         // Many clients of one address, and one that shows no key.
-        let mut of_address: Vec<Share> = (2..9)
+        let mut of_address: Vec<BudgetShare> = (2..9)
             .map(|client| budget.begin(address(1), Some(client).filter(|client| *client > 2)))
             .collect();
         let more: u64 = of_address.iter_mut().map(fill).sum();
         assert_eq!(taken + more, MOST_OF_ADDRESS);
         // Somebody else has room, up to the end for all.
-        let mut others: Vec<Share> = (2..9)
+        let mut others: Vec<BudgetShare> = (2..9)
             .map(|last| budget.begin(address(last), None))
             .collect();
         let rest: u64 = others.iter_mut().map(fill).sum();

@@ -3,15 +3,15 @@
 mod assign;
 mod verdicts;
 
-pub use verdicts::Writer;
+pub use verdicts::VerdictWriter;
 
 use crate::air::Air;
 use crate::congestion;
-use crate::plan::Plan;
+use crate::plan::NetPlan;
 use crate::record::{MOST_EVENTS, PersonRecord, RoleRecord, SLOT_US, Segments};
 use crate::role::{Direction, Role, Workload};
 use crate::wire::{
-    ClientSeen, Clients, Done, Join, Joined, KEY, Live, Order, PersonSeen, Poll, Polled, Started,
+    ClientSeen, Clients, Done, Join, Joined, KEY, Live, ClientOrder, PersonSeen, Poll, Polled, Started,
     Status, VERSION, Verdict,
 };
 use data_encoding::HEXLOWER;
@@ -101,12 +101,12 @@ pub struct Hub {
     /// Name of the client that each person had in it.
     before: BTreeMap<String, String>,
     /// How verdicts are written for devices.
-    writer: Writer,
+    writer: VerdictWriter,
 }
 
 impl Hub {
     /// Writes the verdicts that devices show.
-    pub fn write_with(&mut self, writer: Writer) {
+    pub fn write_with(&mut self, writer: VerdictWriter) {
         self.writer = writer;
     }
 
@@ -213,7 +213,7 @@ impl Hub {
             // Whoever comes when it has begun does not take part any more.
             if !polled.abort && now < end && (part.told || now < run.start) {
                 part.told = true;
-                polled.order = Some(Order {
+                polled.order = Some(ClientOrder {
                     run: run.number,
                     start_us: run.start,
                     seconds: run.seconds,
@@ -374,7 +374,7 @@ impl Hub {
     }
 
     /// A controller begins a run.
-    pub fn begin(&mut self, plan: &Plan, now: i64) -> Result<Started, Refused> {
+    pub fn begin(&mut self, plan: &NetPlan, now: i64) -> Result<Started, Refused> {
         plan.check().map_err(Refused::Bad)?;
         if self.run.is_some() && !self.is_over(now) {
             return Err(Refused::Busy(

@@ -1,9 +1,9 @@
 use super::*;
-use crate::record::{Event, PersonRecord, RoleRecord};
+use crate::record::{RecordEvent, PersonRecord, RoleRecord};
 use crate::result::Taken;
 
-fn plan() -> Plan {
-    Plan::read(
+fn plan() -> NetPlan {
+    NetPlan::read(
         "name = 'x'\nseconds = 10\n[[person]]\nname = 'a'\nroles = ['gaming']\n\
          [[person]]\nname = 'b'\nroles = ['gaming', 'download']\n[[person]]\nname = 'c'\nroles = ['download']\n",
     )
@@ -20,7 +20,7 @@ fn run(late: [Option<u64>; 2]) -> Run {
             RoleRecord {
                 role: "gaming".to_owned(),
                 events: (0..600)
-                    .map(|i| Event {
+                    .map(|i| RecordEvent {
                         due: i * 16_667,
                         late: 0,
                         took: Some(if i % 100 < late { 300_000 } else { 9_000 }),

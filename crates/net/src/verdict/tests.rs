@@ -10,7 +10,7 @@ fn role(name: &str) -> Role {
         .unwrap()
 }
 
-fn person(role: &str, events: Vec<Event>) -> PersonRecord {
+fn person(role: &str, events: Vec<RecordEvent>) -> PersonRecord {
     PersonRecord {
         person: "anna".to_owned(),
         ran_us: events.last().map_or(0, |event| event.due + 20_000),
@@ -28,7 +28,7 @@ fn person(role: &str, events: Vec<Event>) -> PersonRecord {
 }
 
 fn packets(took: impl Fn(u64) -> Option<u64>) -> PersonRecord {
-    let event = |i: u64| Event {
+    let event = |i: u64| RecordEvent {
         due: i * 20_000,
         late: 0,
         took: took(i),
@@ -101,7 +101,7 @@ fn a_film_that_is_behind_at_the_end_is_not_cut_off() {
     let film = role("4kstream");
     // Half as fast as it should be: at the end the later half was not begun.
     let piece = 335_544;
-    let events = (0..60).map(|i| Event {
+    let events = (0..60).map(|i| RecordEvent {
         due: i * piece,
         late: 0,
         took: (i < 30).then_some(i * piece + 600_000),
@@ -153,7 +153,7 @@ fn a_film_that_stood_is_bad_and_one_that_was_slow_once_is_not() {
     let events = |slow: u64| {
         let piece = 335_544;
         (0..60)
-            .map(|i| Event {
+            .map(|i| RecordEvent {
                 due: i * piece,
                 late: 0,
                 took: Some(if i == 20 { slow } else { 100_000 }),
@@ -207,7 +207,7 @@ proptest! {
             void,
             roles: vec![RoleRecord {
                 role: role.name.clone(),
-                events: events.into_iter().map(Event::from).collect(),
+                events: events.into_iter().map(RecordEvent::from).collect(),
                 slots,
                 ..RoleRecord::default()
             }],

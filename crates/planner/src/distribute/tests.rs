@@ -36,9 +36,9 @@ fn shares_have_the_measured_shape() {
                 vdev("other", size, 0, if slow { 4e6 } else { 11.7e6 }),
             ],
             AllocationRules::of(Version::CHECKED, throttle),
-            Writer {
+            WriterModel {
                 bytes: row["written_mb"].as_u64().unwrap() << 20,
-                ..Writer::default()
+                ..WriterModel::default()
             },
         )
         .unwrap();
@@ -62,9 +62,9 @@ fn free_space_alone_binds_on_the_slowest() {
         vdev("ssd", 512 << 20, 0, 400e6),
         vdev("rust", 512 << 20, 0, 10e6),
     ];
-    let writer = Writer {
+    let writer = WriterModel {
         bytes: 256 << 20,
-        ..Writer::default()
+        ..WriterModel::default()
     };
     let old = distribute_writes(&pool, AllocationRules::FreeSpace, writer).unwrap();
     assert!(
@@ -83,9 +83,9 @@ fn sizes_decide_between_equally_fast_vdevs() {
         vdev("small", 512 << 20, 0, 1e8),
         vdev("large", 2 << 30, 0, 1e8),
     ];
-    let writer = Writer {
+    let writer = WriterModel {
         bytes: 512 << 20,
-        ..Writer::default()
+        ..WriterModel::default()
     };
     let out = distribute_writes(&pool, AllocationRules::FreeSpace, writer).unwrap();
     let ratio = out.vdevs[1].bytes as f64 / out.vdevs[0].bytes as f64;
@@ -100,11 +100,11 @@ fn a_slow_writer_is_spread_by_free_space_and_a_fast_one_by_speed() {
         vdev("small", 512 << 20, 0, 50e6),
         vdev("large", 2 << 30, 0, 50e6),
     ];
-    let writer = |rate| Writer {
+    let writer = |rate| WriterModel {
         bytes: 96 << 20,
         block: 32 << 10,
         rate,
-        ..Writer::default()
+        ..WriterModel::default()
     };
     let share = |rate| {
         let out = distribute_writes(&pool, AllocationRules::Throttle, writer(rate)).unwrap();
@@ -121,9 +121,9 @@ fn a_pool_filled_to_the_brim_loses_nothing() {
         vdev("a", 10 << 30, 9 << 30, 1e8),
         vdev("b", 40 << 30, 0, 1e8),
     ];
-    let writer = Writer {
+    let writer = WriterModel {
         bytes: 41 << 30,
-        ..Writer::default()
+        ..WriterModel::default()
     };
     for rules in [
         AllocationRules::FreeSpace,
@@ -140,12 +140,12 @@ fn a_pool_filled_to_the_brim_loses_nothing() {
 #[test]
 fn nonsense_is_refused() {
     let ok = [vdev("a", 1 << 30, 0, 1e6)];
-    assert!(distribute_writes(&[], AllocationRules::Throttle, Writer::default()).is_err());
+    assert!(distribute_writes(&[], AllocationRules::Throttle, WriterModel::default()).is_err());
     assert!(
         distribute_writes(
             &[vdev("a", 0, 0, 1.0)],
             AllocationRules::Throttle,
-            Writer::default()
+            WriterModel::default()
         )
         .is_err()
     );
@@ -153,13 +153,13 @@ fn nonsense_is_refused() {
         distribute_writes(
             &[vdev("a", 1, 0, f64::NAN)],
             AllocationRules::Throttle,
-            Writer::default()
+            WriterModel::default()
         )
         .is_err()
     );
-    let more = Writer {
+    let more = WriterModel {
         bytes: 2 << 30,
-        ..Writer::default()
+        ..WriterModel::default()
     };
     insta::assert_snapshot!(distribute_writes(&ok, AllocationRules::Throttle, more)
             .unwrap_err()

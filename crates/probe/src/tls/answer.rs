@@ -16,7 +16,8 @@ pub enum Until {
 /// Parameters with which keys would be agreed on, before TLS 1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Exchange {
+#[schemars(rename = "Exchange")]
+pub enum KeyExchange {
     /// A named group.
     Group(u16),
     /// A prime of so many bits.
@@ -45,12 +46,12 @@ pub struct Flight {
     /// Certificates in DER, the server's own first.
     pub chain: Vec<Vec<u8>>,
     /// For ephemeral suites before TLS 1.3.
-    pub exchange: Option<Exchange>,
+    pub exchange: Option<KeyExchange>,
 }
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum TlsAnswer {
     /// The server goes on.
     Flight(Box<Flight>),
     /// The server refuses; the number of its alert.
@@ -105,12 +106,12 @@ impl Assembler {
     ///
     /// # Errors
     /// What came is not TLS.
-    pub fn record(&mut self, kind: u8, body: &[u8]) -> Result<Option<Answer>, ProbeError> {
+    pub fn record(&mut self, kind: u8, body: &[u8]) -> Result<Option<TlsAnswer>, ProbeError> {
         match kind {
             21 => match body {
                 // A warning, such as unrecognized_name, ends nothing.
                 [1, description, ..] if *description != 0 => Ok(None),
-                [_, description, ..] => Ok(Some(Answer::Alert(*description))),
+                [_, description, ..] => Ok(Some(TlsAnswer::Alert(*description))),
                 _ => Err(ProbeError::foreign("TLS", "an alert without a number")),
             },
             22 => self.handshake(body),
@@ -125,11 +126,11 @@ impl Assembler {
         }
     }
 
-    fn flight(&mut self) -> Answer {
-        Answer::Flight(Box::new(std::mem::take(&mut self.flight)))
+    fn flight(&mut self) -> TlsAnswer {
+        TlsAnswer::Flight(Box::new(std::mem::take(&mut self.flight)))
     }
 
-    fn handshake(&mut self, body: &[u8]) -> Result<Option<Answer>, ProbeError> {
+    fn handshake(&mut self, body: &[u8]) -> Result<Option<TlsAnswer>, ProbeError> {
         self.pending.extend_from_slice(body);
         while let [kind, a, b, c, ..] = *self.pending.as_slice() {
             let length = u32::from_be_bytes([0, a, b, c]) as usize;
@@ -221,7 +222,7 @@ fn chain(body: &[u8]) -> Result<Vec<Vec<u8>>, ProbeError> {
 }
 
 /// The parameters in a ServerKeyExchange; what they are depends on the suite.
-fn exchange(suite: u16, body: &[u8]) -> Option<Exchange> {
+fn exchange(suite: u16, body: &[u8]) -> Option<KeyExchange> {
     use tls_parser::{ECParametersContent, parse_dh_params, parse_ec_parameters};
     let name = super::version::suite_name(suite);
     // With a shared key its hint stands before the parameters (RFC 4279 section 3).
@@ -231,13 +232,13 @@ fn exchange(suite: u16, body: &[u8]) -> Option<Exchange> {
     if name.contains("_ECDH") {
         let (_, parameters) = parse_ec_parameters(body).ok()?;
         return match parameters.params_content {
-            ECParametersContent::NamedGroup(group) => Some(Exchange::Group(group.0)),
+            ECParametersContent::NamedGroup(group) => Some(KeyExchange::Group(group.0)),
             _ => None,
         };
     }
     if name.starts_with("TLS_DH") {
         let (_, parameters) = parse_dh_params(body).ok()?;
-        return Some(Exchange::Prime(bits(parameters.dh_p)));
+        return Some(KeyExchange::Prime(bits(parameters.dh_p)));
     }
     None
 }
@@ -312,7 +313,7 @@ mod tests {
             let mut assembler = Assembler::new(Until::Hello);
             assert_eq!(assembler.record(22, &message[..cut]).unwrap(), None);
             match assembler.record(22, &message[cut..]).unwrap() {
-                Some(Answer::Flight(flight)) => {
+                Some(TlsAnswer::Flight(flight)) => {
                     assert_eq!((flight.version, flight.suite), (0x0303, 0xc02f));
                 }
                 other => panic!("{cut}: {other:?}"),

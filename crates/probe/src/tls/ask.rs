@@ -1,7 +1,7 @@
 //! One hello, one answer.
 
-use super::answer::{Answer, Assembler, Until, header};
-use super::hello::{Hello, Share};
+use super::answer::{TlsAnswer, Assembler, Until, header};
+use super::hello::{Hello, KeyShare};
 use super::version::Version;
 use crate::error::ProbeError;
 use crate::starttls::Starttls;
@@ -22,7 +22,7 @@ pub(crate) struct Offer<'a> {
     pub version: Version,
     pub suites: &'a [u16],
     pub groups: &'a [u16],
-    pub share: Option<Share>,
+    pub share: Option<KeyShare>,
     pub extras: bool,
 }
 
@@ -48,14 +48,14 @@ impl<'v> Door<'v> {
         &self,
         offer: Offer<'_>,
         until: Until,
-    ) -> Result<(Connection<'v>, Answer), ProbeError> {
+    ) -> Result<(Connection<'v>, TlsAnswer), ProbeError> {
         let mut connection = self.open()?;
         let hello = Hello {
             version: offer.version,
             suites: offer.suites,
             groups: offer.groups,
             server_name: self.name.as_deref(),
-            share: offer.share.unwrap_or(Share::Empty),
+            share: offer.share.unwrap_or(KeyShare::Empty),
             heartbeat: offer.extras,
             compression: offer.extras,
             random: self.visit.random(),
@@ -69,7 +69,7 @@ impl<'v> Door<'v> {
 
     /// As [`Self::say`], once more when the connection failed: one lost packet or a server that was
     /// just restarted must not look like a refusal.
-    pub fn ask(&self, offer: Offer<'_>, until: Until) -> Result<Answer, ProbeError> {
+    pub fn ask(&self, offer: Offer<'_>, until: Until) -> Result<TlsAnswer, ProbeError> {
         match self.say(offer, until) {
             Ok((_, answer)) => Ok(answer),
             Err(ProbeError::Deadline { after }) => Err(ProbeError::Deadline { after }),
@@ -79,7 +79,7 @@ impl<'v> Door<'v> {
 }
 
 /// Reads records until the answer is whole.
-pub(crate) fn read(connection: &mut Connection<'_>, until: Until) -> Result<Answer, ProbeError> {
+pub(crate) fn read(connection: &mut Connection<'_>, until: Until) -> Result<TlsAnswer, ProbeError> {
     let mut assembler = Assembler::new(until);
     loop {
         let (kind, body) = record(connection)?;

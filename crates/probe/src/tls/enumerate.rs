@@ -2,9 +2,9 @@
 //! chooses, what it chose is taken out, until it refuses. That takes a connection for each suite and
 //! one more.
 
-use super::answer::{Answer, Exchange, Flight, Until, alert_name, is_refusal};
+use super::answer::{TlsAnswer, KeyExchange, Flight, Until, alert_name, is_refusal};
 use super::ask::{Door, Offer};
-use super::hello::Share;
+use super::hello::KeyShare;
 use super::version::{Version, groups, suite_name};
 use crate::error::ProbeError;
 use serde::Serialize;
@@ -12,7 +12,8 @@ use serde::Serialize;
 /// What is known of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+#[schemars(rename = "State")]
+pub enum VersionState {
     /// The server speaks it.
     Offered,
     /// The server says that it does not.
@@ -24,7 +25,8 @@ pub enum State {
 /// Who chooses among the suites of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Order {
+#[schemars(rename = "Order")]
+pub enum SuiteOrder {
     /// The server, by its own order.
     Server,
     /// The server takes the first of the client's.
@@ -35,12 +37,12 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub version: Version,
-    pub state: State,
+    pub state: VersionState,
     /// Why it is refused or not known, or what of it is not.
     pub why: Option<String>,
     /// In the order in which the server chose.
     pub suites: Vec<u16>,
-    pub order: Option<Order>,
+    pub order: Option<SuiteOrder>,
     pub groups: Vec<u16>,
     /// The groups could be found out.
     pub groups_known: bool,
@@ -64,11 +66,11 @@ enum End {
     Unknown(String),
 }
 
-fn end(answer: Result<Answer, ProbeError>) -> Result<Box<Flight>, End> {
+fn end(answer: Result<TlsAnswer, ProbeError>) -> Result<Box<Flight>, End> {
     match answer {
-        Ok(Answer::Flight(flight)) => Ok(flight),
-        Ok(Answer::Alert(alert)) if is_refusal(alert) => Err(End::Refused(alert_name(alert))),
-        Ok(Answer::Alert(alert)) => Err(End::Unknown(format!(
+        Ok(TlsAnswer::Flight(flight)) => Ok(flight),
+        Ok(TlsAnswer::Alert(alert)) if is_refusal(alert) => Err(End::Refused(alert_name(alert))),
+        Ok(TlsAnswer::Alert(alert)) => Err(End::Unknown(format!(
             "the server broke off with {}",
             alert_name(alert)
         ))),
@@ -81,7 +83,7 @@ fn end(answer: Result<Answer, ProbeError>) -> Result<Box<Flight>, End> {
 pub(crate) fn version(door: &Door<'_>, version: Version) -> Found {
     let mut found = Found {
         version,
-        state: State::Unknown,
+        state: VersionState::Unknown,
         why: None,
         suites: Vec::new(),
         order: None,
@@ -96,7 +98,7 @@ pub(crate) fn version(door: &Door<'_>, version: Version) -> Found {
     if found.suites.is_empty() {
         return found;
     }
-    found.state = State::Offered;
+    found.state = VersionState::Offered;
     found.order = order(door, &found);
     // SSLv3 has no extensions, so no groups.
     if version != Version::Ssl3 {
@@ -109,7 +111,7 @@ fn suites(door: &Door<'_>, found: &mut Found) {
     let version = found.version;
     let all_groups = groups(version);
     let mut left = version.suites();
-    let mut share = Share::Empty;
+    let mut share = KeyShare::Empty;
     while !left.is_empty() {
         let is_first = found.first.is_none();
         // The certificates come with the first suite of each kind of authentication; the prime with
@@ -128,12 +130,12 @@ fn suites(door: &Door<'_>, found: &mut Found) {
         let flight = match end(door.ask(offer, until)) {
             Ok(flight) => flight,
             // Some servers do not know the empty share.
-            Err(_) if is_first && version == Version::Tls13 && share == Share::Empty => {
-                share = Share::X25519(door.visit.random());
+            Err(_) if is_first && version == Version::Tls13 && share == KeyShare::Empty => {
+                share = KeyShare::X25519(door.visit.random());
                 continue;
             }
             Err(End::Refused(alert)) if is_first => {
-                found.state = State::Refused;
+                found.state = VersionState::Refused;
                 found.why = Some(alert);
                 return;
             }
@@ -155,7 +157,7 @@ fn suites(door: &Door<'_>, found: &mut Found) {
         };
         if flight.version != version.number() {
             if is_first {
-                found.state = State::Refused;
+                found.state = VersionState::Refused;
                 found.why = Some("the server answers with another version".to_owned());
             } else {
                 found.why = Some("the server changed its version in between".to_owned());
@@ -168,7 +170,7 @@ fn suites(door: &Door<'_>, found: &mut Found) {
             return;
         };
         found.suites.push(left.remove(at));
-        if let Some(Exchange::Prime(bits)) = flight.exchange {
+        if let Some(KeyExchange::Prime(bits)) = flight.exchange {
             found.prime = Some(found.prime.map_or(bits, |known| known.min(bits)));
         }
         if !flight.chain.is_empty() && !found.chains.contains(&flight.chain) {
@@ -183,7 +185,7 @@ fn is_dhe(suite: u16) -> bool {
 }
 
 /// Whether the server keeps to its own order: offered the other way round it chooses the same.
-fn order(door: &Door<'_>, found: &Found) -> Option<Order> {
+fn order(door: &Door<'_>, found: &Found) -> Option<SuiteOrder> {
     if found.suites.len() < 2 {
         return None;
     }
@@ -197,9 +199,9 @@ fn order(door: &Door<'_>, found: &Found) -> Option<Order> {
     };
     let flight = end(door.ask(offer, Until::Hello)).ok()?;
     if flight.suite == found.suites[0] {
-        Some(Order::Server)
+        Some(SuiteOrder::Server)
     } else if flight.suite == reversed[0] {
-        Some(Order::Client)
+        Some(SuiteOrder::Client)
     } else {
         None
     }
@@ -234,7 +236,7 @@ fn find_groups(door: &Door<'_>, found: &mut Found) {
         };
         let chosen = match end(door.ask(offer, until)) {
             Ok(flight) => match (flight.group, flight.exchange) {
-                (Some(group), _) | (None, Some(Exchange::Group(group))) => group,
+                (Some(group), _) | (None, Some(KeyExchange::Group(group))) => group,
                 _ => return,
             },
             // Servers that do not know the empty share refuse the first already; then nothing is known.

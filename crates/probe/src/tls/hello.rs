@@ -13,7 +13,7 @@ const SIGNATURES: [u16; 24] = [
 
 /// The key share of TLS 1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
+pub enum KeyShare {
     /// None: the server says in a HelloRetryRequest which group it wants (RFC 8446 section 4.2.8), and
     /// nobody computes anything.
     Empty,
@@ -34,7 +34,7 @@ pub struct Hello<'a> {
     /// For SNI.
     pub server_name: Option<&'a str>,
     /// For TLS 1.3.
-    pub share: Share,
+    pub share: KeyShare,
     /// Offer heartbeats (RFC 6520).
     pub heartbeat: bool,
     /// Offer compression by DEFLATE (RFC 3749) in versions before 1.3.
@@ -129,7 +129,7 @@ impl Hello<'_> {
             extension(out, 45, |out| out.extend_from_slice(&[1, 1]));
             extension(out, 51, |out| {
                 with_length16(out, |out| {
-                    if let Share::X25519(key) = self.share {
+                    if let KeyShare::X25519(key) = self.share {
                         put16(out, 29);
                         with_length16(out, |out| out.extend_from_slice(&key));
                     }
@@ -219,7 +219,7 @@ mod tests {
                         suites: &suites,
                         groups: &groups,
                         server_name: name,
-                        share: Share::X25519([7; 32]),
+                        share: KeyShare::X25519([7; 32]),
                         heartbeat: true,
                         compression: true,
                         random: [9; 32],

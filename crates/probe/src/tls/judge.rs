@@ -2,7 +2,7 @@
 
 use super::chain::{Disorder, find_disorder};
 use super::distrust::{Distrust, is_old};
-use super::enumerate::{Found, State};
+use super::enumerate::{Found, VersionState};
 use super::renegotiate::Renegotiation;
 use super::version::{Version, group_bits};
 use super::{Chain, Report};
@@ -62,9 +62,9 @@ fn renegotiation() -> Remark {
 fn versions(report: &Report, out: &mut Vec<Remark>) {
     let state = |wanted: Version| {
         let found = report.versions.iter().find(|one| one.version == wanted);
-        found.map_or(State::Unknown, |one| one.state)
+        found.map_or(VersionState::Unknown, |one| one.state)
     };
-    if state(Version::Ssl3) == State::Offered {
+    if state(Version::Ssl3) == VersionState::Offered {
         out.push(Remark::new(
             "tls-ssl3",
             Danger,
@@ -75,7 +75,7 @@ fn versions(report: &Report, out: &mut Vec<Remark>) {
     }
     let old: Vec<&str> = [Version::Tls10, Version::Tls11]
         .into_iter()
-        .filter(|version| state(*version) == State::Offered)
+        .filter(|version| state(*version) == VersionState::Offered)
         .map(Version::name)
         .collect();
     if !old.is_empty() {
@@ -90,7 +90,7 @@ fn versions(report: &Report, out: &mut Vec<Remark>) {
             "allow TLS 1.2 and 1.3 only",
         ));
     }
-    if state(Version::Tls12) == State::Refused && state(Version::Tls13) == State::Refused {
+    if state(Version::Tls12) == VersionState::Refused && state(Version::Tls13) == VersionState::Refused {
         out.push(Remark::new(
             "tls-no-current-version",
             Danger,
@@ -98,7 +98,7 @@ fn versions(report: &Report, out: &mut Vec<Remark>) {
             "RFC 9325 section 3.1.1",
             "update the service or put a proxy before it",
         ));
-    } else if state(Version::Tls13) == State::Refused {
+    } else if state(Version::Tls13) == VersionState::Refused {
         out.push(Remark::new(
             "tls-no-13",
             Note,

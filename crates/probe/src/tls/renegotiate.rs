@@ -7,7 +7,7 @@
 
 use super::Door;
 use super::answer::{alert_name, header};
-use super::hello::{Hello, Share};
+use super::hello::{Hello, KeyShare};
 use super::trust::{complete, provider};
 use super::verifier::TakesAny;
 use super::version::{Version, groups};
@@ -81,7 +81,7 @@ fn attempt(door: &Door<'_>) -> Result<Renegotiation, ProbeError> {
         suites: &Version::Tls12.suites(),
         groups: &groups(Version::Tls12),
         server_name: door.name.as_deref(),
-        share: Share::Empty,
+        share: KeyShare::Empty,
         heartbeat: false,
         compression: false,
         random: door.visit.random(),

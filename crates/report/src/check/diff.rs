@@ -37,7 +37,8 @@ struct AcceptedItem {
 /// How a check judged something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+#[schemars(rename = "State")]
+pub enum CheckState {
     /// The machine did not follow the advice.
     Violated,
     /// It did not, and somebody accepted that.
@@ -52,7 +53,7 @@ pub enum State {
     NoRule,
 }
 
-impl State {
+impl CheckState {
     fn words(self) -> &'static str {
         match self {
             Self::Violated => "a finding",
@@ -75,9 +76,9 @@ pub struct Change {
     /// How bad it is, by the newer check that knows it.
     pub severity: Severity,
     /// In the old check.
-    pub was: State,
+    pub was: CheckState,
     /// In the new check.
-    pub is: State,
+    pub is: CheckState,
     /// Facts that differ, or that the finding rested on; reasons for what is not known or accepted.
     pub why: Vec<String>,
 }
@@ -130,9 +131,9 @@ pub fn diff(old: &Document, new: &Document) -> Difference {
             why,
         };
         match (was, is) {
-            (State::Violated, State::Violated) => out.changed.push(change),
-            (_, State::Violated) => out.came.push(change),
-            (State::Violated, _) => out.went.push(change),
+            (CheckState::Violated, CheckState::Violated) => out.changed.push(change),
+            (_, CheckState::Violated) => out.came.push(change),
+            (CheckState::Violated, _) => out.went.push(change),
             _ => out.changed.push(change),
         }
     }
@@ -173,25 +174,25 @@ impl<'a> Side<'a> {
             .collect()
     }
 
-    fn state(&self, fingerprint: &str, rule: &str) -> State {
+    fn state(&self, fingerprint: &str, rule: &str) -> CheckState {
         // Where a kind could not be listed, nothing is known of each of them.
         let whole = self.items.get(rule);
         let hidden = whole.is_some_and(|(item, _)| item.certainty == Certainty::Unknown);
         match (self.items.get(fingerprint), self.rules.get(rule)) {
-            (Some((_, Some(_))), _) => State::Accepted,
-            (Some((item, None)), _) if item.certainty == Certainty::Violated => State::Violated,
-            (Some(_), _) => State::Unknown,
-            (None, _) if hidden => State::Unknown,
-            (None, None) => State::NoRule,
-            (None, Some(looked)) if looked.applied == 0 => State::NothingThere,
-            (None, Some(_)) => State::Fine,
+            (Some((_, Some(_))), _) => CheckState::Accepted,
+            (Some((item, None)), _) if item.certainty == Certainty::Violated => CheckState::Violated,
+            (Some(_), _) => CheckState::Unknown,
+            (None, _) if hidden => CheckState::Unknown,
+            (None, None) => CheckState::NoRule,
+            (None, Some(looked)) if looked.applied == 0 => CheckState::NothingThere,
+            (None, Some(_)) => CheckState::Fine,
         }
     }
 }
 
 type Known<'a> = Option<&'a (&'a Item, Option<&'a str>)>;
 
-fn why(old: Known<'_>, new: Known<'_>, was: State, is: State) -> Vec<String> {
+fn why(old: Known<'_>, new: Known<'_>, was: CheckState, is: CheckState) -> Vec<String> {
     let mut why = Vec::new();
     if let (Some((old, _)), Some((new, _))) = (old, new) {
         if old.severity != new.severity {
@@ -200,7 +201,7 @@ fn why(old: Known<'_>, new: Known<'_>, was: State, is: State) -> Vec<String> {
         }
         why.extend(differing(&old.evidence, &new.evidence));
         let reasons = [(old, was), (new, is)];
-        let unknown = reasons.iter().filter(|(_, state)| *state == State::Unknown);
+        let unknown = reasons.iter().filter(|(_, state)| *state == CheckState::Unknown);
         if was != is {
             why.extend(unknown.map(|(item, _)| item.text.clone()));
         }
@@ -212,7 +213,7 @@ fn why(old: Known<'_>, new: Known<'_>, was: State, is: State) -> Vec<String> {
     }
     let accepted = [(old, was), (new, is)];
     for (known, state) in accepted {
-        if let (Some((_, Some(reason))), State::Accepted, true) = (known, state, was != is) {
+        if let (Some((_, Some(reason))), CheckState::Accepted, true) = (known, state, was != is) {
             why.push(format!("accepted: {reason}"));
         }
     }
@@ -325,7 +326,7 @@ mod tests {
             .unwrap()
     }
 
-    fn states(difference: &Difference) -> Vec<(&str, State, State)> {
+    fn states(difference: &Difference) -> Vec<(&str, CheckState, CheckState)> {
         let all = [&difference.came, &difference.went, &difference.changed];
         all.into_iter()
             .flatten()
@@ -374,7 +375,7 @@ mod tests {
             ],
         );
         let found = diff(&old, &new);
-        use State::{Accepted, Fine, NoRule, NothingThere, Unknown, Violated};
+        use CheckState::{Accepted, Fine, NoRule, NothingThere, Unknown, Violated};
         assert_eq!(
             states(&found),
             [
@@ -407,6 +408,6 @@ mod tests {
         whole["fingerprint"] = "a".into();
         let new = document(&[whole], &[], &[("a", 0)]);
         let found = diff(&old, &new);
-        assert_eq!(found.went[0].is, State::Unknown);
+        assert_eq!(found.went[0].is, CheckState::Unknown);
     }
 }

@@ -1,7 +1,7 @@
 //! A check in numbers: one line for a monitoring plugin, and text for Prometheus.
 
 use super::{View, counts, unknowns};
-use crate::fleet::{Answer, Asked};
+use crate::fleet::{MachineAnswer, AskedMachine};
 use assay_model::finding::{Checked, Finding, Severity};
 use assay_render::units::format_plural;
 use std::fmt::Write as _;
@@ -30,7 +30,7 @@ pub fn nagios(view: &View<'_>) -> (String, u8) {
 
 /// The same of many machines: the worst of them decides. A machine that could not be asked is UNKNOWN.
 #[must_use]
-pub fn nagios_of(all: &[Asked<'_>], fail_on: Severity) -> (String, u8) {
+pub fn nagios_of(all: &[AskedMachine<'_>], fail_on: Severity) -> (String, u8) {
     let checked: Vec<(&str, &Checked)> = checked_of(all).collect();
     let failed = failed_of(all).count();
     let worst = checked.iter().filter_map(|(_, found)| found.worst()).max();
@@ -119,7 +119,7 @@ pub fn prometheus(view: &View<'_>) -> String {
 
 /// The same of many machines, each with its name as a label, and whether it could be asked.
 #[must_use]
-pub fn prometheus_of(all: &[Asked<'_>]) -> String {
+pub fn prometheus_of(all: &[AskedMachine<'_>]) -> String {
     let label = |name: &str| {
         let name = assay_render::text::escape_line(name);
         format!(
@@ -196,16 +196,16 @@ fn gauges(all: &[(String, &Checked)]) -> String {
     out
 }
 
-fn checked_of<'a>(all: &'a [Asked<'a>]) -> impl Iterator<Item = (&'a str, &'a Checked)> {
+fn checked_of<'a>(all: &'a [AskedMachine<'a>]) -> impl Iterator<Item = (&'a str, &'a Checked)> {
     all.iter().filter_map(|one| match one.answer {
-        Answer::Checked(found) => Some((one.name, found)),
+        MachineAnswer::Checked(found) => Some((one.name, found)),
         _ => None,
     })
 }
 
-fn failed_of<'a>(all: &'a [Asked<'a>]) -> impl Iterator<Item = (&'a str, &'a str)> {
+fn failed_of<'a>(all: &'a [AskedMachine<'a>]) -> impl Iterator<Item = (&'a str, &'a str)> {
     all.iter().filter_map(|one| match one.answer {
-        Answer::Failed(_, why) => Some((one.name, why)),
+        MachineAnswer::Failed(_, why) => Some((one.name, why)),
         _ => None,
     })
 }

@@ -1,6 +1,6 @@
 //! A check of many machines as one page: machines with their counts, then findings by rule.
 
-use super::{Answer, Asked, checked, machines, summary};
+use super::{MachineAnswer, AskedMachine, checked, machines, summary};
 use crate::check::{subject, unknowns};
 use assay_model::finding::{Certainty, Severity};
 use assay_render::html::render_page;
@@ -50,7 +50,7 @@ type Gathered<'a> = (Severity, String, BTreeSet<&'a str>, Vec<Line>);
 
 /// Returns the page.
 #[must_use]
-pub fn checks_html(all: &[Asked<'_>]) -> String {
+pub fn checks_html(all: &[AskedMachine<'_>]) -> String {
     let severities = Severity::ALL;
     let mut rules: BTreeMap<&str, Gathered<'_>> = BTreeMap::new();
     let mut unknown = Vec::new();
@@ -111,17 +111,17 @@ pub fn checks_html(all: &[Asked<'_>]) -> String {
     )
 }
 
-fn row(one: &Asked<'_>, severities: &[Severity]) -> MachineRow {
+fn row(one: &AskedMachine<'_>, severities: &[Severity]) -> MachineRow {
     let nothing = vec![String::new(); severities.len() + 2];
     let (counts, note) = match one.answer {
-        Answer::Checked(found) => {
+        MachineAnswer::Checked(found) => {
             let counts = severities.iter().map(|severity| found.count(*severity));
             let more = [unknowns(found).len(), found.accepted.len()];
             let counts = counts.chain(more).map(|count| count.to_string());
             (counts.collect(), String::new())
         }
-        Answer::Same(other) => (nothing, format!("is {}", escape_line(other))),
-        Answer::Failed(_, why) => (nothing, escape_line(why)),
+        MachineAnswer::Same(other) => (nothing, format!("is {}", escape_line(other))),
+        MachineAnswer::Failed(_, why) => (nothing, escape_line(why)),
     };
     MachineRow {
         name: escape_line(one.name),

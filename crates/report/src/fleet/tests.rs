@@ -44,21 +44,21 @@ fn findings_come_first_and_machines_second() {
     ]);
     let evil = "<script>alert(1)</script>\u{1b}[31m\u{202e}";
     let all = [
-        Asked {
+        AskedMachine {
             name: "web1",
-            answer: Answer::Checked(&one),
+            answer: MachineAnswer::Checked(&one),
         },
-        Asked {
+        AskedMachine {
             name: evil,
-            answer: Answer::Checked(&two),
+            answer: MachineAnswer::Checked(&two),
         },
-        Asked {
+        AskedMachine {
             name: "web3",
-            answer: Answer::Failed("deadline", "web3: no bundle after 60 s"),
+            answer: MachineAnswer::Failed("deadline", "web3: no bundle after 60 s"),
         },
-        Asked {
+        AskedMachine {
             name: "alias",
-            answer: Answer::Same("web1"),
+            answer: MachineAnswer::Same("web1"),
         },
     ];
     let text = terminal(&all, PLAIN);

@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::cmp::Ordering;
 
 /// A run with its name.
-pub struct Named<'a> {
+pub struct NamedRun<'a> {
     /// How it is called.
     pub name: String,
     /// As carried out.
@@ -44,7 +44,7 @@ pub struct Document<'a> {
 
 /// One JSON object.
 #[must_use]
-pub fn json(runs: &[Named<'_>; 2]) -> String {
+pub fn json(runs: &[NamedRun<'_>; 2]) -> String {
     let judged = runs.each_ref().map(|named| named.run.judged());
     let of = judged.each_ref().map(|judged| experience(judged));
     let better = match of[0].order(&of[1]) {
@@ -66,7 +66,7 @@ pub fn json(runs: &[Named<'_>; 2]) -> String {
 
 /// For a terminal: every role of everybody in both, then which run was the better one.
 #[must_use]
-pub fn compared(runs: &[Named<'_>; 2], style: Style) -> String {
+pub fn compared(runs: &[NamedRun<'_>; 2], style: Style) -> String {
     let judged = runs.each_ref().map(|named| named.run.judged());
     let names = runs.each_ref().map(|named| escape_line(&named.name));
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -93,7 +93,7 @@ pub fn compared(runs: &[Named<'_>; 2], style: Style) -> String {
 }
 
 /// Which network people would take, in sentences.
-pub(super) fn better(runs: &[Named<'_>; 2], judged: &[Vec<PersonVerdict>; 2]) -> String {
+pub(super) fn better(runs: &[NamedRun<'_>; 2], judged: &[Vec<PersonVerdict>; 2]) -> String {
     let names = runs.each_ref().map(|named| escape_line(&named.name));
     let of = judged.each_ref().map(|judged| experience(judged));
     let [one, two] = judged.each_ref().map(|judged| moved(judged));

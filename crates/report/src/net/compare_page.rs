@@ -1,9 +1,9 @@
 //! The page of two runs: what everybody noticed in each, every role side by side, and both curves on one axis.
 
-use super::compare::{Named, better, said};
+use super::compare::{NamedRun, better, said};
 use super::page::of_whole;
 use super::page::{NAME, WIDTH};
-use super::words::{cross, headline};
+use super::person_sentences::{cross, headline};
 use super::{Net, grade, mbit, ms, percent};
 use crate::plan::{BarLine, BarPart, PlanSection, render_page_of_verb};
 use assay_net::role::{Role, Workload};
@@ -15,7 +15,7 @@ use jiff::tz::TimeZone;
 
 /// One self-contained page.
 #[must_use]
-pub fn compared_page(runs: &[Named<'_>; 2], zone: &TimeZone) -> String {
+pub fn compared_page(runs: &[NamedRun<'_>; 2], zone: &TimeZone) -> String {
     let judged = runs.each_ref().map(|named| named.run.judged());
     let nets = [0, 1].map(|at| Net {
         run: runs[at].run,

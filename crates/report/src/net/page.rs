@@ -1,6 +1,6 @@
 //! The page: verdicts on top, the figures of every role, and the seconds of everybody on one axis.
 
-use super::words::{cross, headline};
+use super::person_sentences::{cross, headline};
 use super::{HEAD, Net, cells, grade, mbit, ms, percent, sentences};
 use crate::plan::{BarLine, BarPart, PlanSection, render_page_of_verb};
 use assay_net::role::{Role, Workload};

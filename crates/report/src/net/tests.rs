@@ -2,8 +2,8 @@
 
 use super::*;
 use assay_net::air::{Air, Point, Sample};
-use assay_net::plan::Plan;
-use assay_net::record::{Event, PersonRecord, RoleRecord, Start};
+use assay_net::plan::NetPlan;
+use assay_net::record::{RecordEvent, PersonRecord, RoleRecord, Start};
 use assay_net::result::Taken;
 use assay_wifi::channel::Channel;
 
@@ -19,7 +19,7 @@ fn run() -> Run {
     let packets = |role: &str, every: u64, took: &dyn Fn(u64) -> Option<u64>| RoleRecord {
         role: role.to_owned(),
         events: (0..30_000_000 / every)
-            .map(|i| Event {
+            .map(|i| RecordEvent {
                 due: i * every,
                 late: 0,
                 took: took(i),
@@ -41,7 +41,7 @@ fn run() -> Run {
         vec![],
         vec![packets("call", 20_000, &broken)],
     ];
-    let plan = Plan::read(&plan).unwrap();
+    let plan = NetPlan::read(&plan).unwrap();
     let people = plan.people.iter().zip(roles);
     let people = people.map(|(person, roles)| Taken {
         person: person.name.clone(),
@@ -157,7 +157,7 @@ fn two_runs_on_one_page() {
     if let Some(record) = &mut other.people[2].record {
         record.person = "Fred".to_owned();
     }
-    let named = |name: &str, run| Named {
+    let named = |name: &str, run| NamedRun {
         name: name.to_owned(),
         run,
     };

@@ -242,7 +242,7 @@ pub fn judge(trial: &Trial, pairs: &[PairOutcome]) -> Judgement {
     };
     let look = |pairs: &u32| {
         let (ratio, _, interval) = spread(&effects[..*pairs as usize]);
-        Look {
+        TrialLook {
             pairs: *pairs,
             ratio,
             low: interval.map(|i| i.low),

@@ -1,10 +1,10 @@
 //! What a look changes.
 
-use super::{About, Host, Key, Look, Row, Seen, UNREAD};
+use super::{About, Host, Key, SpanLook, Row, SpanValue, UNREAD};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A hash of all that was seen: where it is the same, nothing changed.
-pub(super) fn digest(look: &Look<'_>) -> Vec<u8> {
+pub(super) fn digest(look: &SpanLook<'_>) -> Vec<u8> {
     let mut hash = blake3::Hasher::new();
     let mut text = |text: &str| {
         hash.update(&(text.len() as u64).to_le_bytes());
@@ -15,8 +15,8 @@ pub(super) fn digest(look: &Look<'_>) -> Vec<u8> {
         text(if *about == About::Fact { "f" } else { "!" });
         text(key);
         match seen {
-            Seen::Value(value) => text(value),
-            Seen::Unread => text(UNREAD),
+            SpanValue::Value(value) => text(value),
+            SpanValue::Unread => text(UNREAD),
         }
     }
     for rule in &look.lost {
@@ -29,7 +29,7 @@ pub(super) fn digest(look: &Look<'_>) -> Vec<u8> {
 pub(super) fn decide(
     known: Option<&Host>,
     latest: Vec<Row>,
-    look: &Look<'_>,
+    look: &SpanLook<'_>,
     digest: &[u8],
 ) -> (Host, Vec<Row>, usize) {
     let at = look.at.as_second();
@@ -58,8 +58,8 @@ pub(super) fn decide(
         // What these rules have not seen before is not gone because they do not see it.
         let ours = |row: &Row| same_scope && row.seen.unwrap_or(last) >= scoped;
         let new = match (look.seen.get(&key), &old) {
-            (Some(Seen::Value(value)), _) => Some(Some(value.clone())),
-            (Some(Seen::Unread), _) => None,
+            (Some(SpanValue::Value(value)), _) => Some(Some(value.clone())),
+            (Some(SpanValue::Unread), _) => None,
             (None, Some(row)) if ours(row) && !lost(look, &key) => Some(None),
             (None, _) => None,
         };
@@ -108,7 +108,7 @@ pub(super) fn decide(
 }
 
 /// Whether the finding may still be there, though it is not seen: its rule could not be asked.
-fn lost(look: &Look<'_>, (about, key): &Key) -> bool {
+fn lost(look: &SpanLook<'_>, (about, key): &Key) -> bool {
     let rule = key.split_once('@').map_or(key.as_str(), |(rule, _)| rule);
     *about == About::Finding && look.lost.iter().any(|lost| lost == rule)
 }

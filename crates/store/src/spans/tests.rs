@@ -5,15 +5,15 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
 }
 
-fn look<'a>(second: i64, scope: &'a str, facts: &[(&str, &str)]) -> Look<'a> {
+fn look<'a>(second: i64, scope: &'a str, facts: &[(&str, &str)]) -> SpanLook<'a> {
     let seen = facts.iter().map(|(key, value)| {
         let seen = match *value {
-            UNREAD => Seen::Unread,
-            value => Seen::Value(format!("\"{value}\"")),
+            UNREAD => SpanValue::Unread,
+            value => SpanValue::Value(format!("\"{value}\"")),
         };
         ((About::Fact, (*key).to_owned()), seen)
     });
-    Look {
+    SpanLook {
         host: "web1",
         at: at(second),
         scope,
@@ -131,7 +131,7 @@ fn a_finding_whose_rule_could_not_be_asked_stands() {
     let (_dir, mut store) = store();
     let key = (About::Finding, "open-port@tcp/25".to_owned());
     let mut first = look(0, "s", &[]);
-    first.seen.insert(key, Seen::Value("\"high\"".to_owned()));
+    first.seen.insert(key, SpanValue::Value("\"high\"".to_owned()));
     store.look(&first).unwrap();
     let mut second = look(10, "s", &[]);
     second.lost.push("open-port".to_owned());

@@ -5,7 +5,7 @@ use super::zpool::{POOL, Pools, rounded_bytes};
 use crate::{BenchContext, Outline, StudyBench, StudyError, settings, to_observation};
 use assay_model::Bytes;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
-use assay_planner::distribute::{AllocationRules, Vdev, Writer, distribute_writes};
+use assay_planner::distribute::{AllocationRules, Vdev, WriterModel, distribute_writes};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -108,7 +108,7 @@ impl<'a> Distribution<'a> {
         if let (true, Some(first)) = (pool.slow, vdevs.first_mut()) {
             first.speed = first.speed.min(self.size.slow.0 as f64);
         }
-        let writer = Writer {
+        let writer = WriterModel {
             bytes: rounded_bytes(self.size.write.0),
             block: self.size.record.0,
             txg: self.txg,

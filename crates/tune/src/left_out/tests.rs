@@ -1,5 +1,5 @@
 use super::*;
-use crate::candidate::{Acts, Before, Share};
+use crate::candidate::{Acts, Before, OperationShare};
 use crate::planted;
 
 fn reason(candidate: &Candidate) -> Option<LeftOut> {
@@ -29,13 +29,13 @@ fn left_out(change: impl Fn(&mut Candidate)) -> LeftOut {
 fn each_reason_is_found() {
     use LeftOut as L;
     let does_not_apply = left_out(|c| {
-        c.state = State::DoesNotApply {
+        c.state = Applicability::DoesNotApply {
             why: "no disk".into(),
         }
     });
     assert!(matches!(does_not_apply, L::DoesNotApply { .. }));
     let already = left_out(|c| {
-        c.state = State::AlreadySo {
+        c.state = Applicability::AlreadySo {
             value: "none".into(),
         }
     });
@@ -78,7 +78,7 @@ fn each_reason_is_found() {
 
 #[test]
 fn the_ceiling_shows_its_arithmetic() {
-    let share = |takes| Share {
+    let share = |takes| OperationShare {
         part: "encryption".into(),
         takes: Nanos(takes),
         of: Nanos(412_000),

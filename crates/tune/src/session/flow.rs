@@ -1,13 +1,13 @@
 //! What follows what in the search: each alone once, screens, proofs. The baseline before it is in
 //! `standing.rs`, the whole after it in `whole.rs`.
 
-use super::Session;
+use super::TuneSession;
 use super::sizes::{SCREEN_ERROR, SHRINK, fit, next_level};
 use crate::baseline;
 use crate::budget::{Row, times};
 use crate::candidate::Toggle;
 use crate::left_out::LeftOut;
-use crate::proof::{ENOUGH, End, Proof, alternations_for};
+use crate::proof::{ENOUGH, ProofEnd, Proof, alternations_for};
 use crate::screen::{LEAST_CANDIDATES, MOST_CANDIDATES, Screen};
 use crate::seeds;
 use crate::step::Stage;
@@ -29,7 +29,7 @@ const COUNTED_ON: f64 = 0.8;
 /// Where a session is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "phase")]
-pub enum Phase {
+pub enum SessionPhase {
     /// Before anything.
     SetUp,
     /// The baseline.
@@ -66,10 +66,10 @@ pub enum Phase {
     Done,
 }
 
-impl Session {
+impl TuneSession {
     /// After one slot with one candidate.
     pub(super) fn note_alone(&mut self, error: Option<String>) {
-        let Phase::Alone { at } = self.phase else {
+        let SessionPhase::Alone { at } = self.phase else {
             return;
         };
         let next = match error {
@@ -82,7 +82,7 @@ impl Session {
             None => at + 1,
         };
         if next < self.order.len() {
-            self.phase = Phase::Alone { at: next };
+            self.phase = SessionPhase::Alone { at: next };
         } else {
             self.open_round();
         }
@@ -107,7 +107,7 @@ impl Session {
             && columns.len() >= LEAST_CANDIDATES
             && let Some(planned) = self.screen_pairs(&columns.iter().copied().collect())
         {
-            self.phase = Phase::Screening {
+            self.phase = SessionPhase::Screening {
                 screen: Screen {
                     round: self.round,
                     candidates: columns,
@@ -127,8 +127,8 @@ impl Session {
         let settled = |proof: &Proof| {
             let of = matches!(proof.stage, Stage::Proof { candidate: at, .. } if at == candidate);
             let open = match proof.end {
-                Some(End::GivenUp) => self.plan.screen,
-                Some(End::Open) => true,
+                Some(ProofEnd::GivenUp) => self.plan.screen,
+                Some(ProofEnd::Open) => true,
                 _ => false,
             };
             of && !open
@@ -153,26 +153,26 @@ impl Session {
 
     /// After a pair of whatever stage.
     pub(super) fn note_pair(&mut self, outcome: PairOutcome, figures: Option<[f64; 2]>) {
-        match std::mem::replace(&mut self.phase, Phase::Done) {
-            Phase::Screening { mut screen } => {
+        match std::mem::replace(&mut self.phase, SessionPhase::Done) {
+            SessionPhase::Screening { mut screen } => {
                 screen.pairs.push(outcome);
                 if screen.is_over(SCREEN_ERROR) || screen.is_broken() || self.is_late() {
                     self.choose(screen);
                 } else {
-                    self.phase = Phase::Screening { screen };
+                    self.phase = SessionPhase::Screening { screen };
                 }
             }
-            Phase::Proving {
+            SessionPhase::Proving {
                 mut proof,
                 queue,
                 level,
             } => {
                 proof.pairs.push(outcome);
                 proof.figures.extend(figures);
-                let late = self.is_late().then_some(End::Open);
+                let late = self.is_late().then_some(ProofEnd::Open);
                 proof.end = proof.examine_part(self.terms()).or(late);
                 if proof.end.is_none() {
-                    self.phase = Phase::Proving {
+                    self.phase = SessionPhase::Proving {
                         proof,
                         queue,
                         level,
@@ -181,14 +181,14 @@ impl Session {
                     self.end_proof(proof, queue, level);
                 }
             }
-            Phase::Whole { mut proof } => {
+            SessionPhase::Whole { mut proof } => {
                 proof.pairs.push(outcome);
                 proof.figures.extend(figures);
                 let late =
-                    (self.clock.left(self.plan.costs.set_back) == Nanos(0)).then_some(End::Open);
+                    (self.clock.left(self.plan.costs.set_back) == Nanos(0)).then_some(ProofEnd::Open);
                 proof.end = proof.examine_whole(self.terms()).or(late);
                 if proof.end.is_none() {
-                    self.phase = Phase::Whole { proof };
+                    self.phase = SessionPhase::Whole { proof };
                 } else {
                     self.end_whole(proof);
                 }
@@ -268,7 +268,7 @@ impl Session {
             self.left_out.remove(&candidate);
             let number = self.proofs.len() as u32;
             let alpha = next_level(level, queue.len() + 1, screened);
-            self.phase = Phase::Proving {
+            self.phase = SessionPhase::Proving {
                 proof: Proof {
                     stage: Stage::Proof {
                         round: self.round,
@@ -313,7 +313,7 @@ impl Session {
     }
 
     fn end_proof(&mut self, proof: Proof, queue: Vec<usize>, level: f64) {
-        let better = matches!(proof.end, Some(End::Better));
+        let better = matches!(proof.end, Some(ProofEnd::Better));
         let spent = if better { 0.0 } else { proof.alpha };
         self.level_left -= spent;
         if let (true, Stage::Proof { candidate, .. }) = (better, proof.stage) {

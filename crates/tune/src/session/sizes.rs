@@ -1,6 +1,6 @@
 //! How large a screen or a proof is, settled before its first pair, and what is set aside for the end.
 
-use super::Session;
+use super::TuneSession;
 use crate::budget::{Row, add, times};
 use crate::plan::RESERVED;
 use crate::proof::{MOST_ALTERNATIONS, Proof};
@@ -41,7 +41,7 @@ pub(super) struct Size {
     pub alternations: u32,
 }
 
-impl Session {
+impl TuneSession {
     /// The level of the next round; none when there is no further one.
     pub(super) fn round_level(&self) -> Option<f64> {
         let share = ROUNDS.get(self.round as usize)?;

@@ -1,14 +1,14 @@
 //! The end: the proof of the whole, then keep or revert.
 
 use super::sizes::WHOLE_LEVELS;
-use super::{Phase, Session};
+use super::{SessionPhase, TuneSession};
 use crate::budget::Row;
 use crate::outcome::Ending;
-use crate::proof::{End, Proof};
+use crate::proof::{ProofEnd, Proof};
 use crate::seeds;
 use crate::step::Stage;
 
-impl Session {
+impl TuneSession {
     /// Ends the search: the whole, or back.
     pub(super) fn finish_search(&mut self) {
         match self.accepted.is_empty() {
@@ -23,7 +23,7 @@ impl Session {
         let (Some(size), Some(alpha)) = (self.size_attempt(), level) else {
             return self.end(Ending::WholeNotProved);
         };
-        self.phase = Phase::Whole {
+        self.phase = SessionPhase::Whole {
             proof: Proof {
                 stage: Stage::Whole { attempt },
                 now: Row::new(),
@@ -41,14 +41,14 @@ impl Session {
     }
 
     pub(super) fn end_whole(&mut self, proof: Proof) {
-        let better = matches!(proof.end, Some(End::Better));
+        let better = matches!(proof.end, Some(ProofEnd::Better));
         let open =
-            matches!(proof.end, Some(End::Open)) && proof.harmed_guard(self.terms()).is_none();
+            matches!(proof.end, Some(ProofEnd::Open)) && proof.harmed_guard(self.terms()).is_none();
         self.wholes.push(proof);
         if better {
             let row = self.accepted_row();
             self.ending = Some(Ending::Kept { row });
-            self.phase = Phase::Keeping;
+            self.phase = SessionPhase::Keeping;
         } else if open {
             // The pairs did not suffice: the same again in fresh ones.
             self.start_whole();
@@ -89,6 +89,6 @@ impl Session {
     /// Ends without keeping anything.
     pub(super) fn end(&mut self, ending: Ending) {
         self.ending = Some(ending);
-        self.phase = Phase::Reverting;
+        self.phase = SessionPhase::Reverting;
     }
 }

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
     /// Each request once, in the order of its first line.
-    pub requests: Vec<Asked>,
+    pub requests: Vec<AccessLogRequest>,
     /// When each line's request came, in nanoseconds from the first, and which it was; ascending.
     pub times: Vec<(u64, u32)>,
     /// Lines that are not replayed.
@@ -31,7 +31,7 @@ pub struct Log {
 
 /// A request of a log.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Asked {
+pub struct AccessLogRequest {
     /// HEAD instead of GET.
     pub head: bool,
     /// Path and query.
@@ -41,7 +41,7 @@ pub struct Asked {
     pub status: u16,
 }
 
-impl Asked {
+impl AccessLogRequest {
     /// GET or HEAD.
     #[must_use]
     pub fn method(&self) -> Method {
@@ -56,7 +56,7 @@ impl Asked {
 #[must_use]
 pub fn read(text: &[u8], seed: u64) -> Log {
     let mut log = Log::default();
-    let mut known: BTreeMap<Asked, u32> = BTreeMap::new();
+    let mut known: BTreeMap<AccessLogRequest, u32> = BTreeMap::new();
     let mut seconds: Vec<(i64, u32)> = Vec::new();
     for (number, line) in (1u64..).zip(text.split(|byte| *byte == b'\n')) {
         let line = line.trim_ascii();
@@ -99,7 +99,7 @@ pub fn read(text: &[u8], seed: u64) -> Log {
 }
 
 /// Second and request of a line.
-fn entry(line: &[u8]) -> Result<(i64, Asked), String> {
+fn entry(line: &[u8]) -> Result<(i64, AccessLogRequest), String> {
     let none = || "no line of an access log".to_owned();
     // What stands before the time may hold anything, brackets included.
     let (at, rest) = line
@@ -161,7 +161,7 @@ fn entry(line: &[u8]) -> Result<(i64, Asked), String> {
         other => other,
     };
     let path = escaped(target).ok_or("with a path longer than 8 KiB")?;
-    Ok((at, Asked { head, path, status }))
+    Ok((at, AccessLogRequest { head, path, status }))
 }
 
 /// `22/Nov/2026:18:05:01 +0100` as seconds.

@@ -1,7 +1,7 @@
 //! The end on a machine that loads: it does what the lines that come in say.
 
-use super::{Order, Reached, Word};
-use crate::server::Server;
+use super::{GeneratorOrder, Reached, Word};
+use crate::server::ServerProcesses;
 use crate::step::{Bench, Manner, Shape, measure};
 use crate::target::Target;
 use std::io::{self, BufRead, Write};
@@ -53,8 +53,8 @@ pub fn generate(
             Err(RecvTimeoutError::Disconnected) => break,
         };
         let word = match serde_json::from_str(&line) {
-            Ok(Order::Clock) => Word::Clock(micros(begin, Instant::now())),
-            Ok(Order::Step {
+            Ok(GeneratorOrder::Clock) => Word::Clock(micros(begin, Instant::now())),
+            Ok(GeneratorOrder::Step {
                 shape,
                 manner,
                 at_us,
@@ -63,7 +63,7 @@ pub fn generate(
                 let late_us = wait(begin, at_us, stop);
                 carry(target, speed, &manner, shape, late_us, out, stop)
             }
-            Ok(Order::Step { .. }) => Word::Failed("there is no such server".to_owned()),
+            Ok(GeneratorOrder::Step { .. }) => Word::Failed("there is no such server".to_owned()),
             Err(error) => Word::Failed(format!("it does not understand its order: {error}")),
         };
         say(out, &word)?;
@@ -105,8 +105,8 @@ fn carry(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Word {
     let server = match target.here {
-        true => Server::listening(&target.addresses[0]),
-        false => Server::Unknown("it is on another machine".to_owned()),
+        true => ServerProcesses::listening(&target.addresses[0]),
+        false => ServerProcesses::Unknown("it is on another machine".to_owned()),
     };
     let bench = Bench::new(target, &server, speed);
     // What was agreed on is kept here as well, whatever is asked.

@@ -1,7 +1,7 @@
 //! Generators become one: what each of them found must be the same server, and what they say must be possible.
 
-use super::{Generator, Joint, Line, Many, Order, Reached, Word};
-use crate::server::Server;
+use super::{Generator, Joint, Line, Many, GeneratorOrder, Reached, Word};
+use crate::server::ServerProcesses;
 use crate::step::{Manner, Shape};
 use assay_model::web::{Measured, Pace, Part, Step};
 use assay_render::text::escape_line;
@@ -26,7 +26,7 @@ impl Many {
     /// One cannot, or may not, load a server; for people.
     pub fn join(
         lines: Vec<(String, Box<dyn Line>)>,
-        servers: Vec<Server>,
+        servers: Vec<ServerProcesses>,
         silence: Duration,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Self>, String> {
@@ -94,7 +94,7 @@ impl Many {
 }
 
 /// What all of them found of one server.
-fn joint(each: &[(&str, &Reached)], server: Server) -> Result<Joint, String> {
+fn joint(each: &[(&str, &Reached)], server: ServerProcesses) -> Result<Joint, String> {
     let Some((_, first)) = each.first() else {
         return Err("no machine to load from".to_owned());
     };
@@ -164,7 +164,7 @@ fn joint(each: &[(&str, &Reached)], server: Server) -> Result<Joint, String> {
 
 /// What a generator saw, when it can have seen that: what comes from another machine may be anything. Its text is
 /// made harmless.
-pub(super) fn accepted(order: &Order, mut step: Step) -> Option<Step> {
+pub(super) fn accepted(order: &GeneratorOrder, mut step: Step) -> Option<Step> {
     if !can_be(order, &step) {
         return None;
     }
@@ -207,12 +207,12 @@ pub fn told(line: &str) -> Option<Step> {
         pace: Pace::Closed,
         share: None,
     };
-    let order = Order::Step {
+    let order = GeneratorOrder::Step {
         shape,
         manner,
         at_us: 0,
     };
-    let elsewhere = Server::Unknown("it is on another machine".to_owned());
+    let elsewhere = ServerProcesses::Unknown("it is on another machine".to_owned());
     match serde_json::from_str(line).ok()? {
         Word::Ready { targets, .. } => {
             let first = targets.first()?;
@@ -243,8 +243,8 @@ pub fn told(line: &str) -> Option<Step> {
     }
 }
 
-fn can_be(order: &Order, step: &Step) -> bool {
-    let Order::Step { manner, shape, .. } = order else {
+fn can_be(order: &GeneratorOrder, step: &Step) -> bool {
+    let GeneratorOrder::Step { manner, shape, .. } = order else {
         return false;
     };
     // An agreement on less makes another shape of it, but never of another step.
@@ -315,7 +315,7 @@ mod tests {
     fn joined(all: &[Reached]) -> Result<Joint, String> {
         let names = ["a", "b", "c"];
         let each: Vec<(&str, &Reached)> = names.into_iter().zip(all).collect();
-        joint(&each, Server::Unknown("elsewhere".to_owned()))
+        joint(&each, ServerProcesses::Unknown("elsewhere".to_owned()))
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is asked of a server, and what a good answer to each question is: looked at once before the load.
 
-use super::{Asked, TargetError, What};
+use super::{ConsentRequest, TargetError, What};
 use crate::list::{self, LeftOut, log};
 use assay_http::{Expect, Listed, Method, ProbeError, Probed, Request, Tls, Url, probe};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ const LOOKING: Duration = Duration::from_secs(10);
 /// A server that may be asked.
 pub(super) struct Asking<'a> {
     pub url: &'a Url,
-    pub asked: &'a Asked,
+    pub asked: &'a ConsentRequest,
     pub tls: Option<&'a Tls>,
     pub addresses: &'a [SocketAddr],
     pub stop: &'a dyn Fn() -> bool,

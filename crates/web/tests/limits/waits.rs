@@ -30,14 +30,14 @@ fn installed(names: &[&str]) -> Option<PathBuf> {
 }
 
 /// nginx that hands everything to a backend, and the server as it is found by its port.
-fn proxy(location: &str) -> Option<(Nginx, Target, Server)> {
+fn proxy(location: &str) -> Option<(Nginx, Target, ServerProcesses)> {
     if let Some(lacking) = assay_testing::servers::find_missing(&["nginx"], false) {
         assay_testing::skipped(&lacking, "it is a part of the stage");
         return None;
     }
     let nginx = Nginx::start(&format!("location /app {{ {location} }}")).unwrap();
     let target = target(&nginx.url("/app"), &asked());
-    let server = Server::listening(&target.addresses[0]);
+    let server = ServerProcesses::listening(&target.addresses[0]);
     Some((nginx, target, server))
 }
 
@@ -89,12 +89,12 @@ fn a_server_that_compresses_is_the_limit_itself() {
     let compressing = "gzip on; gzip_comp_level 9; gzip_min_length 1; gzip_types *;";
     let nginx = Nginx::start(compressing).unwrap();
     nginx.file("text", 400_000).unwrap();
-    let asked = Asked {
+    let asked = ConsentRequest {
         headers: vec![("Accept-Encoding".to_owned(), "gzip".to_owned())],
         ..asked()
     };
     let target = target(&nginx.url("/text"), &asked);
-    let server = Server::listening(&target.addresses[0]);
+    let server = ServerProcesses::listening(&target.addresses[0]);
     let step = measured(&target, &server, &settings(8, None), Limited::Server);
     assert!(step.server.unwrap().sockets.unwrap().upstreams.is_empty());
 }
@@ -211,8 +211,8 @@ impl Group {
         None
     }
 
-    fn take(&self, server: &Server) {
-        let Server::Processes(pids) = server else {
+    fn take(&self, server: &ServerProcesses) {
+        let ServerProcesses::Processes(pids) = server else {
             panic!("{server:?}");
         };
         for pid in pids {
@@ -243,7 +243,7 @@ fn a_server_with_a_cpu_quota() {
         return;
     };
     let target = target(&nginx.url("/small"), &asked());
-    let server = Server::listening(&target.addresses[0]);
+    let server = ServerProcesses::listening(&target.addresses[0]);
     group.take(&server);
     let step = measured(&target, &server, &settings(8, None), Limited::Quota);
     let quota = step.server.unwrap().quota.unwrap();
@@ -261,7 +261,7 @@ fn a_backend_with_a_cpu_quota() {
     let Some(behind) = Nginx::with_files("") else {
         return;
     };
-    group.take(&Server::listening(&([127, 0, 0, 1], behind.port()).into()));
+    group.take(&ServerProcesses::listening(&([127, 0, 0, 1], behind.port()).into()));
     let location = format!("proxy_pass http://127.0.0.1:{}/small;", behind.port());
     let Some((_nginx, target, server)) = proxy(&location) else {
         return;
@@ -280,8 +280,8 @@ fn a_server_that_shares_its_cpu() {
         return;
     };
     let target = target(&nginx.url("/small"), &asked());
-    let server = Server::listening(&target.addresses[0]);
-    let Server::Processes(pids) = &server else {
+    let server = ServerProcesses::listening(&target.addresses[0]);
+    let ServerProcesses::Processes(pids) = &server else {
         panic!("{server:?}");
     };
     let mut cpus = CpuSet::new();
@@ -322,7 +322,7 @@ fn a_link_whose_speed_nobody_knows() {
     let nginx = far.within(|| nginx_at("10.77.0.2", consent));
     let steps = near.within(|| {
         let target = find_at("http://10.77.0.2:8080/big", &asked()).unwrap();
-        let server = Server::process(nginx.nginx.id()).unwrap();
+        let server = ServerProcesses::process(nginx.nginx.id()).unwrap();
         [4, 16].map(|connections| {
             measured(
                 &target,

@@ -16,7 +16,7 @@ fn count(heard: Vec<Bss>) -> Census {
     census(&[&reading], &Registry::default())
 }
 
-fn of<'a>(census: &'a Census, make: &str) -> &'a Counted {
+fn of<'a>(census: &'a Census, make: &str) -> &'a MakeCount {
     census
         .makes
         .iter()

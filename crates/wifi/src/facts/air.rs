@@ -1,6 +1,6 @@
 //! What all networks of the files together do to the spectrum.
 
-use super::{Named, counts};
+use super::{WifiFile, counts};
 use crate::address::{Address, Family};
 use crate::channel::{Band, Channel};
 use crate::reading::Bss;
@@ -47,7 +47,7 @@ pub(super) fn device(address: Option<Address>, file: usize, line: usize) -> Devi
 }
 
 impl Air {
-    pub(super) fn new(files: &[Named<'_>], is_own: &impl Fn(&Ssid) -> bool) -> Self {
+    pub(super) fn new(files: &[WifiFile<'_>], is_own: &impl Fn(&Ssid) -> bool) -> Self {
         let mut air = Self {
             channels: BTreeMap::new(),
             plan: PLANS[0],

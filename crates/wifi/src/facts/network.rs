@@ -1,7 +1,7 @@
 //! The properties of one network: all radios that send its name, and what is configured under it.
 
 use super::air::{Air, Device, device};
-use super::{Named, counts, put, put_unknown};
+use super::{WifiFile, counts, put, put_unknown};
 use crate::channel::{Band, Channel};
 use crate::reading::{Bss, Lines, Wlan};
 use crate::security::{Pmf, Security};
@@ -38,7 +38,7 @@ pub(super) struct Network<'a> {
 }
 
 /// The networks of some files, by name.
-pub(super) fn networks<'a>(files: &'a [Named<'_>]) -> BTreeMap<&'a Ssid, Network<'a>> {
+pub(super) fn networks<'a>(files: &'a [WifiFile<'_>]) -> BTreeMap<&'a Ssid, Network<'a>> {
     let mut found: BTreeMap<&Ssid, Network<'_>> = BTreeMap::new();
     for (number, file) in files.iter().enumerate() {
         for bss in file.reading.heard.iter().filter(|bss| counts(bss)) {

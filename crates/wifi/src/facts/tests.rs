@@ -7,10 +7,10 @@ fn told(files: &[(&str, &str)], own: &[&str]) -> String {
         .iter()
         .map(|(_, text)| read(text.as_bytes()).unwrap())
         .collect();
-    let named: Vec<Named<'_>> = files
+    let named: Vec<WifiFile<'_>> = files
         .iter()
         .zip(&readings)
-        .map(|((path, _), reading)| Named { path, reading })
+        .map(|((path, _), reading)| WifiFile { path, reading })
         .collect();
     let own: Vec<Ssid> = own.iter().map(|name| Ssid::new(name.as_bytes())).collect();
     let mut out = String::new();
@@ -59,7 +59,7 @@ fn a_name_cannot_take_the_facts_of_another_network() {
     ]);
     let reading = read(scan.as_bytes()).unwrap();
     let facts = facts(
-        &[Named {
+        &[WifiFile {
             path: "x",
             reading: &reading,
         }],
@@ -87,7 +87,7 @@ fn the_plan_of_four_channels_is_one_too() {
         let reading = read(scan(&networks).as_bytes()).unwrap();
         let path = "x";
         let facts = facts(
-            &[Named {
+            &[WifiFile {
                 path,
                 reading: &reading,
             }],
@@ -150,7 +150,7 @@ fn only_the_network_of_an_unread_line_is_unknown() {
         let reading = read(text.as_bytes()).unwrap();
         let path = "x";
         let found = facts(
-            &[Named {
+            &[WifiFile {
                 path,
                 reading: &reading,
             }],

@@ -8,7 +8,7 @@ use crate::ssid::Ssid;
 
 /// How a client is connected.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Link {
+pub struct ClientLink {
     /// The access point.
     pub address: Option<Address>,
     /// The network.
@@ -37,8 +37,8 @@ pub struct LinkError {
 ///
 /// # Errors
 /// It is not what the command prints.
-pub fn link(text: &str) -> Result<Option<Link>, LinkError> {
-    let mut found: Option<Link> = None;
+pub fn link(text: &str) -> Result<Option<ClientLink>, LinkError> {
+    let mut found: Option<ClientLink> = None;
     for (at, line) in text.lines().enumerate() {
         let line_number = at + 1;
         let fault = |expected| LinkError {
@@ -55,9 +55,9 @@ pub fn link(text: &str) -> Result<Option<Link>, LinkError> {
         if let Some(address) = joined {
             let word = address.split([' ', '(']).next();
             let address = word.and_then(Address::read);
-            found = Some(Link {
+            found = Some(ClientLink {
                 address: Some(address.ok_or(fault("an address behind `Connected to`"))?),
-                ..Link::default()
+                ..ClientLink::default()
             });
             continue;
         }
@@ -85,7 +85,7 @@ pub fn link(text: &str) -> Result<Option<Link>, LinkError> {
 }
 
 /// Signal and rates, which a station has too.
-fn figures(link: &mut Link, line: &str) {
+fn figures(link: &mut ClientLink, line: &str) {
     if let Some(value) = rest(line, "signal") {
         let word = value.split_whitespace().next();
         link.signal = word
@@ -110,8 +110,8 @@ fn rate(text: &str) -> Option<u32> {
 ///
 /// # Errors
 /// It is not what the command prints.
-pub fn stations(text: &str) -> Result<Vec<Link>, LinkError> {
-    let mut found: Vec<Link> = Vec::new();
+pub fn stations(text: &str) -> Result<Vec<ClientLink>, LinkError> {
+    let mut found: Vec<ClientLink> = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let line_number = at + 1;
         let fault = |expected| LinkError {
@@ -121,12 +121,12 @@ pub fn stations(text: &str) -> Result<Vec<Link>, LinkError> {
         let line = line.trim();
         if let Some(address) = line.strip_prefix("Station ") {
             let word = address.split([' ', '(']).next();
-            found.push(Link {
+            found.push(ClientLink {
                 address: Some(
                     word.and_then(Address::read)
                         .ok_or(fault("an address behind `Station`"))?,
                 ),
-                ..Link::default()
+                ..ClientLink::default()
             });
             continue;
         }

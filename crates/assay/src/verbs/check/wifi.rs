@@ -13,7 +13,7 @@ use assay_report::wifi as report;
 use assay_wifi::address::mask;
 use assay_wifi::registry::Registry;
 use assay_wifi::ssid::Ssid;
-use assay_wifi::{Named, Reading};
+use assay_wifi::{WifiFile, Reading};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -81,9 +81,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.census {
         return census(args, &sources, global);
     }
-    let named: Vec<Named<'_>> = sources
+    let named: Vec<WifiFile<'_>> = sources
         .iter()
-        .map(|source| Named {
+        .map(|source| WifiFile {
             path: &source.name,
             reading: &source.reading,
         })

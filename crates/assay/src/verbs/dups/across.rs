@@ -1,9 +1,9 @@
 //! `assay dups export` and `assay dups across`: more machines and files than one index holds.
 
 use super::documents::{Across, Exports, MachineExport};
-use super::explore::{out, print_json};
-use super::place::Place;
-use crate::context;
+use super::explore::print_json;
+use super::index_location::Place;
+use crate::context::{self, report_writer};
 use crate::status::Status;
 use assay_dups::across::{Teller, export, export_queries};
 use assay_dups::name::format_readable;
@@ -103,7 +103,7 @@ pub fn export(args: &Export, place: &Place) -> anyhow::Result<Status> {
         })?;
         return Ok(Status::Ok);
     }
-    let mut out = out();
+    let mut out = report_writer()?;
     for (machine, done) in &done {
         let machine = format_readable(machine.as_bytes());
         writeln!(
@@ -149,7 +149,7 @@ pub fn across(args: &AcrossArgs, place: &Place) -> anyhow::Result<Status> {
 }
 
 fn text(answer: &export_queries::CommonFiles) -> anyhow::Result<()> {
-    let mut out = out();
+    let mut out = report_writer()?;
     writeln!(
         out,
         "{}, {}, {}",

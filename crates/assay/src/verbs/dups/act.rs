@@ -2,10 +2,10 @@
 
 use super::documents::{Acted, Planned, Refused};
 use super::explore::print_json;
-use super::place::{Place, absolute};
+use super::index_location::{Place, absolute};
 use super::undo::finish_crashed;
 use super::{explore, progress};
-use crate::context::print;
+use crate::context::{print, report_writer};
 use crate::status::Status;
 use assay_dups::Index;
 use assay_dups::act::execute::{ActOptions, execute, find_unfinished_journals};
@@ -17,7 +17,7 @@ use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
 use assay_render::units::format_plural;
 use clap::{Args, ValueEnum};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
@@ -206,7 +206,7 @@ fn print_plan(plan: &ActPlan, json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(&Planned::of(plan));
     }
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = report_writer()?;
     for step in &plan.steps {
         let to = match &step.action {
             Action::Move(target) => format!(" to {}", format_readable(target)),

@@ -2,7 +2,7 @@
 //! changes nothing.
 
 use super::explore;
-use super::place::Place;
+use super::index_location::Place;
 use crate::status::Status;
 use assay_dups::name::format_readable;
 use assay_dups::tree::{Node, build_tree};

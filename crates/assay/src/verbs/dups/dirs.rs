@@ -1,8 +1,9 @@
 //! `assay dups dirs`: how folders relate, from the index.
 
 use super::documents::{Folders, Name, Overlap, Same};
-use super::explore::{load_files, out, print_json};
-use super::place::Place;
+use super::explore::{load_files, print_json};
+use crate::context::report_writer;
+use super::index_location::Place;
 use crate::status::Status;
 use assay_dups::folders::{compare_folders, folder_label};
 use assay_dups::name::format_readable;
@@ -67,7 +68,7 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
         })?;
         return Ok(Status::Ok);
     }
-    let mut out = out();
+    let mut out = report_writer()?;
     if folders.same.is_empty() {
         writeln!(out, "no two folders are wholly equal")?;
     } else {

@@ -2,8 +2,9 @@
 
 use super::age;
 use super::documents::{Copies, File, List, Listed};
-use super::how::flags;
-use super::place::{Format, Place, absolute};
+use super::scan_arguments::flags;
+use super::index_location::{Format, Place, absolute};
+use crate::context::report_writer;
 use crate::status::{Status, Unreadable};
 use assay_dups::group::by_hash;
 use assay_dups::name::{encode_hex, format_readable};
@@ -13,7 +14,7 @@ use assay_model::size::Convention::Binary;
 use assay_render::output_escaping::EscapingJsonWriter;
 use assay_render::units::{format_grouped, format_plural};
 use clap::Args;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
@@ -65,10 +66,6 @@ pub struct Ls {
     /// Folder to list
     #[arg(default_value = ".")]
     path: PathBuf,
-}
-
-pub fn out() -> BufWriter<std::io::StdoutLock<'static>> {
-    BufWriter::with_capacity(256 * 1024, std::io::stdout().lock())
 }
 
 /// Everything in the index, and the paths made absolute. What was never scanned is not known to be
@@ -241,7 +238,7 @@ pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
     } else {
         Format::Text
     };
-    let mut out = out();
+    let mut out = report_writer()?;
     match args.format.unwrap_or(default).machine() {
         Some(wanted) => {
             groups.truncate(args.top.unwrap_or(usize::MAX));
@@ -270,7 +267,7 @@ pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
 }
 
 pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    let mut out = EscapingJsonWriter(out());
+    let mut out = EscapingJsonWriter(report_writer()?);
     serde_json::to_writer_pretty(&mut out, value)?;
     writeln!(out)?;
     out.flush()?;
@@ -313,7 +310,7 @@ pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
             compared: !uncompared,
         })?;
     } else {
-        let mut out = out();
+        let mut out = report_writer()?;
         writeln!(
             out,
             "{}: {}",
@@ -379,7 +376,7 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
         })?;
         return Ok(Status::Ok);
     }
-    let mut out = out();
+    let mut out = report_writer()?;
     for id in ids {
         let count = match copies(id) {
             0 if !compared(id) => "unknown".into(),
@@ -405,7 +402,7 @@ pub fn uniques(args: &Below, place: &Place) -> anyhow::Result<Status> {
         ids.retain(|id| inside(*id));
     }
     let compared = |id: &FileId| uncompared.binary_search(id).is_err();
-    let mut out = out();
+    let mut out = report_writer()?;
     if place.json {
         let listed = |id: &FileId| Listed {
             file: File::of(&files, *id),

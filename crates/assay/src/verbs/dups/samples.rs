@@ -2,10 +2,10 @@
 
 use super::across::teller;
 use super::documents::{Collision, Collisions, Name, OfferedFiles};
-use super::explore::{out, print_json};
-use super::place::Place;
+use super::explore::print_json;
+use super::index_location::Place;
 use super::progress;
-use crate::context::{check_named_once, unwritten};
+use crate::context::{check_named_once, report_writer, unwritten};
 use crate::status::Status;
 use anyhow::Context as _;
 use assay_columns::TableSource;
@@ -130,7 +130,7 @@ pub fn collide(args: &Collide, place: &Place) -> anyhow::Result<Status> {
         })?;
         return Ok(Status::Ok);
     }
-    let mut out = out();
+    let mut out = report_writer()?;
     for one in &done {
         writeln!(
             out,

@@ -1,8 +1,9 @@
 //! `assay dups scan` and `refresh`.
 
-use super::how::{HashArg, HowArgs, flags};
-use super::place::{Format, Place, absolute};
+use super::scan_arguments::{HashArg, HowArgs, flags};
+use super::index_location::{Format, Place, absolute};
 use super::{progress, samples};
+use crate::context::report_writer;
 use crate::status::Status;
 use assay_dups::earlier_roots::Presence;
 use assay_dups::index::Root;
@@ -179,8 +180,7 @@ fn go(
     let found = progress::watch(threads, |control| {
         scan(roots, options, index.as_mut(), control)
     })??;
-    let stdout = std::io::stdout().lock();
-    let mut out = BufWriter::with_capacity(256 * 1024, stdout);
+    let mut out = report_writer()?;
     match format.machine() {
         Some(format::GroupFormat::Document) => {
             let around = format::Around {

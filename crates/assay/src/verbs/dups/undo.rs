@@ -4,7 +4,7 @@ use super::act::refusals;
 use super::age;
 use super::documents::{ActRuns, Refused, TakenBack, UndoCost};
 use super::explore::print_json;
-use super::place::Place;
+use super::index_location::Place;
 use crate::context::print;
 use crate::status::Status;
 use assay_dups::Index;

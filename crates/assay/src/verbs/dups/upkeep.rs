@@ -3,10 +3,10 @@
 use super::documents::{
     Forgotten, ForgottenFolder, Merged, MergedIndex, Name, Problem, Validation,
 };
-use super::explore::{load, out, print_json, shown};
-use super::place::{Place, absolute};
+use super::explore::{load, print_json, shown};
+use super::index_location::{Place, absolute};
 use super::progress;
-use crate::context::print;
+use crate::context::{print, report_writer};
 use crate::status::Status;
 use assay_dups::name::format_readable;
 use assay_dups::tree::{Node, build_tree};
@@ -81,7 +81,7 @@ pub fn validate(args: &Validate, place: &Place) -> anyhow::Result<Status> {
             problems: skipped.chain(differing).collect(),
         })?;
     } else {
-        let mut out = out();
+        let mut out = report_writer()?;
         for skip in &skipped.details {
             writeln!(out, "{}: {}", format_readable(&skip.path), skip.detail)?;
         }

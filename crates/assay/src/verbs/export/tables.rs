@@ -3,7 +3,7 @@
 use super::csv::{outcome, validity};
 use crate::context::unwritten;
 use anyhow::Context as _;
-use assay_columns::{CellValue, Column, ColumnKind, Writer};
+use assay_columns::{CellValue, Column, ColumnKind, TableWriter};
 use assay_host::OutputFolder;
 use assay_judge::trial::{judge_slots, judge_trial};
 use assay_model::result::JudgedSample;
@@ -130,7 +130,7 @@ struct About<'a> {
 /// The table that is being written, one at a time.
 struct Out<'a> {
     dir: &'a Path,
-    open: Option<(String, Writer<BufWriter<File>>)>,
+    open: Option<(String, TableWriter<BufWriter<File>>)>,
 }
 
 impl Out<'_> {
@@ -149,7 +149,7 @@ impl Out<'_> {
             let file = File::create_new(dir.join(format!("{table}.parquet")));
             let file = BufWriter::new(file.context("cannot make a file of the export")?);
             let notes = [("assay", table.to_owned()), ("version", "1".to_owned())];
-            self.open = Some((folder, Writer::new(file, columns, &notes)?));
+            self.open = Some((folder, TableWriter::new(file, columns, &notes)?));
         }
         if let Some((_, writer)) = &mut self.open {
             writer.row(row).context("cannot write the export")?;

@@ -1,7 +1,7 @@
 //! The tables of the store as Parquet, a file for each: the same columns as in SQL.
 
 use anyhow::Context as _;
-use assay_columns::{CellValue, Column, ColumnKind, Writer};
+use assay_columns::{CellValue, Column, ColumnKind, TableWriter};
 use assay_store::Store;
 use assay_store::tables::{self, TABLES, Table, Value};
 use std::fs::File;
@@ -36,7 +36,7 @@ fn write_table(store: &Store, table: &Table, of: &[String], path: &Path) -> anyh
         ("assay", table.name.to_owned()),
         ("version", "1".to_owned()),
     ];
-    let mut writer = Writer::new(BufWriter::new(file), &columns, &notes)?;
+    let mut writer = TableWriter::new(BufWriter::new(file), &columns, &notes)?;
     for name in of {
         for row in store.table_rows(table, name)? {
             let cells: Vec<CellValue<'_>> = row.iter().map(cell).collect();

@@ -8,8 +8,8 @@ use crate::global::Global;
 use crate::progress::Meter;
 use assay_advice::{Catalogue, findings};
 use assay_facts::CollectOptions;
-use assay_fleet::session::{Fault, SessionError};
-use assay_fleet::{History, Inventory, Machine, Outcome, Round, Session};
+use assay_fleet::session::{SessionFault, SessionError};
+use assay_fleet::{History, Inventory, Machine, Outcome, Round, SshSession};
 use assay_host::Bundle;
 use assay_model::finding::Checked;
 use assay_model::{Facts, Nanos};
@@ -29,7 +29,7 @@ pub struct Judged {
 }
 
 /// All that were asked.
-pub struct Asked {
+pub struct AskedMachines {
     /// The machines, by name.
     pub machines: Vec<Machine>,
     /// What became of each.
@@ -44,7 +44,7 @@ pub fn history() -> anyhow::Result<History> {
 }
 
 /// How each machine is reached: by what is said here, else by what the inventory says.
-pub fn sessions(machines: &[Machine], how: &How, inventory: &Inventory) -> Vec<Session> {
+pub fn sessions(machines: &[Machine], how: &How, inventory: &Inventory) -> Vec<SshSession> {
     let session = |machine: &Machine| {
         let mut session = how.session(&machine.address);
         session.sudo |= machine.sudo.unwrap_or(false);
@@ -58,10 +58,10 @@ pub fn sessions(machines: &[Machine], how: &How, inventory: &Inventory) -> Vec<S
 }
 
 /// A machine that is done: what was made of its bundle, or why there is none.
-pub type Came<'a> = Result<&'a Judged, &'a SessionError>;
+pub type MachineResult<'a> = Result<&'a Judged, &'a SessionError>;
 
 /// Asks the machines, judges what they send by the whole catalogue, and keeps it.
-pub fn ask(which: &Which, catalogue: &Catalogue, global: &Global) -> anyhow::Result<Asked> {
+pub fn ask(which: &Which, catalogue: &Catalogue, global: &Global) -> anyhow::Result<AskedMachines> {
     ask_telling(which, catalogue, global, &|_, _| Ok(String::new()))
 }
 
@@ -70,8 +70,8 @@ pub fn ask_telling(
     which: &Which,
     catalogue: &Catalogue,
     global: &Global,
-    line: &(dyn Fn(&Machine, Came<'_>) -> anyhow::Result<String> + Sync),
-) -> anyhow::Result<Asked> {
+    line: &(dyn Fn(&Machine, MachineResult<'_>) -> anyhow::Result<String> + Sync),
+) -> anyhow::Result<AskedMachines> {
     let (inventory, others) = which.known.open(which.how.ssh_config().as_deref())?;
     let machines = inventory.choose(&which.names, others)?;
     let history = history()?;
@@ -144,7 +144,7 @@ pub fn ask_telling(
                     &judged.checked,
                 )
                 .map_err(|error| {
-                    session.failed(Fault::Other, &format!("its bundle cannot be kept: {error}"))
+                    session.failed(SessionFault::Other, &format!("its bundle cannot be kept: {error}"))
                 })?;
             Ok(judged)
         },
@@ -173,7 +173,7 @@ pub fn ask_telling(
             })
         });
     follow(global, followed);
-    Ok(Asked {
+    Ok(AskedMachines {
         machines,
         outcomes,
         interrupted: cancel.is_cancelled(),

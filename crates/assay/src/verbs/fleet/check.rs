@@ -26,16 +26,16 @@ pub struct Args {
     /// Only these domains or rules
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<String>,
-    /// From which severity on the check fails: info, low, medium, high or critical
+    /// Fail from this severity on: info, low, medium, high or critical
     #[arg(long, value_enum, default_value_t = Threshold::Low, value_name = "SEVERITY", hide_possible_values = true)]
     fail_on: Threshold,
     /// Print one JSON object
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// How to print: text, json, html, nagios or prometheus
+    /// Print text, json, html, nagios or prometheus
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORM", hide_possible_values = true)]
     format: Format,
-    /// Write to this file instead of standard output, whole or not at all
+    /// Write the report to FILE instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -69,21 +69,21 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         accept_usual(checked, Some(&machine.name))
     };
     let as_they_come = format == Format::Text && args.output.is_none();
-    let came = |machine: &Machine, outcome: ask::Came<'_>| {
+    let came = |machine: &Machine, outcome: ask::MachineResult<'_>| {
         if !as_they_come {
             return Ok(String::new());
         }
         let line = |answer| {
             let name = &machine.name;
-            report::line(&report::Asked { name, answer }, context::style(global))
+            report::line(&report::AskedMachine { name, answer }, context::style(global))
         };
         Ok(match outcome {
             Ok(judged) => {
                 let mut checked = judged.checked.clone();
                 shown(machine, &mut checked)?;
-                line(report::Answer::Checked(&checked))
+                line(report::MachineAnswer::Checked(&checked))
             }
-            Err(error) => line(report::Answer::Failed(
+            Err(error) => line(report::MachineAnswer::Failed(
                 &ask::kind_of(error),
                 &error.to_string(),
             )),
@@ -99,15 +99,15 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let name = |at: usize| asked.machines[at].name.as_str();
     let kinds: Vec<String> = outcomes.iter().map(ask::kind).collect();
     let reasons: Vec<String> = outcomes.iter().map(ask::reason).collect();
-    let all: Vec<report::Asked<'_>> = outcomes
+    let all: Vec<report::AskedMachine<'_>> = outcomes
         .iter()
         .enumerate()
-        .map(|(at, outcome)| report::Asked {
+        .map(|(at, outcome)| report::AskedMachine {
             name: name(at),
             answer: match outcome {
-                Outcome::Done(judged) => report::Answer::Checked(&judged.checked),
-                Outcome::Same(other) => report::Answer::Same(name(*other)),
-                Outcome::Failed(_) => report::Answer::Failed(&kinds[at], &reasons[at]),
+                Outcome::Done(judged) => report::MachineAnswer::Checked(&judged.checked),
+                Outcome::Same(other) => report::MachineAnswer::Same(name(*other)),
+                Outcome::Failed(_) => report::MachineAnswer::Failed(&kinds[at], &reasons[at]),
             },
         })
         .collect();

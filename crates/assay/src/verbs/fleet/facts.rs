@@ -8,7 +8,7 @@ use assay_advice::Catalogue;
 use assay_fleet::Outcome;
 use assay_model::{FactValue, Facts, SCHEMA_VERSION};
 use assay_render::text::escape_line;
-use assay_report::fleet::Fault;
+use assay_report::fleet::MachineFault;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -53,7 +53,7 @@ struct Entry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     same_as: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    failed: Option<Fault<'a>>,
+    failed: Option<MachineFault<'a>>,
 }
 
 /// Runs the verb.
@@ -84,7 +84,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
                 }
                 Outcome::Same(other) => entry.same_as = Some(name(*other)),
                 Outcome::Failed(_) => {
-                    entry.failed = Some(Fault {
+                    entry.failed = Some(MachineFault {
                         kind: &kinds[at],
                         reason: &reasons[at],
                     });

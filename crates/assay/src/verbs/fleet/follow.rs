@@ -6,7 +6,7 @@ use assay_fleet::changed::named;
 use assay_model::finding::{Certainty, Checked};
 use assay_model::{FactValue, Facts};
 use assay_render::text::escape_line;
-use assay_store::{About, Key, Look, Seen, Store};
+use assay_store::{About, Key, SpanLook, SpanValue, Store};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ fn keep(store: &mut Store, one: &Followed<'_>) -> anyhow::Result<()> {
     };
     let scope = format!("assay {} {way}", env!("CARGO_PKG_VERSION"));
     let (seen, lost) = seen(one.facts, one.checked);
-    let look = Look {
+    let look = SpanLook {
         host: one.host,
         at: one.at,
         scope: &scope,
@@ -82,13 +82,13 @@ fn keep(store: &mut Store, one: &Followed<'_>) -> anyhow::Result<()> {
 }
 
 /// What there is, and the rules that could not be asked.
-fn seen(facts: &Facts, checked: &Checked) -> (BTreeMap<Key, Seen>, Vec<String>) {
-    let mut seen: BTreeMap<Key, Seen> = named(facts)
+fn seen(facts: &Facts, checked: &Checked) -> (BTreeMap<Key, SpanValue>, Vec<String>) {
+    let mut seen: BTreeMap<Key, SpanValue> = named(facts)
         .into_iter()
         .map(|(key, fact)| {
             let value = match &fact.value {
-                FactValue::Known(value) => Seen::Value(value.to_string()),
-                FactValue::Unknown(_) => Seen::Unread,
+                FactValue::Known(value) => SpanValue::Value(value.to_string()),
+                FactValue::Unknown(_) => SpanValue::Unread,
             };
             ((About::Fact, key), value)
         })
@@ -99,10 +99,10 @@ fn seen(facts: &Facts, checked: &Checked) -> (BTreeMap<Key, Seen>, Vec<String>) 
         match finding.certainty {
             Certainty::Violated => {
                 let severity = serde_json::json!(finding.severity);
-                seen.insert(key, Seen::Value(severity.to_string()));
+                seen.insert(key, SpanValue::Value(severity.to_string()));
             }
             _ => {
-                seen.entry(key).or_insert(Seen::Unread);
+                seen.entry(key).or_insert(SpanValue::Unread);
                 lost.push(finding.rule.clone());
             }
         }

@@ -9,10 +9,10 @@ use anyhow::Context as _;
 use assay_lab::network_bed::{Bed, Discipline, LinkShape, Rate, SERVER, Trace};
 use assay_model::Nanos;
 use assay_model::trial::Side;
-use assay_net::client::{self, Link};
-use assay_net::plan::Plan;
+use assay_net::client::{self, ServerLink};
+use assay_net::plan::NetPlan;
 use assay_net::result::Run;
-use assay_net::server::Server;
+use assay_net::server::NetServer;
 use clap::ValueEnum as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -174,7 +174,7 @@ fn report_bottleneck(bed: &Bed) {
 /// Both queues in turns, each run on a bed of its own.
 fn against(
     args: &Net,
-    plan: Plan,
+    plan: NetPlan,
     rates: &[Rate; 2],
     other: Queue,
     global: &Global,
@@ -192,7 +192,7 @@ fn against(
     );
     let sides = [args.queue.name(), other.name()];
     let settled = trial::begin(plan, sides, &args.pairs, args.seed)?;
-    let mut measure = |side: Side, slot: u32, plan: &Plan| {
+    let mut measure = |side: Side, slot: u32, plan: &NetPlan| {
         let queue = match side {
             Side::Now => args.queue,
             Side::Changed => other,
@@ -209,7 +209,7 @@ fn against(
 }
 
 /// Names the device of every person: in which order devices join is chance.
-fn with_devices(plan: &Plan) -> Plan {
+fn with_devices(plan: &NetPlan) -> NetPlan {
     let mut plan = plan.clone();
     for (number, person) in plan.people.iter_mut().enumerate() {
         let device = || format!("device-{}", number + 1);
@@ -221,7 +221,7 @@ fn with_devices(plan: &Plan) -> Plan {
 /// Server, clients and controller, each in its namespace.
 fn carry_out(
     bed: &Bed,
-    plan: &Plan,
+    plan: &NetPlan,
     quiet: bool,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> anyhow::Result<Option<Run>> {
@@ -229,7 +229,7 @@ fn carry_out(
     let host = IpAddr::from(SERVER);
     let server = bed
         .server()
-        .inside(|| Server::bind((host, 7443).into(), &[]))??;
+        .inside(|| NetServer::bind((host, 7443).into(), &[]))??;
     let (clients, controllers) = (server.for_clients(host), server.for_controllers(host));
     let clients = clients.context("the server printed no address for clients")?;
     let controllers = controllers.context("the server printed no address for controllers")?;
@@ -249,14 +249,14 @@ fn carry_out(
                 let agent = format!("assay {}", env!("CARGO_PKG_VERSION"));
                 // What becomes of it, the run tells.
                 let _ = person.inside(|| {
-                    let link = Link::new(clients)?;
+                    let link = ServerLink::new(clients)?;
                     client::run(&link, &name, &agent, Some(1), ended, &mut |_| {})
                 });
             });
             // Devices join in the order of the people.
             thread::sleep(Duration::from_millis(20));
         }
-        let link = Link::new(&controllers)?;
+        let link = ServerLink::new(&controllers)?;
         let wait = Duration::from_secs(30 + plan.people.len() as u64);
         let run = bed
             .server()

@@ -2,7 +2,7 @@
 
 use crate::context::on_signals;
 use crate::status::Status;
-use assay_net::client::{self, Event};
+use assay_net::client::{self, ClientEvent};
 use assay_render::text::escape_line;
 
 /// Arguments.
@@ -38,16 +38,16 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let name = args.name.clone().unwrap_or_else(host);
     let agent = format!("assay {}", env!("CARGO_PKG_VERSION"));
     let mut lost = false;
-    let mut tell = |event: Event<'_>| {
+    let mut tell = |event: ClientEvent<'_>| {
         if args.quiet {
             return;
         }
         match event {
-            Event::Joined(name) => {
+            ClientEvent::Joined(name) => {
                 lost = false;
                 eprintln!("joined as {}; waiting for a run", escape_line(name));
             }
-            Event::Begins(order) => {
+            ClientEvent::Begins(order) => {
                 let roles: Vec<String> = order
                     .roles
                     .iter()
@@ -55,14 +55,14 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
                     .collect();
                 eprintln!("{}: {}", escape_line(&order.person), roles.join("; "));
             }
-            Event::Delivered(_) => eprintln!("delivered; waiting for the verdict"),
-            Event::Verdict(verdict) => eprintln!("{}", escape_line(&verdict.text)),
+            ClientEvent::Delivered(_) => eprintln!("delivered; waiting for the verdict"),
+            ClientEvent::Verdict(verdict) => eprintln!("{}", escape_line(&verdict.text)),
             // Once, not every second.
-            Event::Lost(error) if !lost => {
+            ClientEvent::Lost(error) if !lost => {
                 lost = true;
                 eprintln!("the server is out of reach ({error}); trying again for a minute");
             }
-            Event::Lost(_) => {}
+            ClientEvent::Lost(_) => {}
         }
     };
     let stop = || cancel.is_cancelled();

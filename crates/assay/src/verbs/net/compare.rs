@@ -5,7 +5,7 @@ use crate::global::Global;
 use crate::status::Status;
 use anyhow::Context as _;
 use assay_net::result::Run;
-use assay_report::net::{Named, compared, compared_json, compared_page};
+use assay_report::net::{NamedRun, compared, compared_json, compared_page};
 use std::path::PathBuf;
 
 /// Arguments.
@@ -39,11 +39,11 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let (one, two) = (read(0)?, read(1)?);
     let name = |at: usize| args.files.get(at).cloned().unwrap_or_default();
     let runs = [
-        Named {
+        NamedRun {
             name: name(0),
             run: &one,
         },
-        Named {
+        NamedRun {
             name: name(1),
             run: &two,
         },

@@ -6,16 +6,16 @@ use crate::progress::Meter;
 use crate::status::Status;
 use anyhow::Context as _;
 use assay_model::Nanos;
-use assay_net::client::Link;
-use assay_net::controller::{self, Begin, Event};
-use assay_net::plan::Plan;
+use assay_net::client::ServerLink;
+use assay_net::controller::{self, Begin, ControllerEvent};
+use assay_net::plan::NetPlan;
 use assay_net::result::Run;
 use assay_net::role::builtin;
 use assay_net::verdict::{Grade, PersonVerdict};
 use assay_net::wire::Status as RunStatus;
 use assay_render::text::escape_line;
 use assay_report::net::{
-    Named, Net, compared, compared_json, compared_page, json, live, page, terminal,
+    NamedRun, Net, compared, compared_json, compared_page, json, live, page, terminal,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -63,7 +63,7 @@ pub struct Sending {
 
 impl Sending {
     /// Puts the algorithms into a plan, if there are any.
-    pub fn apply(&self, plan: &mut Plan) -> anyhow::Result<()> {
+    pub fn apply(&self, plan: &mut NetPlan) -> anyhow::Result<()> {
         if !self.congestion.is_empty() {
             plan.congestion.clone_from(&self.congestion);
         }
@@ -111,11 +111,11 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 /// Carries a plan out, once for each congestion control that it names, and shows what came of it; two runs are put
 /// beside each other.
 pub fn in_turn(
-    plan: &Plan,
+    plan: &NetPlan,
     output: &Output,
     global: &Global,
     stop: &dyn Fn() -> bool,
-    carry_out: &mut dyn FnMut(&Plan) -> anyhow::Result<Option<Run>>,
+    carry_out: &mut dyn FnMut(&NetPlan) -> anyhow::Result<Option<Run>>,
 ) -> anyhow::Result<Status> {
     let plans = plan.runs();
     anyhow::ensure!(
@@ -154,7 +154,7 @@ fn worse(one: anyhow::Result<Status>, two: anyhow::Result<Status>) -> anyhow::Re
 }
 
 /// The congestion control of a run, above its verdicts.
-fn heading(plan: &Plan, global: &Global) -> String {
+fn heading(plan: &NetPlan, global: &Global) -> String {
     let name = escape_line(&plan.congestion.join(", "));
     let title = context::style(global).bold(&format!("congestion control {name}"));
     format!("{title}\n\n")
@@ -162,12 +162,12 @@ fn heading(plan: &Plan, global: &Global) -> String {
 
 /// Two runs that differ in their congestion control: each, then which of them people would take.
 fn show_two(
-    plans: &[Plan],
+    plans: &[NetPlan],
     runs: [&Run; 2],
     output: &Output,
     global: &Global,
 ) -> anyhow::Result<Status> {
-    let named = [0, 1].map(|at| Named {
+    let named = [0, 1].map(|at| NamedRun {
         name: plans[at].congestion.join(", "),
         run: runs[at],
     });
@@ -209,25 +209,25 @@ fn is_bad(judged: &[PersonVerdict]) -> bool {
 }
 
 /// A plan by name or file.
-pub fn plan(name: &str) -> anyhow::Result<Plan> {
-    if let Some(plan) = Plan::builtin(name) {
+pub fn plan(name: &str) -> anyhow::Result<NetPlan> {
+    if let Some(plan) = NetPlan::builtin(name) {
         return Ok(plan);
     }
     let text = super::read(name).with_context(|| {
-        let known: Vec<&str> = Plan::builtin_names().collect();
+        let known: Vec<&str> = NetPlan::builtin_names().collect();
         format!(
             "`{}` is no plan that assay brings ({}) and no file",
             escape_line(name),
             known.join(", ")
         )
     })?;
-    Ok(Plan::read(&text)?)
+    Ok(NetPlan::read(&text)?)
 }
 
 /// Begins, watches, collects.
 pub fn carry_out(
-    link: &Link,
-    plan: &Plan,
+    link: &ServerLink,
+    plan: &NetPlan,
     wait: Duration,
     quiet: bool,
     stop: &dyn Fn() -> bool,
@@ -241,18 +241,18 @@ pub fn carry_out(
         stop,
     };
     let run = controller::carry_out(link, &begin, &mut |event| match event {
-        Event::Waiting(there, needed) if there < needed => {
+        ControllerEvent::Waiting(there, needed) if there < needed => {
             meter.say(format!("{there} of {needed} clients are there"));
         }
-        Event::Waiting(..) => {}
-        Event::Begins(_) => meter.expect(Nanos::from(whole)),
-        Event::Goes(status) => meter.say(goes(status, plan)),
+        ControllerEvent::Waiting(..) => {}
+        ControllerEvent::Begins(_) => meter.expect(Nanos::from(whole)),
+        ControllerEvent::Goes(status) => meter.say(goes(status, plan)),
     });
     meter.end();
     Ok(run?)
 }
 
-fn goes(status: &RunStatus, plan: &Plan) -> String {
+fn goes(status: &RunStatus, plan: &NetPlan) -> String {
     let since = status.since_us / 1_000_000;
     match since {
         ..0 => "about to begin".to_owned(),
@@ -297,8 +297,8 @@ pub fn show(
 
 fn list() -> String {
     let mut out = String::from("plans:\n");
-    let plans: Vec<Vec<String>> = Plan::builtin_names()
-        .filter_map(Plan::builtin)
+    let plans: Vec<Vec<String>> = NetPlan::builtin_names()
+        .filter_map(NetPlan::builtin)
         .map(|plan| {
             let people: Vec<String> = plan
                 .people

@@ -3,8 +3,8 @@
 use crate::context::{on_signals, paragraph, print};
 use crate::status::Status;
 use assay_net::role::Role;
-use assay_net::server::Server;
-use assay_net::server::hub::Writer;
+use assay_net::server::NetServer;
+use assay_net::server::hub::VerdictWriter;
 use assay_net::verdict::PersonVerdict;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -38,8 +38,8 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         ),
         one => one,
     };
-    let server = Server::bind(args.listen, &[host.to_string()])?;
-    server.write_verdicts_with(Writer::new(write_verdict));
+    let server = NetServer::bind(args.listen, &[host.to_string()])?;
+    server.write_verdicts_with(VerdictWriter::new(write_verdict));
     let invitations = (server.for_clients(host), server.for_controllers(host));
     let (Some(clients), Some(controllers)) = invitations else {
         anyhow::bail!("{host} cannot stand in an address: name another with --reached-at");

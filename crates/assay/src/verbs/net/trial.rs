@@ -9,7 +9,7 @@ use assay_host::LiveHost;
 use assay_model::Nanos;
 use assay_model::change::Setting;
 use assay_model::trial::{Side, Verdict};
-use assay_net::plan::Plan;
+use assay_net::plan::NetPlan;
 use assay_net::result::Run;
 use assay_net::trial::{Ended, GUARD, MARGIN, Trial};
 use assay_report::net::{trial_json, trial_page, trial_pair, trial_terminal};
@@ -121,7 +121,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             &args.pairs,
             context::random_seed()?,
         )?;
-        let mut measure = |side: Side, _: u32, plan: &Plan| {
+        let mut measure = |side: Side, _: u32, plan: &NetPlan| {
             let read_back = match side {
                 Side::Now => switch.restore()?,
                 Side::Changed => switch.set(Some(&args.value))?,
@@ -161,7 +161,7 @@ fn pause(time: Nanos, stop: &dyn Fn() -> bool) {
 }
 
 /// A settled trial with its coins.
-pub fn begin(plan: Plan, sides: [String; 2], pairs: &Pairs, seed: u64) -> anyhow::Result<Trial> {
+pub fn begin(plan: NetPlan, sides: [String; 2], pairs: &Pairs, seed: u64) -> anyhow::Result<Trial> {
     let margin = pairs.margin / 100.0;
     if !(0.001..=0.5).contains(&margin) {
         anyhow::bail!("--margin {}: it is 0.1 to 50 percent", pairs.margin);
@@ -181,7 +181,7 @@ pub fn begin(plan: Plan, sides: [String; 2], pairs: &Pairs, seed: u64) -> anyhow
 }
 
 /// Runs the plan on a side; none when it was ended.
-pub type Measure<'a> = dyn FnMut(Side, u32, &Plan) -> anyhow::Result<Option<(String, Run)>> + 'a;
+pub type Measure<'a> = dyn FnMut(Side, u32, &NetPlan) -> anyhow::Result<Option<(String, Run)>> + 'a;
 
 /// Measures the pairs and tells of each.
 pub fn carry_out(

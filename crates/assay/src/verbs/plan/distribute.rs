@@ -9,7 +9,7 @@ use assay_model::size::Convention::Binary;
 use assay_model::units::mb_per_s;
 use assay_planner::PlannerError;
 use assay_planner::distribute::{
-    AllocationRules, Distribution, Vdev, Writer, distribute_writes, parse_zpool_iostat,
+    AllocationRules, Distribution, Vdev, WriterModel, distribute_writes, parse_zpool_iostat,
     parse_zpool_list,
 };
 use assay_planner::zfs::Version;
@@ -83,7 +83,7 @@ pub struct Args {
 #[derive(Serialize, schemars::JsonSchema)]
 pub(super) struct Answer {
     vdevs: Vec<Vdev>,
-    writer: Writer,
+    writer: WriterModel,
     outcomes: Vec<Distribution>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     measured: Vec<Measured>,
@@ -152,7 +152,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             .map(|(i, text)| vdev(text, i))
             .collect::<Result<_, _>>()?,
     };
-    let writer = Writer {
+    let writer = WriterModel {
         bytes: args.write,
         block: args.block,
         txg: args.txg,

@@ -2,7 +2,7 @@
 
 use assay_probe::heartbleed::Heartbeats;
 use assay_probe::http::{Cookie, SameSite};
-use assay_probe::tls::{Chain, Order, Renegotiation, State, VersionReport};
+use assay_probe::tls::{Chain, SuiteOrder, Renegotiation, VersionState, VersionReport};
 use assay_probe::{Remark, Severity, Where};
 use assay_probe::{dtls, http, smb, ssh, tls};
 use assay_render::Style;
@@ -63,16 +63,16 @@ fn renegotiation(found: &Renegotiation) -> String {
 
 fn version_text(version: &VersionReport) -> String {
     match version.state {
-        State::Refused => "not spoken".to_owned(),
-        State::Unknown => "unknown".to_owned(),
-        State::Offered => {
+        VersionState::Refused => "not spoken".to_owned(),
+        VersionState::Unknown => "unknown".to_owned(),
+        VersionState::Offered => {
             let mut text = match version.suites.len() {
                 1 => "1 suite".to_owned(),
                 count => format!("{count} suites"),
             };
             text.push_str(match version.order {
-                Some(Order::Server) => ", the server chooses: ",
-                Some(Order::Client) => ", the client chooses: ",
+                Some(SuiteOrder::Server) => ", the server chooses: ",
+                Some(SuiteOrder::Client) => ", the client chooses: ",
                 None => ": ",
             });
             text.push_str(&version.suites.join(" "));
@@ -238,11 +238,11 @@ pub fn smb(report: &smb::Report, style: Style) -> String {
     out
 }
 
-fn state(state: State) -> &'static str {
+fn state(state: VersionState) -> &'static str {
     match state {
-        State::Offered => "spoken",
-        State::Refused => "not spoken",
-        State::Unknown => "unknown",
+        VersionState::Offered => "spoken",
+        VersionState::Refused => "not spoken",
+        VersionState::Unknown => "unknown",
     }
 }
 

@@ -1,6 +1,6 @@
 //! `assay stack TARGET --measure`: the same workload at every layer, and what each of them costs.
 
-mod before;
+mod preparation;
 mod show;
 mod wanted;
 
@@ -8,7 +8,7 @@ use crate::context::{self, print};
 use crate::global::Global;
 use crate::open_changes::Despite;
 use crate::progress::Meter;
-use crate::remote::{Asked, Named, SentFile};
+use crate::remote::{RemoteWork, NamedFile, SentFile};
 use crate::shape::Shape;
 use crate::status::Status;
 use crate::verbs::lab::AccelArg;
@@ -17,7 +17,7 @@ use assay_lab::Cache;
 use assay_model::run::RunState;
 use assay_model::{Bytes, Nanos};
 use assay_stack::ladder::{Lab, LadderPart, execute, prepare};
-use before::{agreed, plan_text, sweep};
+use preparation::{agreed, plan_text, sweep};
 use show::{report, show};
 use std::path::{Path, PathBuf};
 use wanted::wanted;
@@ -136,14 +136,14 @@ pub struct Measure {
 /// Whether something is to be measured, or was.
 impl Measure {
     /// What goes to another machine with it.
-    pub(super) fn there(&self, asked: &mut Asked) -> anyhow::Result<()> {
+    pub(super) fn there(&self, asked: &mut RemoteWork) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.show.is_none(),
             "--show reads the store of this machine, which contains remote runs too: leave out --host"
         );
         if let Some(path) = &self.plan_file {
             asked.files.push(SentFile {
-                named: Named::Option("--plan-file", ""),
+                named: NamedFile::Option("--plan-file", ""),
                 path: path.clone(),
                 content: crate::input::bytes(
                     path,

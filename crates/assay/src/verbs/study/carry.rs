@@ -1,6 +1,6 @@
 //! Carrying a study out: plan, progress, store.
 
-use super::{Args, look, progress::Progress};
+use super::{Args, past_studies, progress::Progress};
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
@@ -289,7 +289,7 @@ fn tell(
     );
     match ended {
         Ok(Carried::Complete) => {
-            look::shown(run, Some(id.0), &args.shape, global)?;
+            past_studies::shown(run, Some(id.0), &args.shape, global)?;
             Ok(Status::Ok)
         }
         Ok(Carried::Interrupted) => {

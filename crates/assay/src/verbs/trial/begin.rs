@@ -4,7 +4,7 @@
 use super::super::advice::catalogue;
 use super::super::pool;
 use super::carry::{Begun, carry_out};
-use super::{Args, look};
+use super::{Args, past_trials};
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
     let ground = context::Ground::open()?;
     let env = ground.environment(args.fio.as_deref(), &cancel);
-    look::left_elsewhere(env.journal)?;
+    past_trials::left_elsewhere(env.journal)?;
     if !args.dry_run {
         args.despite.check(env.journal)?;
     }

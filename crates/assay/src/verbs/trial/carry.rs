@@ -2,7 +2,7 @@
 
 use super::Args;
 use super::live::Shown;
-use super::look::Seen;
+use super::past_trials::Seen;
 use crate::context;
 use crate::global::Global;
 use crate::status::Status;
@@ -113,7 +113,7 @@ fn failed(
         seen.push(Seen::of(store.trial(id)?, slots));
     }
     if !seen.is_empty() {
-        super::look::print_all(&seen, args, global)?;
+        super::past_trials::print_all(&seen, args, global)?;
     }
     if !matches!(error, TrialError::NotSetBack { .. }) {
         eprintln!("everything is set back");
@@ -131,7 +131,7 @@ fn tell(finished: &[Finished], args: &Args, global: &Global) -> anyhow::Result<(
         .iter()
         .map(|one| Seen::of(one.trial.clone(), one.slots.clone()))
         .collect();
-    super::look::print_all(&seen, args, global)?;
+    super::past_trials::print_all(&seen, args, global)?;
     for one in finished {
         let id = one.trial.id;
         match &one.stop {

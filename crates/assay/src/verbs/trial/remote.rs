@@ -2,11 +2,11 @@
 
 use super::Args;
 use super::begin::asks;
-use super::look::{Seen, print_all};
+use super::past_trials::{Seen, print_all};
 use crate::context;
 use crate::global::Global;
 use crate::input;
-use crate::remote::{Asked, Named, SentFile, Value, Way};
+use crate::remote::{RemoteWork, NamedFile, SentFile, Value, Way};
 use crate::status::Status;
 use assay_model::trial::TrialState;
 use assay_render::text::escape_line;
@@ -103,7 +103,7 @@ fn report_after_loss(args: &Args) {
 }
 
 /// Shows what would be done there.
-fn dry_run(way: &mut Way<'_>, asked: &mut Asked, global: &Global) -> anyhow::Result<Status> {
+fn dry_run(way: &mut Way<'_>, asked: &mut RemoteWork, global: &Global) -> anyhow::Result<Status> {
     asked.more.push("--dry-run".into());
     let done = way.carry(asked, global)?;
     asked.more.pop();
@@ -111,7 +111,7 @@ fn dry_run(way: &mut Way<'_>, asked: &mut Asked, global: &Global) -> anyhow::Res
     Ok(done.status())
 }
 
-fn carry(way: &mut Way<'_>, asked: &Asked, args: &Args, global: &Global) -> anyhow::Result<Status> {
+fn carry(way: &mut Way<'_>, asked: &RemoteWork, args: &Args, global: &Global) -> anyhow::Result<Status> {
     let done = way.carry(asked, global)?;
     let trials = &done.records.trials;
     if trials.is_empty() {
@@ -135,17 +135,17 @@ fn carry(way: &mut Way<'_>, asked: &Asked, args: &Args, global: &Global) -> anyh
 }
 
 /// What is to be done there.
-fn asked(args: &Args, global: &Global) -> anyhow::Result<Asked> {
-    let mut asked = Asked {
+fn asked(args: &Args, global: &Global) -> anyhow::Result<RemoteWork> {
+    let mut asked = RemoteWork {
         cut: vec![("--html", Value::One), ("--resume", Value::Optional)],
         quiet: args.quiet,
-        ..Asked::default()
+        ..RemoteWork::default()
     };
     for word in &args.words {
         let path = Path::new(word);
         if path.extension().is_some_and(|ending| ending == "md") {
             asked.files.push(SentFile {
-                named: Named::Word(word.into()),
+                named: NamedFile::Word(word.into()),
                 path: path.to_owned(),
                 content: input::bytes(path, LONGEST_PAGE, "a page of advice")?,
             });

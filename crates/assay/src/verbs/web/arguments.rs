@@ -2,13 +2,13 @@
 
 use crate::input;
 use crate::open_changes::Despite;
-use crate::remote::{Asked as AskedThere, Named, Remote, SentFile, Value};
+use crate::remote::{RemoteWork as AskedThere, NamedFile, Remote, SentFile, Value};
 use crate::verbs::fleet::Known;
 use anyhow::{Context as _, ensure};
 use assay_http::MOST_CONNECTIONS;
 use assay_model::Nanos;
 use assay_model::load::Http;
-use assay_web::{Asked, Search, Settings};
+use assay_web::{ConsentRequest, Search, Settings};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -273,7 +273,7 @@ impl Args {
         for (path, option, before, what) in files {
             if let Some(path) = path {
                 asked.files.push(SentFile {
-                    named: Named::Option(option, before),
+                    named: NamedFile::Option(option, before),
                     path: path.clone(),
                     content: input::bytes(path, LONGEST_FILE, what)?,
                 });
@@ -412,10 +412,10 @@ impl Args {
     }
 
     /// What is asked, with the files read that it names.
-    pub fn asked(&self, load: &Http, seed: u64) -> anyhow::Result<Asked> {
+    pub fn asked(&self, load: &Http, seed: u64) -> anyhow::Result<ConsentRequest> {
         let file = |path: &str| read(std::path::Path::new(path)).map_err(|error| error.to_string());
-        let asked = Asked::of(load, Duration::from(self.limit), seed, &file)?;
-        Ok(Asked {
+        let asked = ConsentRequest::of(load, Duration::from(self.limit), seed, &file)?;
+        Ok(ConsentRequest {
             family: match (self.ipv4, self.ipv6) {
                 (true, _) => Some(assay_web::Family::V4),
                 (_, true) => Some(assay_web::Family::V6),

@@ -5,7 +5,7 @@ use assay_model::Nanos;
 use assay_model::units::format_significant;
 use assay_model::web::Pace;
 use assay_render::units::format_plural;
-use assay_web::Event;
+use assay_web::WebEvent;
 use std::time::Duration;
 
 /// A bar with the rate of the step under way, and a line for what was found.
@@ -31,9 +31,9 @@ impl<'a> Progress<'a> {
     }
 
     /// Shows what happens.
-    pub fn tell(&mut self, event: &Event<'_>) {
+    pub fn tell(&mut self, event: &WebEvent<'_>) {
         match event {
-            Event::Begins {
+            WebEvent::Begins {
                 target,
                 connections,
                 pace,
@@ -53,7 +53,7 @@ impl<'a> Progress<'a> {
                 self.meter.expect(Nanos::from(*left));
                 self.meter.say(self.step.clone());
             }
-            Event::Goes {
+            WebEvent::Goes {
                 answers,
                 failures,
                 since,
@@ -73,7 +73,7 @@ impl<'a> Progress<'a> {
                     format_significant(rate)
                 ));
             }
-            Event::Capacity { target, capacity } => self.meter.line(&match capacity {
+            WebEvent::Capacity { target, capacity } => self.meter.line(&match capacity {
                 Some(capacity) => format!(
                     "{}: {} answers/s from {} on",
                     self.url(*target),
@@ -82,7 +82,7 @@ impl<'a> Progress<'a> {
                 ),
                 None => format!("{}: no capacity was found", self.url(*target)),
             }),
-            Event::Ended(_) => {}
+            WebEvent::Ended(_) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use super::Args;
 use anyhow::{anyhow, ensure};
 use assay_render::text::escape_line;
-use assay_web::{Server, Target, There};
+use assay_web::{ServerProcesses, Target, There};
 use std::sync::Arc;
 
 /// Sessions with the machines of servers, one for each.
@@ -57,8 +57,8 @@ impl Watch {
         &self,
         args: &Args,
         ports: &[u16],
-        here: impl Fn(usize) -> anyhow::Result<Server>,
-    ) -> anyhow::Result<Vec<Server>> {
+        here: impl Fn(usize) -> anyhow::Result<ServerProcesses>,
+    ) -> anyhow::Result<Vec<ServerProcesses>> {
         let both = ports.iter().zip(&self.of).enumerate();
         both.map(|(at, (port, there))| match there {
             None => here(at),
@@ -87,11 +87,11 @@ impl Watch {
 }
 
 /// On this machine.
-pub fn here(args: &Args, target: &Target) -> anyhow::Result<Server> {
+pub fn here(args: &Args, target: &Target) -> anyhow::Result<ServerProcesses> {
     Ok(match (&args.server_pid, &args.cgroup) {
-        (Some(pid), _) => Server::process(*pid)?,
-        (_, Some(group)) => Server::group(group)?,
-        _ if target.here => Server::listening(&target.addresses[0]),
-        _ => Server::Unknown("it is on another machine: --server-host reads it there".to_owned()),
+        (Some(pid), _) => ServerProcesses::process(*pid)?,
+        (_, Some(group)) => ServerProcesses::group(group)?,
+        _ if target.here => ServerProcesses::listening(&target.addresses[0]),
+        _ => ServerProcesses::Unknown("it is on another machine: --server-host reads it there".to_owned()),
     })
 }

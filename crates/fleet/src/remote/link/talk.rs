@@ -1,9 +1,9 @@
 //! A verb there that is spoken with while it runs.
 
-use super::{Link, SessionError};
+use super::{RemoteLink, SessionError};
 use crate::line::Lines;
 use crate::remote::outbox::Outbox;
-use crate::session::Fault;
+use crate::session::SessionFault;
 use assay_protocol::{AgentRequest, Reply};
 use assay_render::text::escape_line;
 use std::ffi::OsStr;
@@ -47,7 +47,7 @@ pub struct Talk<'a> {
     pub say: &'a mut dyn FnMut(&str),
 }
 
-impl Link<'_> {
+impl RemoteLink<'_> {
     /// Runs a verb there to its end and carries lines both ways. Its exit status; 128 + signal when one ended it.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl Link<'_> {
                 }
                 Some(at) if at.elapsed() > TO_END => {
                     let reason = "it does not end, though it was told to";
-                    return Err(self.session.failed(Fault::Deadline, reason));
+                    return Err(self.session.failed(SessionFault::Deadline, reason));
                 }
                 _ => {}
             }
@@ -93,7 +93,7 @@ impl Link<'_> {
                     }
                     if stdout.len() > LONGEST {
                         let reason = "it prints a line of more than 16 MiB";
-                        return Err(self.session.failed(Fault::TooMuch, reason));
+                        return Err(self.session.failed(SessionFault::TooMuch, reason));
                     }
                 }
                 Reply::Err(bytes) => {
@@ -111,7 +111,7 @@ impl Link<'_> {
                 }
                 Reply::Failed { reason, .. } => {
                     let reason = String::from_utf8_lossy(&reason);
-                    return Err(self.session.failed(Fault::Other, &reason));
+                    return Err(self.session.failed(SessionFault::Other, &reason));
                 }
                 _ => {}
             }

@@ -1,7 +1,7 @@
 //! Frames that are answers: heads and bodies.
 
-use super::{Data, Event, Fault, Session, WINDOW};
-use crate::answer::Answer;
+use super::{Data, StreamEvent, H2Fault, H2Session, WINDOW};
+use crate::answer::HttpResponse;
 use crate::h2::frame::{self, Head};
 use assay_model::web::FailureKind;
 
@@ -26,23 +26,23 @@ struct Meaning {
     length: Option<u64>,
 }
 
-impl Session {
+impl H2Session {
     /// A head, or a part of one.
     pub(super) fn head(
         &mut self,
         head: &Head,
         payload: &[u8],
-        events: &mut Vec<Event>,
-    ) -> Result<(), Fault> {
+        events: &mut Vec<StreamEvent>,
+    ) -> Result<(), H2Fault> {
         self.opened(head)?;
         let content = frame::content(head, payload)
-            .ok_or_else(|| Fault::protocol("a head with more padding than bytes"))?;
+            .ok_or_else(|| H2Fault::protocol("a head with more padding than bytes"))?;
         if self.block.is_none() && head.has(frame::END_HEADERS) {
             return self.whole(head, content, events);
         }
         let (first, mut bytes, frames) = self.block.take().unwrap_or((*head, Vec::new(), 0));
         if bytes.len() + content.len() > LONGEST_HEAD || frames >= MOST_FRAMES {
-            return Err(Fault::new(
+            return Err(H2Fault::new(
                 FailureKind::NotHttp,
                 11,
                 "a head of more than 64 KiB or 64 frames",
@@ -58,7 +58,7 @@ impl Session {
         }
     }
 
-    fn whole(&mut self, head: &Head, block: &[u8], events: &mut Vec<Event>) -> Result<(), Fault> {
+    fn whole(&mut self, head: &Head, block: &[u8], events: &mut Vec<StreamEvent>) -> Result<(), H2Fault> {
         // It is read even when nobody waits for it any more, because it changes the table.
         let meaning = self.read(block)?;
         let Some(at) = self.find(head.stream) else {
@@ -94,7 +94,7 @@ impl Session {
     }
 
     /// What a head means; the second error is of this answer alone.
-    fn read(&mut self, block: &[u8]) -> Result<Result<Meaning, &'static str>, Fault> {
+    fn read(&mut self, block: &[u8]) -> Result<Result<Meaning, &'static str>, H2Fault> {
         let version = self.decoder.version();
         if let Some(meaning) = self.known.meaning
             && self.known.version == version
@@ -128,7 +128,7 @@ impl Session {
                 _ => {}
             }
         });
-        read.map_err(|why| Fault::new(FailureKind::NotHttp, 9, why))?;
+        read.map_err(|why| H2Fault::new(FailureKind::NotHttp, 9, why))?;
         let meaning = match (status, wrong) {
             (_, Some(why)) => Err(why),
             // Trailers have none; nobody asks what they mean.
@@ -151,17 +151,17 @@ impl Session {
     }
 
     /// A body, or a part of one, begins.
-    pub(super) fn begin_data(&mut self, head: Head, events: &mut Vec<Event>) -> Result<(), Fault> {
+    pub(super) fn begin_data(&mut self, head: Head, events: &mut Vec<StreamEvent>) -> Result<(), H2Fault> {
         let at = self.opened(&head)?;
         let over = |left: i64| (left < 0).then_some("more bytes than the window allows");
         let length = head.length as i64;
         self.receivable -= length;
         if let Some(why) = over(self.receivable) {
-            return Err(Fault::new(FailureKind::FlowControl, 3, why));
+            return Err(H2Fault::new(FailureKind::FlowControl, 3, why));
         }
         // A frame that is too short for its padding.
         if head.has(frame::PADDED) && head.length == 0 {
-            return Err(Fault::size("DATA without the length of its padding"));
+            return Err(H2Fault::size("DATA without the length of its padding"));
         }
         if let Some(at) = at {
             let stream = &mut self.streams[at];
@@ -189,8 +189,8 @@ impl Session {
     pub(super) fn take_data(
         &mut self,
         bytes: &mut &[u8],
-        events: &mut Vec<Event>,
-    ) -> Result<(), Fault> {
+        events: &mut Vec<StreamEvent>,
+    ) -> Result<(), H2Fault> {
         let Some(mut data) = self.data else {
             return Ok(());
         };
@@ -199,7 +199,7 @@ impl Session {
             *bytes = rest;
             data.left -= 1;
             if usize::from(*padding) > data.left {
-                return Err(Fault::protocol("more padding than bytes"));
+                return Err(H2Fault::protocol("more padding than bytes"));
             }
             data.padding = Some(usize::from(*padding));
             self.data = Some(data);
@@ -238,7 +238,7 @@ impl Session {
         }
     }
 
-    fn data_ended(&mut self, head: &Head, events: &mut Vec<Event>) -> Result<(), Fault> {
+    fn data_ended(&mut self, head: &Head, events: &mut Vec<StreamEvent>) -> Result<(), H2Fault> {
         self.data = None;
         let half = i64::from(WINDOW / 2);
         let more = |left: &mut i64| {
@@ -265,7 +265,7 @@ impl Session {
     }
 
     /// The server has said all of an answer.
-    fn end(&mut self, at: usize, events: &mut Vec<Event>) -> Result<(), Fault> {
+    fn end(&mut self, at: usize, events: &mut Vec<StreamEvent>) -> Result<(), H2Fault> {
         let stream = &self.streams[at];
         let body = stream.body.bytes;
         if let Some(length) = stream.length.filter(|length| *length > body) {
@@ -281,9 +281,9 @@ impl Session {
             // It needs no more of the request.
             frame::number(&mut self.outbox, frame::RST_STREAM, stream.id, 0);
         }
-        events.push(Event::Answer {
+        events.push(StreamEvent::Answer {
             place: stream.place,
-            answer: Answer {
+            answer: HttpResponse {
                 status: stream.status.unwrap_or_default(),
                 body,
                 reusable: true,

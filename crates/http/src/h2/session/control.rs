@@ -1,6 +1,6 @@
 //! Frames that are about the connection: settings, windows, the end.
 
-use super::{Event, Fault, OUTBOX, Session, Stream};
+use super::{StreamEvent, H2Fault, OUTBOX, H2Session, Stream};
 use crate::h2::frame::{self, Head};
 use assay_model::web::FailureKind;
 
@@ -15,16 +15,16 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
         .map(u32::from_be_bytes)
 }
 
-fn broken_window(why: &'static str) -> Fault {
-    Fault::new(FailureKind::FlowControl, 3, why)
+fn broken_window(why: &'static str) -> H2Fault {
+    H2Fault::new(FailureKind::FlowControl, 3, why)
 }
 
-fn broken_settings(code: u32, why: &'static str) -> Fault {
-    Fault::new(FailureKind::Settings, code, why)
+fn broken_settings(code: u32, why: &'static str) -> H2Fault {
+    H2Fault::new(FailureKind::Settings, code, why)
 }
 
-impl Session {
-    pub(super) fn settings(&mut self, head: &Head, payload: &[u8]) -> Result<(), Fault> {
+impl H2Session {
+    pub(super) fn settings(&mut self, head: &Head, payload: &[u8]) -> Result<(), H2Fault> {
         if head.stream != 0 {
             return Err(broken_settings(1, "settings of a stream"));
         }
@@ -81,14 +81,14 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn ping(&mut self, head: &Head, payload: &[u8]) -> Result<(), Fault> {
+    pub(super) fn ping(&mut self, head: &Head, payload: &[u8]) -> Result<(), H2Fault> {
         match (head.stream, payload.len()) {
             (0, 8) if head.has(frame::ACK) => Ok(()),
             (0, 8) => {
                 frame::write(&mut self.outbox, frame::PING, frame::ACK, 0, payload);
                 Ok(())
             }
-            _ => Err(Fault::size("PING that is not of 8 bytes, or of a stream")),
+            _ => Err(H2Fault::size("PING that is not of 8 bytes, or of a stream")),
         }
     }
 
@@ -96,10 +96,10 @@ impl Session {
         &mut self,
         head: &Head,
         payload: &[u8],
-        events: &mut Vec<Event>,
-    ) -> Result<(), Fault> {
+        events: &mut Vec<StreamEvent>,
+    ) -> Result<(), H2Fault> {
         let (Some(last), Some(code), 0) = (word(payload, 0), word(payload, 4), head.stream) else {
-            return Err(Fault::size("GOAWAY that is cut, or of a stream"));
+            return Err(H2Fault::size("GOAWAY that is cut, or of a stream"));
         };
         let last = last & (u32::MAX >> 1);
         let said = payload[8..].escape_ascii().take(200).map(char::from);
@@ -111,10 +111,10 @@ impl Session {
         let left = self.streams.partition_point(|one| one.id <= last);
         for stream in self.streams.drain(left..) {
             events.push(match code {
-                0 => Event::Left {
+                0 => StreamEvent::Left {
                     place: stream.place,
                 },
-                _ => Event::Failed {
+                _ => StreamEvent::Failed {
                     place: stream.place,
                     kind: FailureKind::GoneAway,
                     why: why.clone(),
@@ -129,10 +129,10 @@ impl Session {
         &mut self,
         head: &Head,
         payload: &[u8],
-        events: &mut Vec<Event>,
-    ) -> Result<(), Fault> {
+        events: &mut Vec<StreamEvent>,
+    ) -> Result<(), H2Fault> {
         let (Some(code), 4) = (word(payload, 0), payload.len()) else {
-            return Err(Fault::size("RST_STREAM that is not of 4 bytes"));
+            return Err(H2Fault::size("RST_STREAM that is not of 4 bytes"));
         };
         if let Some(at) = self.opened(head)? {
             let when = match self.streams[at].status {
@@ -149,10 +149,10 @@ impl Session {
         &mut self,
         head: &Head,
         payload: &[u8],
-        events: &mut Vec<Event>,
-    ) -> Result<(), Fault> {
+        events: &mut Vec<StreamEvent>,
+    ) -> Result<(), H2Fault> {
         let (Some(more), 4) = (word(payload, 0), payload.len()) else {
-            return Err(Fault::size("WINDOW_UPDATE that is not of 4 bytes"));
+            return Err(H2Fault::size("WINDOW_UPDATE that is not of 4 bytes"));
         };
         let more = i64::from(more & (u32::MAX >> 1));
         if head.stream == 0 {

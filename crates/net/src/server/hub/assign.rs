@@ -1,7 +1,7 @@
 //! Which device a person gets.
 
 use super::{Client, Refused};
-use crate::plan::Plan;
+use crate::plan::NetPlan;
 use std::collections::BTreeMap;
 
 /// Assigns a client to every person: the one that the plan names, else the one with the person's own name, else the
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// # Errors
 /// A client that the plan names is missing, or there are fewer clients than people.
 pub(super) fn assign(
-    plan: &Plan,
+    plan: &NetPlan,
     mut free: Vec<(u64, &Client)>,
     before: &BTreeMap<String, String>,
 ) -> Result<Vec<u64>, Refused> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::Plan;
+use crate::plan::NetPlan;
 
 const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
@@ -13,12 +13,12 @@ fn join(hub: &mut Hub, name: &str, now: i64) -> Joined {
     hub.join(&join, HOME, key, now).unwrap()
 }
 
-fn plan(people: usize) -> Plan {
+fn plan(people: usize) -> NetPlan {
     let mut text = "name = 'x'\nseconds = 10\n".to_owned();
     for i in 0..people {
         text += &format!("[[person]]\nname = 'p{i}'\nroles = ['voip', 'upload']\n");
     }
-    Plan::read(&text).unwrap()
+    NetPlan::read(&text).unwrap()
 }
 
 fn poll(hub: &mut Hub, joined: &Joined, now: i64) -> Polled {
@@ -139,12 +139,12 @@ fn strangers_and_old_clients_get_nothing() {
     assert_eq!(hub.clients.len(), MOST_CLIENTS);
 }
 
-fn people(names: &[&str]) -> Plan {
+fn people(names: &[&str]) -> NetPlan {
     let mut text = "name = 'x'\nseconds = 10\n".to_owned();
     for name in names {
         text += &format!("[[person]]\nname = '{name}'\nroles = ['voip']\n");
     }
-    Plan::read(&text).unwrap()
+    NetPlan::read(&text).unwrap()
 }
 
 fn clients(hub: &Hub, run: u64, now: i64) -> Vec<(String, String)> {
@@ -184,7 +184,7 @@ fn a_person_gets_the_device_of_the_same_name_and_keeps_it() {
 #[test]
 fn a_device_is_told_its_verdict_when_the_run_is_over() {
     let mut hub = Hub::default();
-    hub.write_with(Writer::new(|verdict, roles, since| {
+    hub.write_with(VerdictWriter::new(|verdict, roles, since| {
         format!("{} {} {since}", verdict.person, roles.len())
     }));
     let (a, b) = (join(&mut hub, "a", 0), join(&mut hub, "b", 0));

@@ -1,7 +1,7 @@
 //! What a run meant, for the devices that took part: the same verdict as the controller's.
 
 use super::Run;
-use crate::queue::Load;
+use crate::queue::LinkLoad;
 use crate::record::PersonRecord;
 use crate::role::Role;
 use crate::verdict::{Grade, PersonVerdict, judge_among};
@@ -17,9 +17,9 @@ type Write = dyn Fn(&PersonVerdict, &[Role], i64) -> String + Send + Sync;
 /// Writes a verdict in sentences. It gets the verdict, the whole roles, and the microseconds since the start of the
 /// run. Without one, a verdict is its grade and the words of its roles.
 #[derive(Clone, Default)]
-pub struct Writer(Option<Arc<Write>>);
+pub struct VerdictWriter(Option<Arc<Write>>);
 
-impl Writer {
+impl VerdictWriter {
     /// Writes with this function.
     pub fn new(
         write: impl Fn(&PersonVerdict, &[Role], i64) -> String + Send + Sync + 'static,
@@ -39,7 +39,7 @@ impl Writer {
     }
 }
 
-impl fmt::Debug for Writer {
+impl fmt::Debug for VerdictWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Writer")
     }
@@ -56,8 +56,8 @@ fn words_of_roles(verdict: &PersonVerdict, roles: &[Role]) -> String {
 }
 
 /// Judges everybody of a run that is over.
-pub(super) fn judge(run: &Run, writer: &Writer, now: i64) -> Vec<Verdict> {
-    let mut load = Load::default();
+pub(super) fn judge(run: &Run, writer: &VerdictWriter, now: i64) -> Vec<Verdict> {
+    let mut load = LinkLoad::default();
     for part in &run.parts {
         if let Some(record) = &part.record {
             load.add(record, &part.roles);

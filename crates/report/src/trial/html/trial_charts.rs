@@ -117,7 +117,7 @@ pub(super) fn build_looks_chart(view: &TrialView) -> Option<Chart> {
         falls: plan.metric.quantity.is_latency(),
         tick: &format_axis_ratio,
     };
-    let row = |look: &assay_model::trial::Look| {
+    let row = |look: &assay_model::trial::TrialLook| {
         vec![
             look.pairs.to_string(),
             format_signed_ratio(crate::trial::convert_improvement(plan.metric, look.ratio)),

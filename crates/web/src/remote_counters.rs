@@ -9,11 +9,11 @@ mod answers;
 mod counters;
 
 use crate::procfs;
-use crate::server::Server;
+use crate::server::ServerProcesses;
 use answers::{Answer, Shared};
 use assay_fleet::SessionError;
 use assay_fleet::line::{Line, Lines};
-use assay_fleet::session::{Fault, Session};
+use assay_fleet::session::{SessionFault, SshSession};
 use assay_model::web::ServerUse;
 use counters::Counters;
 use std::io::{PipeWriter, Write as _};
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What the shell there carries out.
-const SCRIPT: &str = include_str!("there/script.sh");
+const SCRIPT: &str = include_str!("remote_counters/script.sh");
 /// What a machine may print before the first line that is for us.
 const MOST_BEFORE: usize = 1 << 20;
 /// How often is looked whether to stop.
@@ -42,7 +42,7 @@ pub struct There {
 
 /// What of it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum RemoteCounted {
     /// These processes and their descendants.
     Processes(Vec<u32>),
     /// A control group.
@@ -76,14 +76,14 @@ impl There {
     ///
     /// # Errors
     /// [`SessionError`], with what can be done.
-    pub fn open(session: &Session, stop: &dyn Fn() -> bool) -> Result<Arc<Self>, SessionError> {
+    pub fn open(session: &SshSession, stop: &dyn Fn() -> bool) -> Result<Arc<Self>, SessionError> {
         assay_fleet::session::check_name(&session.host)?;
         let (mut line, mut to) = Line::start(session).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => session.failed(
-                Fault::NoSsh,
+                SessionFault::NoSsh,
                 "there is no ssh here: install the OpenSSH client",
             ),
-            _ => session.failed(Fault::Other, &format!("ssh: {error}")),
+            _ => session.failed(SessionFault::Other, &format!("ssh: {error}")),
         })?;
         let mut lines = Lines::default();
         if to.write_all(SCRIPT.as_bytes()).is_err() {
@@ -92,12 +92,12 @@ impl There {
         let begun = Instant::now();
         let (uid, boot) = loop {
             if stop() {
-                return Err(session.failed(Fault::Interrupted, "interrupted"));
+                return Err(session.failed(SessionFault::Interrupted, "interrupted"));
             }
             if begun.elapsed() > session.deadline {
                 let seconds = session.deadline.as_secs();
                 let reason = format!("no answer after {seconds} s: --deadline gives it more time");
-                return Err(session.failed(Fault::Deadline, &reason));
+                return Err(session.failed(SessionFault::Deadline, &reason));
             }
             match line.heard.recv_timeout(LOOK) {
                 Ok(bytes) => lines.push(&bytes),
@@ -108,7 +108,7 @@ impl There {
             }
             if lines.all() > MOST_BEFORE {
                 let reason = "it prints more than 1 MiB before it does what it is asked: look at what its login shell prints";
-                return Err(session.failed(Fault::TooMuch, reason));
+                return Err(session.failed(SessionFault::TooMuch, reason));
             }
             if let Some(ready) = std::iter::from_fn(|| lines.next()).find_map(|text| ready(&text)) {
                 break ready;
@@ -116,12 +116,12 @@ impl There {
         };
         if boot.is_empty() {
             let reason = "it has no /proc as Linux has, so its CPU time is not known";
-            return Err(session.failed(Fault::Other, reason));
+            return Err(session.failed(SessionFault::Other, reason));
         }
         let own = procfs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let shared = Arc::<Shared>::default();
         let (reader, session) = (Arc::clone(&shared), session.clone());
-        let name = session.failed(Fault::Other, "").host;
+        let name = session.failed(SessionFault::Other, "").host;
         std::thread::spawn(move || reader.read(line, lines, &session));
         Ok(Arc::new(Self {
             name,
@@ -148,14 +148,14 @@ impl There {
     ///
     /// # Errors
     /// Nobody does that this user sees, with what can be done.
-    pub fn listening(self: &Arc<Self>, port: u16) -> Result<Server, String> {
+    pub fn listening(self: &Arc<Self>, port: u16) -> Result<ServerProcesses, String> {
         let answer = self.ask(&format!("listening {port:04X}"))?;
         let holders = counters::holders(&answer.lines)?;
         match holders {
             None => Err(format!(
                 "nobody listens on port {port} there, in the network namespace of that login: --server-pid or --cgroup names the server"
             )),
-            Some(pids) if !pids.is_empty() => Ok(self.counting(Counted::Processes(pids))),
+            Some(pids) if !pids.is_empty() => Ok(self.counting(RemoteCounted::Processes(pids))),
             Some(_) if !self.root => Err(format!(
                 "only root sees whose socket listens on port {port} there: log in as root, or say --sudo, or name the process with --server-pid"
             )),
@@ -167,8 +167,8 @@ impl There {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn process(self: &Arc<Self>, pid: u32) -> Result<Server, String> {
-        self.tried(Counted::Processes(vec![pid]))
+    pub fn process(self: &Arc<Self>, pid: u32) -> Result<ServerProcesses, String> {
+        self.tried(RemoteCounted::Processes(vec![pid]))
             .map_err(|why| format!("--server-pid {pid}: {why}"))
     }
 
@@ -176,24 +176,24 @@ impl There {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn group(self: &Arc<Self>, path: &str) -> Result<Server, String> {
-        let path = Server::group_path(path).to_string_lossy().into_owned();
+    pub fn group(self: &Arc<Self>, path: &str) -> Result<ServerProcesses, String> {
+        let path = ServerProcesses::group_path(path).to_string_lossy().into_owned();
         if path.len() > 4096 || path.contains(|c: char| c.is_control()) {
             return Err("--cgroup: a control group has no control characters in it".to_owned());
         }
-        self.tried(Counted::Group(path.clone()))
+        self.tried(RemoteCounted::Group(path.clone()))
             .map_err(|why| format!("{path}: {why}"))
     }
 
     /// Looks at it once.
-    fn tried(self: &Arc<Self>, counts: Counted) -> Result<Server, String> {
+    fn tried(self: &Arc<Self>, counts: RemoteCounted) -> Result<ServerProcesses, String> {
         let answer = self.ask(&counts.question())?;
         Counters::read(&answer.lines)?;
         Ok(self.counting(counts))
     }
 
-    fn counting(self: &Arc<Self>, counts: Counted) -> Server {
-        Server::There(Arc::clone(self), counts)
+    fn counting(self: &Arc<Self>, counts: RemoteCounted) -> ServerProcesses {
+        ServerProcesses::There(Arc::clone(self), counts)
     }
 
     fn ask(&self, question: &str) -> Result<Answer, String> {
@@ -224,7 +224,7 @@ impl There {
     }
 }
 
-impl Counted {
+impl RemoteCounted {
     fn question(&self) -> String {
         match self {
             Self::Processes(roots) => {
@@ -237,15 +237,15 @@ impl Counted {
 }
 
 impl Asked {
-    pub(crate) fn now(there: &Arc<There>, counts: &Counted) -> Self {
+    pub(crate) fn now(there: &Arc<There>, counts: &RemoteCounted) -> Self {
         let at = Instant::now();
         Self {
             there: Arc::clone(there),
             number: there.begin(&counts.question()),
             at,
             group: match counts {
-                Counted::Group(path) => Some(format!("group {path}")),
-                Counted::Processes(_) => None,
+                RemoteCounted::Group(path) => Some(format!("group {path}")),
+                RemoteCounted::Processes(_) => None,
             },
         }
     }

@@ -2,7 +2,7 @@
 
 use super::LOOK;
 use assay_fleet::line::{Line, Lines};
-use assay_fleet::session::Session;
+use assay_fleet::session::SshSession;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
@@ -91,7 +91,7 @@ impl Shared {
     }
 
     /// Takes answers until the line ends.
-    pub(super) fn read(&self, mut line: Line, mut lines: Lines, session: &Session) {
+    pub(super) fn read(&self, mut line: Line, mut lines: Lines, session: &SshSession) {
         let mut open = None;
         loop {
             while let Some(text) = lines.next() {

@@ -9,13 +9,13 @@ use crate::status::{Status, Unreadable};
 use crate::verbs::fleet::ask;
 use anyhow::{Context as _, ensure};
 use assay_fleet::remote::{Program, Speaker, Talk};
-use assay_fleet::{IN_LANE, Session};
+use assay_fleet::{IN_LANE, SshSession};
 use assay_host::LiveHost;
 use assay_http::Url;
 use assay_model::Facts;
 use assay_render::text::escape_line;
 use assay_web::many::{Line, Many};
-use assay_web::{Server, carry_out_on, is_here, record};
+use assay_web::{ServerProcesses, carry_out_on, is_here, record};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -221,7 +221,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 
 /// What one machine needs to be reached.
 struct Going<'a> {
-    session: &'a Session,
+    session: &'a SshSession,
     silence: Duration,
     program: Program,
     stop: &'a dyn Fn() -> bool,
@@ -234,7 +234,7 @@ impl Going<'_> {
     /// Goes there, and passes on what is said until its end.
     fn go(
         mut self,
-        asked: &crate::remote::Asked,
+        asked: &crate::remote::RemoteWork,
         cancel: assay_loads::Cancel,
         tell: &SyncSender<Said>,
     ) {
@@ -290,12 +290,12 @@ impl Going<'_> {
 }
 
 /// Where the CPU time of a server is counted: here, when it is on this machine, which need not load it.
-fn server(args: &Args, url: &Url) -> anyhow::Result<Server> {
+fn server(args: &Args, url: &Url) -> anyhow::Result<ServerProcesses> {
     if let Some(pid) = args.server_pid {
-        return Ok(Server::process(pid)?);
+        return Ok(ServerProcesses::process(pid)?);
     }
     if let Some(group) = &args.cgroup {
-        return Ok(Server::group(group)?);
+        return Ok(ServerProcesses::group(group)?);
     }
     let own = |address: &std::net::SocketAddr| {
         !address.ip().to_canonical().is_loopback() && is_here(address)
@@ -303,9 +303,9 @@ fn server(args: &Args, url: &Url) -> anyhow::Result<Server> {
     // A name that only the generators know is no reason to stop.
     let found = url.resolve().unwrap_or_default();
     Ok(match found.iter().find(|address| own(address)) {
-        Some(address) => Server::listening(address),
+        Some(address) => ServerProcesses::listening(address),
         None => {
-            Server::Unknown("it is on another machine: --server-host reads it there".to_owned())
+            ServerProcesses::Unknown("it is on another machine: --server-host reads it there".to_owned())
         }
     })
 }

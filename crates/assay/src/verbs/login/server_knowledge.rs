@@ -14,7 +14,7 @@ const PAM: [&str; 2] = ["/etc/pam.d", "/usr/lib/pam.d"];
 
 /// The server of a login.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Server {
+pub struct LoginServer {
     /// Its name or address.
     pub host: String,
     /// Its port.
@@ -23,7 +23,7 @@ pub struct Server {
     pub proxied: bool,
 }
 
-impl Server {
+impl LoginServer {
     /// Returns the address, when it is one of this machine.
     fn address_here(&self) -> Option<SocketAddr> {
         if self.proxied {
@@ -41,9 +41,9 @@ impl Server {
     pub fn watched(&self, kind: LoginKind) -> watch::WatchedServer {
         let listening = self
             .address_here()
-            .map(|address| assay_web::Server::listening(&address));
+            .map(|address| assay_web::ServerProcesses::listening(&address));
         let listeners = match listening {
-            Some(assay_web::Server::Processes(listeners)) => listeners,
+            Some(assay_web::ServerProcesses::Processes(listeners)) => listeners,
             _ => Vec::new(),
         };
         watch::WatchedServer {
@@ -57,7 +57,7 @@ impl Server {
 /// Returns everything that may explain a wait.
 pub fn of(
     kind: LoginKind,
-    server: &Server,
+    server: &LoginServer,
     watched: &watch::WatchedServer,
     user: Option<&str>,
 ) -> ServerKnowledge {

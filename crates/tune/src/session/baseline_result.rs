@@ -1,12 +1,12 @@
 //! What follows from the baseline: the goal is met, out of reach, or the search begins.
 
-use super::{Phase, Session};
+use super::{SessionPhase, TuneSession};
 use crate::baseline::{self, Standing, judge_visits};
 use crate::budget::{add, times};
 use crate::outcome::Ending;
 use assay_model::advice::Guard;
 
-impl Session {
+impl TuneSession {
     /// After a visit: met, beyond reach, or on with the first wish that is missed.
     pub(super) fn judge_baseline(&mut self) {
         let wants = &self.plan.goal.wants;
@@ -32,7 +32,7 @@ impl Session {
         (self.order, self.left_out) = self.plan.diagnose(objective);
         match self.order.is_empty() {
             true => self.end(Ending::NoCandidate),
-            false => self.phase = Phase::Alone { at: 0 },
+            false => self.phase = SessionPhase::Alone { at: 0 },
         }
     }
 

@@ -5,7 +5,7 @@ use super::{mbit, ms, percent};
 use assay_net::queue::{Filler, MeasuredBy, Queue};
 use assay_net::result::Run;
 use assay_net::role::Direction;
-use assay_net::verdict::{Counted, Lost, PersonVerdict};
+use assay_net::verdict::{LossUnit, Lost, PersonVerdict};
 use assay_render::text::escape_line;
 use assay_render::units::format_grouped;
 
@@ -67,23 +67,23 @@ pub(super) fn losses(person: &PersonVerdict) -> Option<String> {
     // What the queue dropped stands in its sentence.
     let in_queue = |lost: &Lost| {
         let queue = person.queue.as_ref();
-        lost.what == Counted::Packets
+        lost.what == LossUnit::Packets
             && queue.is_some_and(|queue| {
                 queue.lost.is_some() && queue.lost_otherwise.is_none_or(|share| share == 0.0)
             })
     };
     let told = |lost: &Lost| match lost.what {
-        Counted::Packets => lost.share > 0.0 && !in_queue(lost),
-        Counted::Segments => lost.share >= SENT_AGAIN,
+        LossUnit::Packets => lost.share > 0.0 && !in_queue(lost),
+        LossUnit::Segments => lost.share >= SENT_AGAIN,
     };
     let one = |(role, lost): (&str, Lost)| {
         let (share, of) = (percent(lost.share), format_grouped(lost.of));
         match lost.what {
-            Counted::Packets => format!(
+            LossUnit::Packets => format!(
                 "{share} of {of} packets of `{}` were lost",
                 escape_line(role)
             ),
-            Counted::Segments => format!(
+            LossUnit::Segments => format!(
                 "TCP sent {share} of {of} segments of `{}` again",
                 escape_line(role)
             ),
@@ -100,8 +100,8 @@ pub(super) fn losses(person: &PersonVerdict) -> Option<String> {
 /// A loss as the cell of a table.
 pub(super) fn lost(lost: Lost) -> String {
     match lost.what {
-        Counted::Packets => percent(lost.share),
-        Counted::Segments => format!("{} again", percent(lost.share)),
+        LossUnit::Packets => percent(lost.share),
+        LossUnit::Segments => format!("{} again", percent(lost.share)),
     }
 }
 
