@@ -2,8 +2,6 @@
 
 use crate::answer::Reader;
 use crate::stream::Stream;
-use rustix::event::epoll::{self, EventData, EventFlags};
-use std::os::fd::OwnedFd;
 
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,14 +65,6 @@ impl Connection {
             hung_up: false,
             link: 0,
             again: false,
-        }
-    }
-
-    /// Asks for other events of the stream. Where the kernel refuses, the events stay as they were: there are more.
-    pub fn ask_for(&self, at: usize, epoll: &OwnedFd, flags: EventFlags) {
-        if let Some(stream) = &self.stream {
-            let data = EventData::new_u64((at as u64) << 32 | u64::from(self.generation));
-            let _ = epoll::modify(epoll, &stream.tcp, data, flags);
         }
     }
 

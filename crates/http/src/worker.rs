@@ -12,7 +12,7 @@ use crate::load::{Live, HttpLoad, LoadError};
 use crate::schedule::Intents;
 use crate::stream::BUFFER;
 use crate::tally::Tally;
-use assay_model::web::{FailureKind, Pace, Protocol};
+use assay_model::web::{FailureKind, Protocol};
 use links::Links;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -30,8 +30,6 @@ const PATIENCE: u64 = 1_000_000_000;
 const GRACE: u64 = 1_000_000_000;
 /// Events taken at once.
 const EVENTS: usize = 256;
-/// In a closed loop, answers that are read before the next requests are sent: more of them would leave the server idle.
-const TOGETHER: usize = 16;
 /// In a closed loop, every so many wake-ups the time they take is recorded.
 const SAMPLED: u32 = 16;
 
@@ -50,10 +48,6 @@ pub struct Worker<'a> {
     links: Links,
     /// In an open loop, the free ones; the one used last is taken first.
     free: Vec<u32>,
-    /// Those of which a part of a small answer has come at this wake-up.
-    parts: Vec<u32>,
-    /// In a closed loop, those that got an answer at this wake-up and send their next request when all are read.
-    answered: Vec<u32>,
     /// A request was due and none was free.
     starved: bool,
     /// Until then none was free.
@@ -114,17 +108,13 @@ impl<'a> Worker<'a> {
                 Some(_) => (0..share).rev().collect(),
                 None => Vec::new(),
             },
-            parts: Vec::new(),
-            answered: Vec::new(),
             starved: false,
             starved_until: 0,
             intents,
-            tally: Tally::new(window.0, window.1)
-                .counting_once(load.pace == Pace::Closed)
-                .stretching(match ends {
-                    true => GRACE.min(nanos(load.limit)),
-                    false => 0,
-                }),
+            tally: Tally::new(window.0, window.1).stretching(match ends {
+                true => GRACE.min(nanos(load.limit)),
+                false => 0,
+            }),
             memory: Memory::default(),
             buffer: vec![0; BUFFER],
             begin,
@@ -167,10 +157,7 @@ impl<'a> Worker<'a> {
             if used.is_none() && self.now >= self.window.0 {
                 used = Some(Used::now());
             }
-            for (number, event) in events.iter().enumerate() {
-                if number % TOGETHER == TOGETHER - 1 {
-                    self.send_next();
-                }
+            for event in &events {
                 // The kernel's structure is packed: fields are copied out.
                 let (data, flags) = ({ event.data }.u64(), { event.flags });
                 let (at, generation) = ((data >> 32) as usize, data as u32);
@@ -182,9 +169,6 @@ impl<'a> Worker<'a> {
                     Protocol::Http1 => {}
                 }
             }
-            self.send_next();
-            self.read_rest();
-            self.send_next();
             wakes = wakes.wrapping_add(1);
             if self.intents.is_some() {
                 self.send_due();
@@ -414,50 +398,8 @@ impl<'a> Worker<'a> {
             }
         } else if rest_until > self.now {
             connection.phase = ConnectionPhase::Resting(rest_until);
-        } else if self.load.protocol == Protocol::Http1 {
-            connection.phase = ConnectionPhase::Resting(0);
-            self.answered.push(at as u32);
         } else {
             self.next(at);
-        }
-    }
-
-    /// Reads the rest of small answers of which a part has come. Servers write a head and its body one after the other,
-    /// and whoever sleeps in between is woken twice for one answer.
-    fn read_rest(&mut self) {
-        if self.parts.is_empty() {
-            return;
-        }
-        // The server may be on this CPU, and was interrupted by the wake-up.
-        rustix::thread::sched_yield();
-        self.now = self.clock();
-        self.tally.pass(self.now);
-        let mut parts = std::mem::take(&mut self.parts);
-        for at in parts.drain(..) {
-            if self.connections[at as usize].phase == ConnectionPhase::Reading {
-                self.receive(at as usize);
-            }
-        }
-        // What is still not there wakes this thread.
-        self.parts.clear();
-        std::mem::swap(&mut self.parts, &mut parts);
-    }
-
-    /// In a closed loop, sends the next requests of all connections that got an answer at this wake-up. A server that
-    /// had the first of them before the last answer is read would wake this thread for each of them.
-    fn send_next(&mut self) {
-        if self.answered.len() > 1 {
-            self.now = self.clock();
-            self.tally.pass(self.now);
-        }
-        let mut answered = std::mem::take(&mut self.answered);
-        for at in answered.drain(..) {
-            self.next(at as usize);
-        }
-        // Its memory is used again, unless a connection failed at once and is in it.
-        match self.answered.is_empty() {
-            true => self.answered = answered,
-            false => self.send_next(),
         }
     }
 }

@@ -7,15 +7,6 @@ use crate::stream::{ReadOutcome, Stream};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::io;
 
-/// Rest of an answer that a server writes at once.
-const SMALL: u64 = 64 << 10;
-
-/// What is told of a connection on which nothing waits to be sent. A connection is always writable, and whoever asks
-/// for that is woken for bytes that it has already read.
-const QUIET: EventFlags = EventFlags::IN
-    .union(EventFlags::RDHUP)
-    .union(EventFlags::ET);
-
 impl Worker<'_> {
     pub(super) fn connect(&mut self, at: usize, now: u64) {
         let address = self.load.addresses[self.address % self.load.addresses.len()];
@@ -91,22 +82,19 @@ impl Worker<'_> {
         let bytes = &self.load.requests[connection.which].bytes;
         while connection.sent < bytes.len() {
             match stream.write(&bytes[connection.sent..]) {
-                Ok(0) => {
-                    connection.ask_for(at, &self.epoll, QUIET.union(EventFlags::OUT));
-                    return;
-                }
+                Ok(0) => return,
                 Ok(n) => connection.sent += n,
                 Err(error) => return self.broken(at, error),
             }
         }
         match stream.flush() {
             Ok(true) => connection.phase = ConnectionPhase::Reading,
-            Ok(false) => connection.ask_for(at, &self.epoll, QUIET.union(EventFlags::OUT)),
+            Ok(false) => {}
             Err(error) => self.broken(at, error),
         }
     }
 
-    pub(super) fn receive(&mut self, at: usize) {
+    fn receive(&mut self, at: usize) {
         loop {
             let connection = &mut self.connections[at];
             let Some(stream) = &mut connection.stream else {
@@ -137,14 +125,7 @@ impl Worker<'_> {
                 Ok(Some(answer)) => return self.answered(at, &answer),
                 // A short read has emptied the socket (epoll(7)); the end, if it was there, is still to
                 // be read.
-                Ok(None) if drained && !connection.hung_up => {
-                    let small = (1..=SMALL).contains(&connection.reader.uninteresting());
-                    // An open loop has times to keep, and does not give its CPU away.
-                    if small && self.intents.is_none() {
-                        self.parts.push(at as u32);
-                    }
-                    return;
-                }
+                Ok(None) if drained && !connection.hung_up => return,
                 Ok(None) => {}
                 Err(wrong) => return self.wrong(at, wrong),
             }
@@ -165,8 +146,6 @@ impl Worker<'_> {
             || enough.is_some_and(|most| connection.answers >= most);
         if over {
             connection.close();
-        } else if connection.answers == 1 {
-            connection.ask_for(at, &self.epoll, QUIET);
         }
         self.ended(at, self.now);
     }
