@@ -38,7 +38,7 @@ mkdir -p /etc/postgresql/15/main/conf.d
 mv $data/postgresql.auto.conf /tmp/auto
 rm -rf $data
 chown -R postgres /var/lib/postgresql /etc/postgresql
-as "$bin/initdb" -D $data > /tmp/log
+as "$bin/initdb" --auth-local=peer --auth-host=reject -D $data > /tmp/log
 cp /tmp/auto $data/postgresql.auto.conf
 cp $data/pg_hba.conf $data/pg_ident.conf /etc/postgresql/15/main/
 chown -R postgres /etc/postgresql

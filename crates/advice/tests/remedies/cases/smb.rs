@@ -13,7 +13,7 @@ pub const CASES: &[&[Case]] = &[&[
         furnish: "",
         acts: &[Do(
             "set `path` to a directory that holds only what is shared",
-            r#"mkdir -p /srv/shared; sed -i "${LINE}c path = /srv/shared" "$FILE""#,
+            r#"mkdir -p /srv/shared; sed -i -e "${LINE}c path = /srv/shared" -e 's/^read only = no/read only = yes/; s/^writable = yes/read only = yes/' "$FILE""#,
         )],
         accepted: TESTPARM,
     },
@@ -24,7 +24,7 @@ pub const CASES: &[&[Case]] = &[&[
         furnish: "",
         acts: &[
             Do(
-                "or `guest ok = no`",
+                "or write `guest ok = no`",
                 r#"sed -i -E '/^(guest ok|public) =/s/=.*/= no/' "$FILE""#,
             ),
             Do(
