@@ -1,0 +1,171 @@
+//! The conventions of this repository that a program can check: names of files, types and pages, lengths of lines.
+//!
+//! The lists of exceptions only shrink: an entry that is no longer needed fails the test.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "reads the sources of the workspace"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// File stems that say nothing about what is in the file.
+const BANNED_STEMS: &[&str] = &[
+    "astray", "before", "each", "from", "ground", "here", "how", "kept", "known", "look", "manner",
+    "often", "one", "other", "ours", "own", "place", "said", "say", "seen", "several", "shown",
+    "standing", "tell", "there", "thing", "things", "told", "up", "way", "what", "words", "worlds",
+];
+
+/// Files with such a stem that are still there.
+const KEPT_STEMS: &[&str] = &[];
+
+/// `mod.rs` of tests is what cargo asks for; the other one is included by path from another crate.
+const KEPT_MOD_RS: &[&str] = &["crates/changes/src/side_by_side/nbd/mod.rs"];
+
+/// Names of public types that more than two crates still use for different things.
+const SHARED_TYPE_NAMES: &[&str] = &[];
+
+/// Lines of more than 120 columns that are still there.
+const LONG_LINES: usize = 580;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Paths below `crates/*/src` or another directory of the workspace, relative to its root.
+fn files_below(directory: &str, extension: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![root().join(directory)];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(&directory).expect("a directory of the workspace") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                if !path.ends_with("fixtures") && !path.ends_with("target") {
+                    open.push(path);
+                }
+            } else if path.extension().is_some_and(|found| found == extension) {
+                let relative = path.strip_prefix(root()).expect("below the root");
+                found.push(relative.to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).expect(path)
+}
+
+fn stem(path: &str) -> &str {
+    Path::new(path)
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .expect("a name")
+}
+
+/// Compares what was found with what is still allowed, in both directions.
+fn assert_same<T: Ord + std::fmt::Debug>(rule: &str, found: BTreeSet<T>, allowed: BTreeSet<T>) {
+    let new: Vec<_> = found.difference(&allowed).collect();
+    let gone: Vec<_> = allowed.difference(&found).collect();
+    assert!(new.is_empty(), "{rule}: {new:#?}");
+    assert!(
+        gone.is_empty(),
+        "{rule}: remove from the list of exceptions: {gone:#?}"
+    );
+}
+
+#[test]
+fn files_are_named_after_their_content() {
+    let found = files_below("crates", "rs")
+        .into_iter()
+        .filter(|path| path.contains("/src/") && BANNED_STEMS.contains(&stem(path)))
+        .collect();
+    let allowed = KEPT_STEMS.iter().map(|&path| path.to_owned()).collect();
+    assert_same("a file whose name says nothing", found, allowed);
+}
+
+#[test]
+fn modules_have_no_mod_rs() {
+    let found = files_below("crates", "rs")
+        .into_iter()
+        .filter(|path| path.contains("/src/") && stem(path) == "mod")
+        .collect();
+    let allowed = KEPT_MOD_RS.iter().map(|&path| path.to_owned()).collect();
+    assert_same("foo.rs and foo/ instead of foo/mod.rs", found, allowed);
+}
+
+#[test]
+fn lines_have_at_most_120_columns() {
+    let long = |path: &String| {
+        read(path)
+            .lines()
+            .filter(|line| line.chars().count() > 120)
+            .count()
+    };
+    let found: usize = files_below("crates", "rs").iter().map(long).sum();
+    assert!(
+        found <= LONG_LINES,
+        "{} lines of more than 120 columns are new",
+        found - LONG_LINES
+    );
+    assert_eq!(found, LONG_LINES, "fewer than allowed: lower LONG_LINES");
+}
+
+/// The name of a public type that a line declares.
+fn public_type(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("pub ")?;
+    let rest = ["struct ", "enum ", "trait ", "type "]
+        .iter()
+        .find_map(|kind| rest.strip_prefix(kind))?;
+    let end = rest
+        .find(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .unwrap_or(rest.len());
+    Some(&rest[..end])
+}
+
+#[test]
+fn a_public_type_name_has_one_meaning() {
+    let mut crates: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for path in files_below("crates", "rs") {
+        let mut parts = path.split('/').skip(1);
+        let (Some(name), Some("src")) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        for declared in read(&path).lines().filter_map(public_type) {
+            crates
+                .entry(declared.to_owned())
+                .or_default()
+                .insert(name.to_owned());
+        }
+    }
+    let found = crates
+        .into_iter()
+        .filter(|(_, crates)| crates.len() > 2)
+        .map(|(name, _)| name)
+        .collect();
+    let allowed = SHARED_TYPE_NAMES
+        .iter()
+        .map(|&name| name.to_owned())
+        .collect();
+    assert_same("a public type name in more than two crates", found, allowed);
+}
+
+#[test]
+fn titles_of_advice_are_unique() {
+    let mut titles: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in files_below("advice", "md") {
+        let text = read(&path);
+        let title = text.lines().find_map(|line| line.strip_prefix("title = "));
+        if let Some(title) = title {
+            titles.entry(title.to_owned()).or_default().push(path);
+        }
+    }
+    assert!(!titles.is_empty(), "pages of advice have titles");
+    let twice: Vec<_> = titles
+        .into_iter()
+        .filter(|(_, pages)| pages.len() > 1)
+        .collect();
+    assert!(twice.is_empty(), "titles of several pages: {twice:#?}");
+}
