@@ -7,7 +7,7 @@ use crate::tables::{End, cells, halves, mean, measured, noises, pair, percent, r
 use assay_judge::trial::{TrialRule, campaign_level, decide_verdict, e_process, judge_trial_pairs};
 use assay_model::advice::Guard;
 use assay_model::criterion::{Metric, Quantity};
-use assay_model::trial::{TrialLook, MAX_PAIRS, PairOutcome, Verdict};
+use assay_model::trial::{MAX_PAIRS, PairOutcome, TrialLook, Verdict};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 use std::fmt::Write as _;

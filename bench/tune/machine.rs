@@ -7,8 +7,8 @@ use assay_model::advice::{Guard, RiskLevel, Standing};
 use assay_model::criterion::Metric;
 use assay_model::trial::{PairOutcome, Side};
 use assay_tune::{
-    Acts, Allowed, Candidate, Costs, Driver, Goal, Incident, LoadShape, PairOrder, TunePlan, Prior,
-    Row, StepOutcome, Applicability, Toggle, Unexpected, Visit, Want, combine,
+    Acts, Allowed, Applicability, Candidate, Costs, Driver, Goal, Incident, LoadShape, PairOrder,
+    Prior, Row, StepOutcome, Toggle, TunePlan, Unexpected, Visit, Want, combine,
 };
 use rand_chacha::ChaCha8Rng;
 

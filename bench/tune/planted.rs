@@ -7,7 +7,9 @@ use crate::world::World;
 use assay_model::Nanos;
 use assay_model::advice::Guard;
 use assay_model::result::Interval;
-use assay_tune::{BottomRung, Ending, LeftOut, TunePlan, Row, TuneSession, OperationShare, carry_out};
+use assay_tune::{
+    BottomRung, Ending, LeftOut, OperationShare, Row, TunePlan, TuneSession, carry_out,
+};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::fmt::Write as _;

@@ -8,7 +8,9 @@ use assay_judge::trial::{TrialRule, campaign_level, decide_verdict, find_next_lo
 use assay_model::Nanos;
 use assay_model::advice::Guard;
 use assay_model::trial::{MAX_PAIRS, Side, Verdict};
-use assay_tune::{Driver as _, Ending, PairOrder, Row, StepOutcome, TuneSession, Stage, Step, carry_out};
+use assay_tune::{
+    Driver as _, Ending, PairOrder, Row, Stage, Step, StepOutcome, TuneSession, carry_out,
+};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::fmt::Write as _;

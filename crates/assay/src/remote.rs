@@ -6,9 +6,9 @@ use crate::global::Global;
 use crate::progress::{LOG_EVERY, Meter};
 use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
-use assay_fleet::remote::{RemoteLink, Program, Records, SILENCE, Talk, Wishes};
+use assay_fleet::remote::{Program, Records, RemoteLink, SILENCE, Talk, Wishes};
 use assay_fleet::session::SessionFault;
-use assay_fleet::{SshSession, SessionError};
+use assay_fleet::{SessionError, SshSession};
 use assay_loads::Cancel;
 use assay_model::run::RunState;
 use assay_model::trial::TrialState;
@@ -389,7 +389,10 @@ impl Way<'_> {
         let ran = match ran {
             Ok(ran) => ran,
             Err(error) => {
-                self.is_lost = matches!(error.kind, SessionFault::Unreachable | SessionFault::Deadline);
+                self.is_lost = matches!(
+                    error.kind,
+                    SessionFault::Unreachable | SessionFault::Deadline
+                );
                 for (run, samples) in &records.runs {
                     eprintln!(
                         "run {} is kept as far as it was seen: {} samples",

@@ -336,7 +336,8 @@ fn attack_numbers_that_overflow() {
         pairs.map(|(name, value)| (name, value.to_owned()))
     };
     for machine in ["a", "b"] {
-        let mut writer = TableWriter::new(Vec::new(), &export_columns(16), &notes(machine)).unwrap();
+        let mut writer =
+            TableWriter::new(Vec::new(), &export_columns(16), &notes(machine)).unwrap();
         for number in 0..9_u8 {
             let row = [
                 CellValue::Text(machine),

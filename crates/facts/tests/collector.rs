@@ -468,7 +468,8 @@ const PLANTS: [(&str, &str); 38] = [
     ("etc/pve/storage.cfg", "cifs: x\n\tpassword @\n\tserver @\n"),
     (
         "var/lib/dpkg/status",
-        "Package: @\nVersion: 1\n\nPackage: nginx\nStatus: install ok installed\nDescription: @\nVersion: 1\n",
+        // Names and versions of packages are in a bundle; who made them and what is said of them is not.
+        "Package: own\nMaintainer: @\nVersion: 1\n\nPackage: nginx\nStatus: install ok installed\nDescription: @\nVersion: 1\n",
     ),
     ("proc/cmdline", "root=/dev/vda luks.pw=@ @ @=x\n"),
     (

@@ -297,7 +297,10 @@ mod tests {
         assert_eq!(told(&mut alarms, 0, MachineState::Checked(&bad)), ["+a"]);
         assert!(told(&mut alarms, 1, MachineState::Checked(&bad)).is_empty());
         assert_eq!(alarms.standing()[0].since, at(0));
-        assert_eq!(told(&mut alarms, 2, MachineState::Checked(&checked(&[]))), ["-a"]);
+        assert_eq!(
+            told(&mut alarms, 2, MachineState::Checked(&checked(&[]))),
+            ["-a"]
+        );
         assert!(alarms.standing().is_empty());
     }
 
@@ -309,12 +312,27 @@ mod tests {
             let last = finding("worst", Severity::High, Certainty::Violated);
             (0..count).map(one).chain([last]).collect()
         };
-        let first = told(&mut alarms, 0, MachineState::Checked(&checked(&all(20_000))));
+        let first = told(
+            &mut alarms,
+            0,
+            MachineState::Checked(&checked(&all(20_000))),
+        );
         assert_eq!(first.len(), MOST + 1);
         assert_eq!(first[0], "+worst");
         assert!(first.contains(&"+more-findings".to_owned()));
-        assert!(told(&mut alarms, 1, MachineState::Checked(&checked(&all(20_000)))).is_empty());
-        let fewer = told(&mut alarms, 2, MachineState::Checked(&checked(&all(MOST - 1))));
+        assert!(
+            told(
+                &mut alarms,
+                1,
+                MachineState::Checked(&checked(&all(20_000)))
+            )
+            .is_empty()
+        );
+        let fewer = told(
+            &mut alarms,
+            2,
+            MachineState::Checked(&checked(&all(MOST - 1))),
+        );
         assert_eq!(fewer, ["-more-findings"]);
     }
 

@@ -5,7 +5,7 @@ mod ansible;
 mod proxmox;
 mod ssh;
 
-use crate::session::{SshSession, SessionError, check_name};
+use crate::session::{SessionError, SshSession, check_name};
 use assay_host::{Host as _, HostError, LiveHost};
 use assay_render::text::escape_line;
 use globset::{Glob, GlobMatcher};

@@ -21,4 +21,4 @@ pub use history::{Entry, History};
 pub use inventory::{Inventory, InventoryError, Machine};
 pub use lanes::IN_LANE;
 pub use round::{Outcome, Round};
-pub use session::{SshSession, SessionError};
+pub use session::{SessionError, SshSession};

@@ -1,6 +1,6 @@
 //! A session that stays open: what is said to a machine, what it answers as it comes, what ssh complains of.
 
-use crate::session::{SshSession, SessionError, check_name};
+use crate::session::{SessionError, SshSession, check_name};
 use assay_host::process::{Dies, Running};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read};

@@ -25,7 +25,7 @@ mod program;
 mod records;
 pub mod serve;
 
-pub use link::{RemoteLink, Ran, Speaker, Talk, Wishes};
+pub use link::{Ran, RemoteLink, Speaker, Talk, Wishes};
 pub use program::Program;
 pub use records::Records;
 

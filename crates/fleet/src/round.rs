@@ -2,7 +2,7 @@
 
 use crate::lanes::Lanes;
 use crate::resolve::{Endpoint, endpoint};
-use crate::session::{SessionFault, Sent, SshSession, SessionError};
+use crate::session::{Sent, SessionError, SessionFault, SshSession};
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -91,7 +91,8 @@ impl SessionError {
     /// The server ended the connection before it said who it is.
     fn is_turned_away(&self) -> bool {
         let early = ["kex_exchange_identification", "ssh_exchange_identification"];
-        self.kind == SessionFault::Unreachable && early.iter().any(|word| self.reason.contains(word))
+        self.kind == SessionFault::Unreachable
+            && early.iter().any(|word| self.reason.contains(word))
     }
 }
 
@@ -144,7 +145,8 @@ impl SshSession {
         stop: &mut dyn FnMut(Duration) -> bool,
     ) -> Result<Sent, SessionError> {
         check_name(&self.host)?;
-        let other = |error: std::io::Error| self.fault(SessionFault::Other, format!("ssh: {error}"));
+        let other =
+            |error: std::io::Error| self.fault(SessionFault::Other, format!("ssh: {error}"));
         let mut command = Command::new("ssh");
         command
             .args(self.arguments())
@@ -182,7 +184,9 @@ impl SshSession {
             .map_err(other)?;
         match why {
             Some(kind) if collected.stopped => return Err(self.stopped(kind)),
-            _ if collected.stdout.len() >= MAX_SENT => return Err(self.stopped(SessionFault::TooMuch)),
+            _ if collected.stdout.len() >= MAX_SENT => {
+                return Err(self.stopped(SessionFault::TooMuch));
+            }
             _ => {}
         }
         // Whether it is a bundle says more than the status of the last of several commands.
@@ -449,7 +453,10 @@ mod tests {
                 SessionFault::HostKey,
             ),
             ("Host key verification failed.\n", SessionFault::HostKey),
-            ("root@box: Permission denied (publickey).\n", SessionFault::Login),
+            (
+                "root@box: Permission denied (publickey).\n",
+                SessionFault::Login,
+            ),
             (
                 "ssh: connect to host box port 22: Connection refused\n",
                 SessionFault::Unreachable,

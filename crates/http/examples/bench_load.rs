@@ -4,7 +4,7 @@
 //!                                                          connection for each request
 //!     bench_load URL closed|RATE CONNECTIONS SECONDS h2 STREAMS        HTTP/2, so many on each connection
 
-use assay_http::{Live, HttpLoad, Method, Request, Tls, Trust, Url, run};
+use assay_http::{HttpLoad, Live, Method, Request, Tls, Trust, Url, run};
 use assay_model::web::{Pace, Protocol};
 use std::time::Duration;
 

@@ -230,7 +230,11 @@ impl Reader {
     ///
     /// # Errors
     /// It is not HTTP, its framing is wrong, or more came than it says.
-    pub fn feed(&mut self, bytes: &[u8], memory: &mut Memory) -> Result<Option<HttpResponse>, Wrong> {
+    pub fn feed(
+        &mut self,
+        bytes: &[u8],
+        memory: &mut Memory,
+    ) -> Result<Option<HttpResponse>, Wrong> {
         self.started |= !bytes.is_empty();
         if self.begun {
             return self.take_body(bytes);

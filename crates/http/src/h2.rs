@@ -10,7 +10,7 @@ mod huffman;
 mod names;
 mod session;
 
-pub use session::{StreamEvent, H2Fault, H2Session};
+pub use session::{H2Fault, H2Session, StreamEvent};
 
 #[cfg(test)]
 mod tests;

@@ -32,7 +32,7 @@ pub mod url;
 mod worker;
 
 pub use exchange::{ConnectionSlot, Exchanged, Manner};
-pub use load::{Live, HttpLoad, LoadError, MOST_CONNECTIONS, run};
+pub use load::{HttpLoad, Live, LoadError, MOST_CONNECTIONS, run};
 pub use probe::{ProbeError, Probed, probe};
 pub use request::{Expect, Method, Request};
 pub use rustls::Error as RustlsError;

@@ -229,7 +229,9 @@ fn read_tls(
         tls.process_new_packets()?;
         let came = match tcp.read(&mut records[..asked]) {
             Ok(came) => came,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(ReadOutcome::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Ok(ReadOutcome::Nothing);
+            }
             Err(error) => return Err(error.into()),
         };
         let mut left = &records[..came];

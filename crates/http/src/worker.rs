@@ -8,7 +8,7 @@ mod used;
 
 use crate::answer::{HttpResponse, Memory};
 use crate::connection::{Connection, ConnectionPhase};
-use crate::load::{Live, HttpLoad, LoadError};
+use crate::load::{HttpLoad, Live, LoadError};
 use crate::schedule::Intents;
 use crate::stream::BUFFER;
 use crate::tally::Tally;

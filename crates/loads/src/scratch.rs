@@ -261,7 +261,10 @@ impl Scratch {
         self.removed = true;
         let astray = moved_files::remove(self);
         let end = astray.as_ref().map(|astray| &astray.end);
-        if matches!(end, Some(MovedFileEnd::Failed(_) | MovedFileEnd::Elsewhere(_))) {
+        if matches!(
+            end,
+            Some(MovedFileEnd::Failed(_) | MovedFileEnd::Elsewhere(_))
+        ) {
             self.entry.left.store(true, Ordering::Relaxed);
         }
         astray

@@ -6,7 +6,7 @@ mod transcript;
 
 pub use transcript::Transcript;
 
-use crate::pipe::{PipeOutput, From, ProgramLines};
+use crate::pipe::{From, PipeOutput, ProgramLines};
 use crate::watch::{PreparedWatch, RunningWatch, WatchedServer};
 use crate::{Login, LoginError, LoginPart, activity};
 use assay_model::Nanos;
@@ -152,7 +152,9 @@ pub fn login(
         let (at, came) = lines.next(begin + limit, stop).map_err(start)?;
         let since = Nanos::from(at - begin);
         match came {
-            PipeOutput::Line(From::Out, line) if line.trim() == BEGINS => transcript.shell_begins(since),
+            PipeOutput::Line(From::Out, line) if line.trim() == BEGINS => {
+                transcript.shell_begins(since)
+            }
             PipeOutput::Line(From::Out, line) => {
                 if transcript.said(since, line.trim() == MARK) {
                     return Ok(seen(watch, transcript.finish()));

@@ -3,7 +3,7 @@
 mod radio;
 
 use crate::queue::{LinkLoad, QUEUED, Queue};
-use crate::record::{RecordEvent, PersonRecord};
+use crate::record::{PersonRecord, RecordEvent};
 use crate::role::{Direction, Role, Workload};
 use crate::verdict::{RoleVerdict, Second};
 use assay_wifi::channel::Channel;

@@ -14,11 +14,11 @@ mod stream;
 mod task;
 mod timer;
 
-pub use link::{ServerLink, LinkError};
+pub use link::{LinkError, ServerLink};
 
 use crate::air::Air;
 use crate::congestion;
-use crate::wire::{Done, Join, Joined, ClientOrder, Poll, Polled, VERSION, Verdict};
+use crate::wire::{ClientOrder, Done, Join, Joined, Poll, Polled, VERSION, Verdict};
 use assay_host::LiveHost;
 use assay_model::clock::{self, ClockExchange, Offset};
 use radio::Radio;

@@ -1,6 +1,6 @@
 //! Who begins a run, watches it and collects what was seen.
 
-use crate::client::{ServerLink, LinkError};
+use crate::client::{LinkError, ServerLink};
 use crate::plan::NetPlan;
 use crate::record::PersonRecord;
 use crate::result::{Run, Taken};

@@ -1,7 +1,7 @@
 //! The queue on the way: how much longer a round trip took under load than before the run, in which seconds, who
 //! moved the bytes that filled the queue, and what was lost meanwhile. Pure.
 
-use crate::record::{RecordEvent, PersonRecord, SLOT_US};
+use crate::record::{PersonRecord, RecordEvent, SLOT_US};
 use crate::role::{Direction, Role, Workload};
 use serde::{Deserialize, Serialize};
 

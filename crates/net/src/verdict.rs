@@ -5,7 +5,7 @@ use crate::air::{AirVerdict, judge as judge_air};
 use crate::cause::{Cause, Way, cause};
 use crate::player::{Film, Played, play};
 use crate::queue::{self, LinkLoad, Queue};
-use crate::record::{RecordEvent, PersonRecord, Probe, RoleRecord, SLOT_US};
+use crate::record::{PersonRecord, Probe, RecordEvent, RoleRecord, SLOT_US};
 use crate::role::{Role, Workload};
 use assay_model::Histogram;
 use serde::{Deserialize, Serialize};

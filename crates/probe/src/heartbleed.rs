@@ -10,7 +10,7 @@
 //! A record that is longer than an honest answer is not read at all.
 
 use crate::error::ProbeError;
-use crate::tls::{TlsAnswer, Door, Offer, Until, Version, groups, header, is_refusal, record_of};
+use crate::tls::{Door, Offer, TlsAnswer, Until, Version, groups, header, is_refusal, record_of};
 use serde::Serialize;
 
 /// Bytes of each payload. With the 16 that padding has at least, OpenSSL's first check of the length

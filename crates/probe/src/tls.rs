@@ -13,7 +13,9 @@ mod verifier;
 mod version;
 
 pub(crate) use answer::bits;
-pub use answer::{TlsAnswer, Assembler, KeyExchange, Flight, Until, alert_name, header, is_refusal};
+pub use answer::{
+    Assembler, Flight, KeyExchange, TlsAnswer, Until, alert_name, header, is_refusal,
+};
 pub(crate) use ask::{Door, Offer};
 pub use distrust::Distrust;
 pub use enumerate::{SuiteOrder, VersionState};
@@ -377,7 +379,9 @@ fn heartbeats(door: &Door<'_>, versions: &[Found]) -> Heartbeats {
         },
         // Where one answered, its extensions tell. Where none did, one that is not known could have.
         None if versions.iter().all(|found| found.first.is_none())
-            && versions.iter().any(|found| found.state == VersionState::Unknown) =>
+            && versions
+                .iter()
+                .any(|found| found.state == VersionState::Unknown) =>
         {
             Heartbeats::Unknown {
                 why: "no version of TLS came about".to_owned(),

@@ -5,7 +5,7 @@
 mod common;
 
 use assay_probe::heartbleed::Heartbeats;
-use assay_probe::tls::{Question, Roots, VersionState, Version};
+use assay_probe::tls::{Question, Roots, Version, VersionState};
 use assay_probe::{Patience, ProbeError, Starttls, Target, Visit, http, smb, ssh, tls};
 use common::{now, scripted, target};
 use std::io::{Read as _, Write as _};
@@ -115,7 +115,10 @@ fn every_check(bad: Bad) -> Vec<String> {
     let found = scan_tls(address, SHORT);
     assert!(!found.is_tls(), "{bad:?}: {found:?}");
     assert!(
-        found.versions.iter().all(|one| one.state == VersionState::Unknown),
+        found
+            .versions
+            .iter()
+            .all(|one| one.state == VersionState::Unknown),
         "{bad:?}"
     );
     assert!(!found.unknown.is_empty(), "{bad:?}");
@@ -196,7 +199,10 @@ fn never_more_than_two_connections_at_once() {
     });
     let found = scan_tls(address, common::SHORT_WAITS);
     assert!(
-        found.versions.iter().all(|one| one.state == VersionState::Refused),
+        found
+            .versions
+            .iter()
+            .all(|one| one.state == VersionState::Refused),
         "{found:?}"
     );
     assert_eq!(most.load(Ordering::SeqCst), 2);

@@ -4,7 +4,7 @@
 
 mod common;
 
-use assay_probe::tls::{VersionState, Version};
+use assay_probe::tls::{Version, VersionState};
 use assay_probe::{Starttls, tls};
 use common::{Keys, Server, free_port, lacks, scan, scripted};
 use std::io::{Read, Write as _};

@@ -4,7 +4,7 @@
 mod common;
 
 use assay_probe::heartbleed::Heartbeats;
-use assay_probe::tls::{SuiteOrder, Report, VersionState, Version};
+use assay_probe::tls::{Report, SuiteOrder, Version, VersionState};
 use common::{Keys, lacks, s_server, scan};
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -170,7 +170,10 @@ fn a_certificate_of_tls_1_3_alone_is_read() {
     let keys = Keys::new(&["-newkey", "ed25519"]);
     let server = s_server(&keys, &["-tls1_3"]);
     let report = scan(server.port, None, &[]);
-    assert_eq!(version(&report, Version::Tls12).state, VersionState::Refused);
+    assert_eq!(
+        version(&report, Version::Tls12).state,
+        VersionState::Refused
+    );
     assert_eq!(report.chains[0].der, [common::der(&keys.cert())]);
     assert!(ids(&report).contains("tls-untrusted"));
 }

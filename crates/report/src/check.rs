@@ -14,7 +14,7 @@ mod terminal;
 mod tests;
 
 pub use coverage::coverage;
-pub use diff::{Change, Difference, Document, CheckState, diff, diff_text};
+pub use diff::{Change, CheckState, Difference, Document, diff, diff_text};
 pub use html::html;
 pub use junit::junit;
 pub use markdown::markdown;

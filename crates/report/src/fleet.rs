@@ -222,7 +222,8 @@ fn checked<'a>(all: &'a [AskedMachine<'a>]) -> Vec<(&'a str, &'a Checked)> {
 }
 
 fn summary(all: &[AskedMachine<'_>], rules: usize) -> String {
-    let count = |is: fn(&MachineAnswer<'_>) -> bool| all.iter().filter(|one| is(&one.answer)).count();
+    let count =
+        |is: fn(&MachineAnswer<'_>) -> bool| all.iter().filter(|one| is(&one.answer)).count();
     let done = count(|answer| matches!(answer, MachineAnswer::Checked(_)));
     let failed = count(|answer| matches!(answer, MachineAnswer::Failed(..)));
     let mut text = format!("{}: {done} checked", machines(all.len()));

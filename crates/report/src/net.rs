@@ -2,17 +2,17 @@
 
 mod compare;
 mod compare_page;
+mod link_sentences;
 mod page;
+mod person_sentences;
 mod radio;
 mod trial;
-mod link_sentences;
-mod person_sentences;
 
 pub use compare::{Document as Compared, NamedRun, compared, json as compared_json};
 pub use compare_page::compared_page;
 pub use page::page;
-pub use trial::{TrialDocument, trial_json, trial_page, trial_pair, trial_terminal, trial_verdict};
 pub use person_sentences::{cause, clients, cross, headline, live};
+pub use trial::{TrialDocument, trial_json, trial_page, trial_pair, trial_terminal, trial_verdict};
 
 use assay_model::SCHEMA_VERSION;
 use assay_net::result::{Experience, Run, Spread, experience};
@@ -190,7 +190,8 @@ fn cells(net: &Net, role: &RoleVerdict) -> Vec<String> {
         escape_line(&role.role),
         grade(role.grade).to_owned(),
         counted,
-        role.lost.map_or_else(|| NONE.to_owned(), link_sentences::lost),
+        role.lost
+            .map_or_else(|| NONE.to_owned(), link_sentences::lost),
         ms(role.latency.p50),
         ms(role.latency.p99),
         ms(role.latency.p999),

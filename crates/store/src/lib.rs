@@ -32,7 +32,7 @@ pub use export::{Export, from_json, to_json};
 pub use merge::{Merged, merge};
 pub use postgres::{is_url, shown};
 pub use runs::RunRow;
-pub use spans::{About, Ask, DAYS, Key, SpanLook, SpanValue, Span};
+pub use spans::{About, Ask, DAYS, Key, Span, SpanLook, SpanValue};
 pub use studies::StudyId;
 
 use assay_model::Machine;

@@ -6,7 +6,7 @@ mod common;
 use assay_model::run::RunState;
 use assay_model::trial::{Side, Slot};
 use assay_model::{Machine, Trial};
-use assay_store::{About, Ask, SpanLook, Merged, SpanValue, Span, Store, StoreError, merge};
+use assay_store::{About, Ask, Merged, Span, SpanLook, SpanValue, Store, StoreError, merge};
 use assay_testing::servers::postgres::Postgres;
 use std::path::{Path, PathBuf};
 

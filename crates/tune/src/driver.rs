@@ -5,7 +5,7 @@ use crate::budget::Row;
 use crate::goal::Want;
 use crate::outcome::Ending;
 use crate::session::{TuneSession, Unexpected};
-use crate::step::{Incident, PairOrder, StepOutcome, Step};
+use crate::step::{Incident, PairOrder, Step, StepOutcome};
 use assay_model::Nanos;
 use assay_model::advice::Guard;
 use assay_model::criterion::Metric;

@@ -1,6 +1,6 @@
 //! Why a candidate is not tried: the first reason that holds, in a fixed order, each in one line.
 
-use crate::candidate::{Candidate, LoadShape, Applicability, Toggle};
+use crate::candidate::{Applicability, Candidate, LoadShape, Toggle};
 use assay_model::Nanos;
 use assay_model::advice::{RiskLevel, Standing};
 use assay_model::criterion::Metric;

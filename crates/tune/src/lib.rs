@@ -48,16 +48,18 @@ mod step;
 
 pub use baseline::{BottomRung, ROUNDS, STEADY_VISITS, Standing, VISITS, Visit, judge_visits};
 pub use budget::{Clock, Costs, Row};
-pub use candidate::{Acts, Before, Candidate, LoadShape, Prior, OperationShare, Applicability, Toggle};
+pub use candidate::{
+    Acts, Applicability, Before, Candidate, LoadShape, OperationShare, Prior, Toggle,
+};
 pub use driver::{Driver, carry_out};
 pub use goal::{EXAMPLES, Figure, Goal, GoalError, Want};
 pub use left_out::{Allowed, LeftOut, leave_out};
 pub use outcome::{ERROR_STATEMENT, Ending, Gain};
 pub use plan::{TunePlan, TunePlanError};
-pub use proof::{ProofEnd, Proof};
+pub use proof::{Proof, ProofEnd};
 pub use screen::{LEAST_CANDIDATES, Screen, Screened, matrix_order};
-pub use session::{SessionPhase, ReplayError, TuneSession, Unexpected};
-pub use step::{Incident, PairOrder, StepOutcome, Stage, Step, combine};
+pub use session::{ReplayError, SessionPhase, TuneSession, Unexpected};
+pub use step::{Incident, PairOrder, Stage, Step, StepOutcome, combine};
 
 #[cfg(test)]
 mod planted;

@@ -1,6 +1,6 @@
 //! Candidates and loads for unit tests.
 
-use crate::candidate::{Acts, Candidate, LoadShape, Prior, Applicability, Toggle};
+use crate::candidate::{Acts, Applicability, Candidate, LoadShape, Prior, Toggle};
 use assay_model::Nanos;
 use assay_model::advice::{RiskLevel, Standing};
 

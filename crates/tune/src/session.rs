@@ -1,9 +1,9 @@
 //! The session: a state, `next` that reads the next step off it, and `observe` that takes in what was
 //! seen. Both are pure, so a session that was stored and read back goes on as if nothing had happened.
 
+mod baseline_result;
 mod flow;
 mod sizes;
-mod baseline_result;
 mod whole;
 
 pub use flow::SessionPhase;
@@ -15,7 +15,7 @@ use crate::outcome::{Ending, Gain};
 use crate::plan::{TunePlan, TunePlanError};
 use crate::proof::{Proof, Terms};
 use crate::screen::Screen;
-use crate::step::{Incident, StepOutcome, Step};
+use crate::step::{Incident, Step, StepOutcome};
 use assay_model::Nanos;
 use assay_model::advice::Guard;
 use assay_model::criterion::Metric;
@@ -114,7 +114,9 @@ impl TuneSession {
                 candidate: self.order[*at],
             },
             SessionPhase::Screening { screen } => Step::Pair(screen.order()),
-            SessionPhase::Proving { proof, .. } | SessionPhase::Whole { proof } => Step::Pair(proof.order()),
+            SessionPhase::Proving { proof, .. } | SessionPhase::Whole { proof } => {
+                Step::Pair(proof.order())
+            }
             SessionPhase::Keeping => Step::Keep {
                 row: self.accepted_row(),
             },
@@ -174,11 +176,16 @@ impl TuneSession {
 
     /// Ends the session from outside. Nothing changes once it keeps, reverts or is over.
     pub fn interrupt(&mut self, incident: Incident) {
-        if matches!(self.phase, SessionPhase::Keeping | SessionPhase::Reverting | SessionPhase::Done) {
+        if matches!(
+            self.phase,
+            SessionPhase::Keeping | SessionPhase::Reverting | SessionPhase::Done
+        ) {
             return;
         }
         match incident {
-            Incident::Finish if !matches!(self.phase, SessionPhase::Whole { .. }) => self.finish_search(),
+            Incident::Finish if !matches!(self.phase, SessionPhase::Whole { .. }) => {
+                self.finish_search()
+            }
             Incident::Finish => {}
             incident => self.end(Ending::Stopped { incident }),
         }

@@ -16,8 +16,8 @@ mod world;
 use assay_model::Nanos;
 use assay_model::result::Interval;
 use assay_tune::{
-    BottomRung, Ending, Incident, LeftOut, TunePlan, TunePlanError, Row, StepOutcome, TuneSession, Stage, Step,
-    carry_out,
+    BottomRung, Ending, Incident, LeftOut, Row, Stage, Step, StepOutcome, TunePlan, TunePlanError,
+    TuneSession, carry_out,
 };
 use machine::{Machine, plan};
 use proptest::prelude::*;
@@ -175,7 +175,9 @@ fn incidents_end_a_session_without_keeping_anything() {
         assert_eq!(session.next(), Step::Revert);
         assert_eq!(session.ending(), Some(&Ending::Stopped { incident }));
         session.interrupt(Incident::Finish);
-        session.observe(StepOutcome::Reverted { took: Nanos(1) }).unwrap();
+        session
+            .observe(StepOutcome::Reverted { took: Nanos(1) })
+            .unwrap();
         assert_eq!(session.next(), Step::Done);
     }
 }
@@ -205,7 +207,9 @@ fn finishing_early_still_proves_the_whole() {
 fn what_belongs_to_another_step_changes_nothing() {
     let mut session = TuneSession::begin(plan(&[MORE], &[0.1; 4], 60.0, 1)).unwrap();
     let before = session.clone();
-    session.observe(StepOutcome::Kept { took: Nanos(1) }).unwrap_err();
+    session
+        .observe(StepOutcome::Kept { took: Nanos(1) })
+        .unwrap_err();
     assert_eq!(session, before);
 }
 

@@ -17,21 +17,21 @@ pub mod many;
 mod procfs;
 mod quota;
 pub mod record;
+mod remote_counters;
 mod server;
 mod session;
 mod sockets;
 mod step;
 mod target;
-mod remote_counters;
 mod waits;
 
 pub use consent::Consent;
 pub use link::is_here;
 pub use load::{AskedError, Ready};
-pub use server::{ServerProcesses, ServerError};
+pub use remote_counters::{RemoteCounted, There, told};
+pub use server::{ServerError, ServerProcesses};
 pub use session::{
-    CarryError, WebEvent, Loading, Search, Settings, carry_out, carry_out_on, estimate,
+    CarryError, Loading, Search, Settings, WebEvent, carry_out, carry_out_on, estimate,
 };
 pub use step::{Bench, Manner, Shape, measure};
 pub use target::{ConsentRequest, Family, Target, TargetError, What, find};
-pub use remote_counters::{RemoteCounted, There, told};

@@ -354,7 +354,9 @@ impl Loading for Many {
             (_, None) => Err("it ended before anything was counted".to_owned()),
         };
         let machine = match (&target.server, first.zip(last)) {
-            (ServerProcesses::Processes(_) | ServerProcesses::Group(_), Some((first, last))) => last.since(&first),
+            (ServerProcesses::Processes(_) | ServerProcesses::Group(_), Some((first, last))) => {
+                last.since(&first)
+            }
             // Nothing here has a part in it.
             _ => MachineUse::default(),
         };

@@ -177,7 +177,9 @@ impl There {
     /// # Errors
     /// It cannot be read.
     pub fn group(self: &Arc<Self>, path: &str) -> Result<ServerProcesses, String> {
-        let path = ServerProcesses::group_path(path).to_string_lossy().into_owned();
+        let path = ServerProcesses::group_path(path)
+            .to_string_lossy()
+            .into_owned();
         if path.len() > 4096 || path.contains(|c: char| c.is_control()) {
             return Err("--cgroup: a control group has no control characters in it".to_owned());
         }

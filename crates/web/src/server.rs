@@ -114,9 +114,9 @@ pub(crate) fn holders(inodes: &BTreeSet<String>) -> ServerProcesses {
     }
     match processes.is_empty() {
         false => ServerProcesses::Processes(processes),
-        true if hidden => {
-            ServerProcesses::Unknown("only root sees whose socket it is; --server-pid names it".to_owned())
-        }
+        true if hidden => ServerProcesses::Unknown(
+            "only root sees whose socket it is; --server-pid names it".to_owned(),
+        ),
         true => ServerProcesses::Unknown("no process holds its socket".to_owned()),
     }
 }

@@ -5,7 +5,7 @@ use crate::machine;
 use crate::server::{self, ServerProcesses};
 use crate::target::Target;
 use crate::waits;
-use assay_http::{Live, HttpLoad, LoadError};
+use assay_http::{HttpLoad, Live, LoadError};
 use assay_model::web::{Pace, ServerUse, Step};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
@@ -119,7 +119,12 @@ pub fn measure(
         .as_ref()
         .map(|link| link.interface.clone())
         .unwrap_or_default();
-    let look_around = || (machine::MachineCounters::now(), link::InterfaceCounters::at(&interface));
+    let look_around = || {
+        (
+            machine::MachineCounters::now(),
+            link::InterfaceCounters::at(&interface),
+        )
+    };
     let look = || server::ServerCounters::at(bench.server);
     let looks = Mutex::new(None);
     let over = Mutex::new(false);

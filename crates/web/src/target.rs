@@ -340,7 +340,11 @@ impl Target {
     ///
     /// # Errors
     /// See [`TargetError`].
-    pub fn again(&self, asked: &ConsentRequest, stop: &dyn Fn() -> bool) -> Result<Self, TargetError> {
+    pub fn again(
+        &self,
+        asked: &ConsentRequest,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Self, TargetError> {
         let asking = Asking {
             url: &self.url,
             asked,

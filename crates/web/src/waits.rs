@@ -4,7 +4,7 @@
 use crate::link::is_here;
 use crate::procfs::read;
 use crate::server::{self, ServerProcesses, holders};
-use crate::sockets::{TcpState, Tcp, Unix, list_tcp, list_unix};
+use crate::sockets::{Tcp, TcpState, Unix, list_tcp, list_unix};
 use assay_model::web::{SocketUse, Upstream};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,6 +75,9 @@ enum Address {
     Unix(String),
 }
 
+/// The processes of an upstream with their counters when it was first seen; an error where they cannot be read.
+type CountedSince = Result<(ServerProcesses, server::ServerCounters), String>;
+
 struct Watch {
     /// Where the load goes: sockets to it are those of the generator.
     address: SocketAddr,
@@ -84,7 +87,7 @@ struct Watch {
     /// UNIX sockets that were connected at the first look: they may belong to an idle pool.
     old: BTreeSet<u32>,
     /// Sockets that waited, over all looks, and whose CPU time is counted since when.
-    upstreams: BTreeMap<Address, (usize, Result<(ServerProcesses, server::ServerCounters), String>)>,
+    upstreams: BTreeMap<Address, (usize, CountedSince)>,
 }
 
 impl Watch {
@@ -164,7 +167,8 @@ impl Watch {
                     Address::Unix(path) => path,
                 },
                 waiting: mean(waiting),
-                used: used.and_then(|(server, then)| server::ServerCounters::at(&server).since(&then)),
+                used: used
+                    .and_then(|(server, then)| server::ServerCounters::at(&server).since(&then)),
             });
         let mut upstreams: Vec<Upstream> = upstreams.collect();
         upstreams.sort_by(|a, b| b.waiting.total_cmp(&a.waiting));

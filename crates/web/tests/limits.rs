@@ -9,7 +9,9 @@ use assay_judge::web::limit;
 use assay_model::web::result::Limited;
 use assay_model::web::{Protocol, Step};
 use assay_testing::servers::nginx::Nginx;
-use assay_web::{ConsentRequest, Search, ServerProcesses, Settings, Target, TargetError, What, carry_out, find};
+use assay_web::{
+    ConsentRequest, Search, ServerProcesses, Settings, Target, TargetError, What, carry_out, find,
+};
 use rustix::thread::{CpuSet, LinkNameSpaceType};
 use std::fs;
 use std::io::{Read as _, Write as _};

@@ -2,7 +2,7 @@
 
 use crate::context::{on_signals, print};
 use crate::global::Global;
-use crate::remote::{RemoteWork, Remote};
+use crate::remote::{Remote, RemoteWork};
 use crate::status::{Status, Unreadable};
 use anyhow::bail;
 use assay_host::LiveHost;

@@ -8,11 +8,11 @@ mod browse;
 mod dirs;
 pub(super) mod documents;
 mod explore;
-mod scan_arguments;
 mod index_location;
 mod progress;
 mod samples;
 mod scan;
+mod scan_arguments;
 mod undo;
 mod upkeep;
 

@@ -2,9 +2,9 @@
 
 pub(super) mod ask;
 mod check;
-mod on_each_machine;
 pub(super) mod facts;
 pub(super) mod follow;
+mod on_each_machine;
 
 use crate::context::{self, print};
 use crate::elsewhere::How;

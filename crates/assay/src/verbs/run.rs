@@ -10,7 +10,7 @@ use crate::input;
 use crate::open_changes::Despite;
 use crate::pages;
 use crate::progress::Meter;
-use crate::remote::{RemoteWork, NamedFile, Remote, SentFile, Value};
+use crate::remote::{NamedFile, Remote, RemoteWork, SentFile, Value};
 use crate::status::Status;
 use crate::verbs::login;
 use anyhow::{Context as _, bail};

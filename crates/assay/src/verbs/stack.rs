@@ -5,7 +5,7 @@ mod measure;
 
 use crate::elsewhere::Elsewhere;
 use crate::global::Global;
-use crate::remote::{RemoteWork, Going, Value, go};
+use crate::remote::{Going, RemoteWork, Value, go};
 use crate::shape::Shape;
 use crate::status::Status;
 use std::path::PathBuf;

@@ -16,7 +16,7 @@ use crate::status::Status;
 use anyhow::Context as _;
 use assay_facts::CollectOptions;
 use assay_fleet::Outcome;
-use assay_fleet::alarms::{Alarm, Alarms, News, Over, MachineState};
+use assay_fleet::alarms::{Alarm, Alarms, MachineState, News, Over};
 use assay_host::{LiveHost, lockfile};
 use assay_model::SCHEMA_VERSION;
 use assay_model::finding::{Checked, Severity};

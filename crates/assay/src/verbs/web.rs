@@ -21,7 +21,7 @@ use assay_model::{Facts, Nanos, Run};
 use assay_render::text::escape_line;
 use assay_report::web::{Web, about, json, page, terminal};
 use assay_store::{Store, StoreError};
-use assay_web::{CarryError, WebEvent, Settings, Target, carry_out, estimate, find, record};
+use assay_web::{CarryError, Settings, Target, WebEvent, carry_out, estimate, find, record};
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -6,7 +6,7 @@
 //! `interfaces` of pve-container (PVE/API2/LXC.pm, `get_interfaces` of PVE/LXC.pm).
 
 use super::Machine;
-use crate::session::{SessionFault, SshSession, SessionError, check_name};
+use crate::session::{SessionError, SessionFault, SshSession, check_name};
 use assay_render::text::escape_line;
 use serde::Deserialize;
 use serde_json::Value;

@@ -12,7 +12,7 @@ use crate::remote::outbox::Outbox;
 use crate::remote::program::Program;
 use crate::remote::records::{LONGEST, Records};
 use crate::remote::{HEARTBEAT, serve};
-use crate::session::{SessionFault, SshSession, SessionError, check_name};
+use crate::session::{SessionError, SessionFault, SshSession, check_name};
 use assay_protocol::{AgentRequest, CHUNK, Frame, FrameDecoder, PathLook, Reply};
 use assay_render::text::escape_line;
 use clock::Clock;
@@ -84,7 +84,8 @@ impl<'a> RemoteLink<'a> {
         stop: &mut dyn FnMut(Duration, f64) -> bool,
     ) -> Result<Self, SessionError> {
         check_name(&session.host)?;
-        let other = |error: io::Error| session.failed(SessionFault::Other, &format!("ssh: {error}"));
+        let other =
+            |error: io::Error| session.failed(SessionFault::Other, &format!("ssh: {error}"));
         let mut link = Self::start(session, silence).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => session.failed(
                 SessionFault::NoSsh,
@@ -371,7 +372,8 @@ impl<'a> RemoteLink<'a> {
                 _ => {}
             }
         }
-        Records::read(&bytes).map_err(|error| self.session.failed(SessionFault::Other, &error.to_string()))
+        Records::read(&bytes)
+            .map_err(|error| self.session.failed(SessionFault::Other, &error.to_string()))
     }
 
     /// Ends the program there, which removes itself.

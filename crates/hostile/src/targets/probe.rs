@@ -1,7 +1,7 @@
 //! Answers of servers that were asked by `assay probe`, and files that are pinned.
 
 use crate::ParserTarget;
-use assay_probe::tls::{TlsAnswer, Assembler, Until, header};
+use assay_probe::tls::{Assembler, TlsAnswer, Until, header};
 use assay_probe::{dtls, http, pins, smb, ssh, starttls};
 
 macro_rules! seed {

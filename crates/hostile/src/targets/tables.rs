@@ -75,7 +75,8 @@ fn export(length: usize, hash: &str) -> Vec<u8> {
         ("export", "1"),
         ("files", "1"),
     ]);
-    let mut writer = TableWriter::new(Vec::new(), &export_columns(length), &notes).expect("into memory");
+    let mut writer =
+        TableWriter::new(Vec::new(), &export_columns(length), &notes).expect("into memory");
     for number in 0..40_u8 {
         let hash = vec![number / 4; length];
         let (size, count) = (i64::from(number), i64::from(number % 3 + 1));

@@ -4,7 +4,11 @@ use super::*;
 use proptest::prelude::*;
 
 /// The answer when the bytes come in these pieces, and then the end.
-fn read_with(pieces: &[&[u8]], head_only: bool, memory: &mut Memory) -> Result<HttpResponse, Wrong> {
+fn read_with(
+    pieces: &[&[u8]],
+    head_only: bool,
+    memory: &mut Memory,
+) -> Result<HttpResponse, Wrong> {
     let mut reader = Reader::default();
     reader.restart(head_only, true);
     for (at, piece) in pieces.iter().enumerate() {

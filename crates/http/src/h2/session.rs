@@ -5,7 +5,7 @@ mod control;
 
 use super::frame::{self, Head};
 use super::hpack::Decoder;
-use crate::answer::{HttpResponse, Body};
+use crate::answer::{Body, HttpResponse};
 use crate::request::Request;
 use assay_model::web::FailureKind;
 use std::sync::Arc;
@@ -404,7 +404,12 @@ impl H2Session {
         }
     }
 
-    fn frame(&mut self, head: &Head, payload: &[u8], events: &mut Vec<StreamEvent>) -> Result<(), H2Fault> {
+    fn frame(
+        &mut self,
+        head: &Head,
+        payload: &[u8],
+        events: &mut Vec<StreamEvent>,
+    ) -> Result<(), H2Fault> {
         match head.kind {
             frame::HEADERS | frame::CONTINUATION => self.head(head, payload, events),
             frame::RST_STREAM => self.reset(head, payload, events),

@@ -1,5 +1,5 @@
 use super::hpack::{Decoder, write};
-use super::{StreamEvent, H2Session};
+use super::{H2Session, StreamEvent};
 use crate::request::{Method, Request};
 use crate::url::Url;
 use proptest::prelude::*;
@@ -246,9 +246,9 @@ fn said(pieces: &mut dyn Iterator<Item = &[u8]>) -> (Vec<StreamEvent>, Option<St
     let places: std::collections::BTreeSet<u32> = events
         .iter()
         .map(|event| match event {
-            StreamEvent::Answer { place, .. } | StreamEvent::Failed { place, .. } | StreamEvent::Left { place } => {
-                *place
-            }
+            StreamEvent::Answer { place, .. }
+            | StreamEvent::Failed { place, .. }
+            | StreamEvent::Left { place } => *place,
         })
         .collect();
     assert_eq!(places.len(), events.len(), "a request ends once");

@@ -2,7 +2,7 @@
 
 use super::{ProbeError, Probed, Probing};
 use crate::answer::HttpResponse;
-use crate::h2::{StreamEvent, H2Session};
+use crate::h2::{H2Session, StreamEvent};
 use crate::request::Request;
 use crate::stream::{ReadOutcome, Stream};
 use assay_model::web::Protocol;
@@ -29,7 +29,11 @@ impl Probing<'_> {
         })
     }
 
-    fn exchange(&self, stream: &mut Stream, session: &mut H2Session) -> Result<HttpResponse, ProbeError> {
+    fn exchange(
+        &self,
+        stream: &mut Stream,
+        session: &mut H2Session,
+    ) -> Result<HttpResponse, ProbeError> {
         let protocol = |why: String| ProbeError::Protocol {
             address: self.address,
             why,

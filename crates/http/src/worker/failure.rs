@@ -80,7 +80,11 @@ pub(super) fn late(status: Option<u16>, limit: Duration) -> String {
 }
 
 /// How a request fails on a connection in this phase; whether something of its answer has come.
-pub(super) fn classify(error: &Broken, phase: ConnectionPhase, started: bool) -> (FailureKind, String) {
+pub(super) fn classify(
+    error: &Broken,
+    phase: ConnectionPhase,
+    started: bool,
+) -> (FailureKind, String) {
     use io::ErrorKind as K;
     let error = match error {
         Broken::Tls(error) => return (FailureKind::Tls, error.to_string()),

@@ -5,7 +5,7 @@
 use super::failure::{REST, classify, late, was_idle};
 use super::{SPOKEN, Worker};
 use crate::connection::ConnectionPhase;
-use crate::h2::{StreamEvent, H2Session};
+use crate::h2::{H2Session, StreamEvent};
 use crate::stream::{Broken, ReadOutcome, Stream};
 use assay_model::web::FailureKind;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -126,7 +126,10 @@ impl Worker<'_> {
         self.connections[at].link = which;
         let link = &mut self.links.all[which];
         // One that waits is not overtaken.
-        if link.phase == ConnectionPhase::Reading && link.session.has_room() && link.waiting.is_empty() {
+        if link.phase == ConnectionPhase::Reading
+            && link.session.has_room()
+            && link.waiting.is_empty()
+        {
             return self.give(which, at);
         }
         self.connections[at].phase = match link.phase {
@@ -317,9 +320,11 @@ impl Worker<'_> {
                 self.ended(place as usize, self.now);
             }
             StreamEvent::Failed { place, kind, why } => self.failed(place as usize, kind, || why),
-            StreamEvent::Left { place } => self.again(place as usize, FailureKind::GoneAway, || {
-                "GOAWAY: left out twice".to_owned()
-            }),
+            StreamEvent::Left { place } => {
+                self.again(place as usize, FailureKind::GoneAway, || {
+                    "GOAWAY: left out twice".to_owned()
+                })
+            }
         }
     }
 

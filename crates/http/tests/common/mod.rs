@@ -1,7 +1,7 @@
 //! Servers that misbehave, and a short load.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
-use assay_http::{Expect, Live, HttpLoad, Method, Request, Url, run};
+use assay_http::{Expect, HttpLoad, Live, Method, Request, Url, run};
 use assay_model::web::{FailureKind, Measured, Pace, Protocol};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

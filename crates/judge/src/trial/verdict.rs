@@ -15,7 +15,7 @@ use super::trial_rule::TrialRule;
 use super::verdict_sentence;
 use super::work_total::{self, WorkTotal};
 use assay_model::result::Interval;
-use assay_model::trial::{GuardJudgement, Judgement, TrialLook, MAX_PAIRS, PairOutcome, Verdict};
+use assay_model::trial::{GuardJudgement, Judgement, MAX_PAIRS, PairOutcome, TrialLook, Verdict};
 
 /// Judges the pairs. `pairs` contains all that were tried, in order; every look of the rule is
 /// replayed, and the first look with a decision decides.

@@ -141,7 +141,10 @@ fn attack_what_takes_the_name_is_neither_written_nor_removed() {
         )
         .unwrap();
         let astray = scratch.remove().unwrap();
-        assert_eq!((astray.path, astray.end), (at.clone(), MovedFileEnd::Unlinked));
+        assert_eq!(
+            (astray.path, astray.end),
+            (at.clone(), MovedFileEnd::Unlinked)
+        );
         assert_eq!(fs::read(&victim).unwrap(), b"precious", "{how}");
         assert_eq!(at.symlink_metadata().is_ok(), how != "nothing", "{how}");
     }
@@ -160,7 +163,10 @@ fn a_file_that_was_renamed_is_found_and_one_that_was_taken_away_is_emptied() {
     let renamed = target.path().join("renamed");
     let scratch = session.scratch(&directory).unwrap();
     fs::rename(scratch.shown(), &renamed).unwrap();
-    assert_eq!(scratch.remove().unwrap().end, MovedFileEnd::Renamed(renamed.clone()));
+    assert_eq!(
+        scratch.remove().unwrap().end,
+        MovedFileEnd::Renamed(renamed.clone())
+    );
     assert!(!renamed.exists());
 
     let below = target.path().join("below");

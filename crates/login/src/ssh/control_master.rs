@@ -2,7 +2,7 @@
 
 use super::{SAY, SshTarget};
 use crate::LoginError;
-use crate::pipe::{PipeOutput, From, ProgramLines};
+use crate::pipe::{From, PipeOutput, ProgramLines};
 use assay_model::Nanos;
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 
 use super::Cause;
 use crate::air::{Air, WEAK};
-use crate::record::{RecordEvent, PersonRecord};
+use crate::record::{PersonRecord, RecordEvent};
 use crate::role::Role;
 use crate::verdict::is_over;
 use assay_wifi::channel::Band;

@@ -6,7 +6,7 @@ use super::timer::micros;
 use super::{bulk, fetches, packets, stream, timer};
 use crate::record::{PersonRecord, RoleRecord, Start};
 use crate::role::Workload;
-use crate::wire::{Joined, Live, LiveRole, ClientOrder};
+use crate::wire::{ClientOrder, Joined, Live, LiveRole};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -25,7 +25,12 @@ pub struct Carrying<'a> {
 }
 
 impl<'a> Carrying<'a> {
-    pub fn new(order: &'a ClientOrder, begin: Instant, joined: &'a Joined, link: &'a ServerLink) -> Self {
+    pub fn new(
+        order: &'a ClientOrder,
+        begin: Instant,
+        joined: &'a Joined,
+        link: &'a ServerLink,
+    ) -> Self {
         let live = order.roles.iter().map(|role| LiveRole {
             role: role.name.clone(),
             ..LiveRole::default()

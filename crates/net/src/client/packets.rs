@@ -2,7 +2,7 @@
 
 use super::task::Task;
 use super::timer::{self, micros};
-use crate::record::{RecordEvent, MOST_EVENTS, RoleRecord};
+use crate::record::{MOST_EVENTS, RecordEvent, RoleRecord};
 use crate::role::Workload;
 use crate::wire::KEY;
 use data_encoding::HEXLOWER;

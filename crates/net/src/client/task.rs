@@ -2,7 +2,7 @@
 
 use super::link::ServerLink;
 use super::timer::{self, micros};
-use crate::record::{RecordEvent, Probe, RoleRecord};
+use crate::record::{Probe, RecordEvent, RoleRecord};
 use crate::role::Role;
 use crate::wire::{CLIENT_HEADER, Joined, LiveRole};
 use assay_http::{ConnectionSlot, Exchanged, Manner, ProbeError, Request};

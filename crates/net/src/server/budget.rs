@@ -117,7 +117,8 @@ mod tests {
     fn nobody_takes_more_than_a_share() {
         let budget = Budget::default();
         let address = |last| IpAddr::from([10, 0, 0, last]);
-        let mut of_client: Vec<BudgetShare> = (0..4).map(|_| budget.begin(address(1), Some(1))).collect();
+        let mut of_client: Vec<BudgetShare> =
+            (0..4).map(|_| budget.begin(address(1), Some(1))).collect();
         let taken: u64 = of_client.iter_mut().map(fill).sum();
         assert_eq!(taken, MOST_OF_CLIENT);
         // Many clients of one address, and one that shows no key.

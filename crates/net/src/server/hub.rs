@@ -11,8 +11,8 @@ use crate::plan::NetPlan;
 use crate::record::{MOST_EVENTS, PersonRecord, RoleRecord, SLOT_US, Segments};
 use crate::role::{Direction, Role, Workload};
 use crate::wire::{
-    ClientSeen, Clients, Done, Join, Joined, KEY, Live, ClientOrder, PersonSeen, Poll, Polled, Started,
-    Status, VERSION, Verdict,
+    ClientOrder, ClientSeen, Clients, Done, Join, Joined, KEY, Live, PersonSeen, Poll, Polled,
+    Started, Status, VERSION, Verdict,
 };
 use data_encoding::HEXLOWER;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{RecordEvent, PersonRecord, RoleRecord};
+use crate::record::{PersonRecord, RecordEvent, RoleRecord};
 use crate::result::Taken;
 
 fn plan() -> NetPlan {

@@ -1,6 +1,6 @@
 //! One hello, one answer.
 
-use super::answer::{TlsAnswer, Assembler, Until, header};
+use super::answer::{Assembler, TlsAnswer, Until, header};
 use super::hello::{Hello, KeyShare};
 use super::version::Version;
 use crate::error::ProbeError;

@@ -2,7 +2,7 @@
 //! chooses, what it chose is taken out, until it refuses. That takes a connection for each suite and
 //! one more.
 
-use super::answer::{TlsAnswer, KeyExchange, Flight, Until, alert_name, is_refusal};
+use super::answer::{Flight, KeyExchange, TlsAnswer, Until, alert_name, is_refusal};
 use super::ask::{Door, Offer};
 use super::hello::KeyShare;
 use super::version::{Version, groups, suite_name};

@@ -90,7 +90,9 @@ fn versions(report: &Report, out: &mut Vec<Remark>) {
             "allow TLS 1.2 and 1.3 only",
         ));
     }
-    if state(Version::Tls12) == VersionState::Refused && state(Version::Tls13) == VersionState::Refused {
+    if state(Version::Tls12) == VersionState::Refused
+        && state(Version::Tls13) == VersionState::Refused
+    {
         out.push(Remark::new(
             "tls-no-current-version",
             Danger,

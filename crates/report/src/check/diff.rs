@@ -180,7 +180,9 @@ impl<'a> Side<'a> {
         let hidden = whole.is_some_and(|(item, _)| item.certainty == Certainty::Unknown);
         match (self.items.get(fingerprint), self.rules.get(rule)) {
             (Some((_, Some(_))), _) => CheckState::Accepted,
-            (Some((item, None)), _) if item.certainty == Certainty::Violated => CheckState::Violated,
+            (Some((item, None)), _) if item.certainty == Certainty::Violated => {
+                CheckState::Violated
+            }
             (Some(_), _) => CheckState::Unknown,
             (None, _) if hidden => CheckState::Unknown,
             (None, None) => CheckState::NoRule,
@@ -201,7 +203,9 @@ fn why(old: Known<'_>, new: Known<'_>, was: CheckState, is: CheckState) -> Vec<S
         }
         why.extend(differing(&old.evidence, &new.evidence));
         let reasons = [(old, was), (new, is)];
-        let unknown = reasons.iter().filter(|(_, state)| *state == CheckState::Unknown);
+        let unknown = reasons
+            .iter()
+            .filter(|(_, state)| *state == CheckState::Unknown);
         if was != is {
             why.extend(unknown.map(|(item, _)| item.text.clone()));
         }

@@ -1,7 +1,7 @@
 //! A check in numbers: one line for a monitoring plugin, and text for Prometheus.
 
 use super::{View, counts, unknowns};
-use crate::fleet::{MachineAnswer, AskedMachine};
+use crate::fleet::{AskedMachine, MachineAnswer};
 use assay_model::finding::{Checked, Finding, Severity};
 use assay_render::units::format_plural;
 use std::fmt::Write as _;

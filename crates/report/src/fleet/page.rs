@@ -1,6 +1,6 @@
 //! A check of many machines as one page: machines with their counts, then findings by rule.
 
-use super::{MachineAnswer, AskedMachine, checked, machines, summary};
+use super::{AskedMachine, MachineAnswer, checked, machines, summary};
 use crate::check::{subject, unknowns};
 use assay_model::finding::{Certainty, Severity};
 use assay_render::html::render_page;

@@ -1,7 +1,7 @@
 //! One plain sentence for a person, and why it was so.
 
-use super::radio::{dbm, sentence as radio, way};
 use super::link_sentences::{losses, queue};
+use super::radio::{dbm, sentence as radio, way};
 use super::{mbit, ms, percent};
 use assay_net::cause::Cause;
 use assay_net::player::Played;

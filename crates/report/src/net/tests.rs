@@ -3,7 +3,7 @@
 use super::*;
 use assay_net::air::{Air, Point, Sample};
 use assay_net::plan::NetPlan;
-use assay_net::record::{RecordEvent, PersonRecord, RoleRecord, Start};
+use assay_net::record::{PersonRecord, RecordEvent, RoleRecord, Start};
 use assay_net::result::Taken;
 use assay_wifi::channel::Channel;
 

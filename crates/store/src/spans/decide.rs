@@ -1,6 +1,6 @@
 //! What a look changes.
 
-use super::{About, Host, Key, SpanLook, Row, SpanValue, UNREAD};
+use super::{About, Host, Key, Row, SpanLook, SpanValue, UNREAD};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A hash of all that was seen: where it is the same, nothing changed.

@@ -131,7 +131,9 @@ fn a_finding_whose_rule_could_not_be_asked_stands() {
     let (_dir, mut store) = store();
     let key = (About::Finding, "open-port@tcp/25".to_owned());
     let mut first = look(0, "s", &[]);
-    first.seen.insert(key, SpanValue::Value("\"high\"".to_owned()));
+    first
+        .seen
+        .insert(key, SpanValue::Value("\"high\"".to_owned()));
     store.look(&first).unwrap();
     let mut second = look(10, "s", &[]);
     second.lost.push("open-port".to_owned());

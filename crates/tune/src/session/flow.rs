@@ -7,7 +7,7 @@ use crate::baseline;
 use crate::budget::{Row, times};
 use crate::candidate::Toggle;
 use crate::left_out::LeftOut;
-use crate::proof::{ENOUGH, ProofEnd, Proof, alternations_for};
+use crate::proof::{ENOUGH, Proof, ProofEnd, alternations_for};
 use crate::screen::{LEAST_CANDIDATES, MOST_CANDIDATES, Screen};
 use crate::seeds;
 use crate::step::Stage;
@@ -184,8 +184,8 @@ impl TuneSession {
             SessionPhase::Whole { mut proof } => {
                 proof.pairs.push(outcome);
                 proof.figures.extend(figures);
-                let late =
-                    (self.clock.left(self.plan.costs.set_back) == Nanos(0)).then_some(ProofEnd::Open);
+                let late = (self.clock.left(self.plan.costs.set_back) == Nanos(0))
+                    .then_some(ProofEnd::Open);
                 proof.end = proof.examine_whole(self.terms()).or(late);
                 if proof.end.is_none() {
                     self.phase = SessionPhase::Whole { proof };

@@ -4,7 +4,7 @@ use super::sizes::WHOLE_LEVELS;
 use super::{SessionPhase, TuneSession};
 use crate::budget::Row;
 use crate::outcome::Ending;
-use crate::proof::{ProofEnd, Proof};
+use crate::proof::{Proof, ProofEnd};
 use crate::seeds;
 use crate::step::Stage;
 

@@ -1,6 +1,6 @@
 //! Generators become one: what each of them found must be the same server, and what they say must be possible.
 
-use super::{Generator, Joint, Line, Many, GeneratorOrder, Reached, Word};
+use super::{Generator, GeneratorOrder, Joint, Line, Many, Reached, Word};
 use crate::server::ServerProcesses;
 use crate::step::{Manner, Shape};
 use assay_model::web::{Measured, Pace, Part, Step};

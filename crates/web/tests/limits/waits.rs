@@ -261,7 +261,9 @@ fn a_backend_with_a_cpu_quota() {
     let Some(behind) = Nginx::with_files("") else {
         return;
     };
-    group.take(&ServerProcesses::listening(&([127, 0, 0, 1], behind.port()).into()));
+    group.take(&ServerProcesses::listening(
+        &([127, 0, 0, 1], behind.port()).into(),
+    ));
     let location = format!("proxy_pass http://127.0.0.1:{}/small;", behind.port());
     let Some((_nginx, target, server)) = proxy(&location) else {
         return;

@@ -13,7 +13,7 @@ use assay_report::wifi as report;
 use assay_wifi::address::mask;
 use assay_wifi::registry::Registry;
 use assay_wifi::ssid::Ssid;
-use assay_wifi::{WifiFile, Reading};
+use assay_wifi::{Reading, WifiFile};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 

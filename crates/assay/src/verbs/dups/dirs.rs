@@ -2,8 +2,8 @@
 
 use super::documents::{Folders, Name, Overlap, Same};
 use super::explore::{load_files, print_json};
-use crate::context::report_writer;
 use super::index_location::Place;
+use crate::context::report_writer;
 use crate::status::Status;
 use assay_dups::folders::{compare_folders, folder_label};
 use assay_dups::name::format_readable;

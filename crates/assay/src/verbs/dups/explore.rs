@@ -2,8 +2,8 @@
 
 use super::age;
 use super::documents::{Copies, File, List, Listed};
-use super::scan_arguments::flags;
 use super::index_location::{Format, Place, absolute};
+use super::scan_arguments::flags;
 use crate::context::report_writer;
 use crate::status::{Status, Unreadable};
 use assay_dups::group::by_hash;

@@ -1,7 +1,7 @@
 //! `assay dups scan` and `refresh`.
 
-use super::scan_arguments::{HashArg, HowArgs, flags};
 use super::index_location::{Format, Place, absolute};
+use super::scan_arguments::{HashArg, HowArgs, flags};
 use super::{progress, samples};
 use crate::context::report_writer;
 use crate::status::Status;

@@ -8,7 +8,7 @@ use crate::global::Global;
 use crate::progress::Meter;
 use assay_advice::{Catalogue, findings};
 use assay_facts::CollectOptions;
-use assay_fleet::session::{SessionFault, SessionError};
+use assay_fleet::session::{SessionError, SessionFault};
 use assay_fleet::{History, Inventory, Machine, Outcome, Round, SshSession};
 use assay_host::Bundle;
 use assay_model::finding::Checked;
@@ -144,7 +144,10 @@ pub fn ask_telling(
                     &judged.checked,
                 )
                 .map_err(|error| {
-                    session.failed(SessionFault::Other, &format!("its bundle cannot be kept: {error}"))
+                    session.failed(
+                        SessionFault::Other,
+                        &format!("its bundle cannot be kept: {error}"),
+                    )
                 })?;
             Ok(judged)
         },

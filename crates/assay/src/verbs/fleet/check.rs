@@ -75,7 +75,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         }
         let line = |answer| {
             let name = &machine.name;
-            report::line(&report::AskedMachine { name, answer }, context::style(global))
+            report::line(
+                &report::AskedMachine { name, answer },
+                context::style(global),
+            )
         };
         Ok(match outcome {
             Ok(judged) => {

@@ -2,7 +2,7 @@
 
 use assay_probe::heartbleed::Heartbeats;
 use assay_probe::http::{Cookie, SameSite};
-use assay_probe::tls::{Chain, SuiteOrder, Renegotiation, VersionState, VersionReport};
+use assay_probe::tls::{Chain, Renegotiation, SuiteOrder, VersionReport, VersionState};
 use assay_probe::{Remark, Severity, Where};
 use assay_probe::{dtls, http, smb, ssh, tls};
 use assay_render::Style;

@@ -8,7 +8,7 @@ use crate::context::{self, print};
 use crate::global::Global;
 use crate::open_changes::Despite;
 use crate::progress::Meter;
-use crate::remote::{RemoteWork, NamedFile, SentFile};
+use crate::remote::{NamedFile, RemoteWork, SentFile};
 use crate::shape::Shape;
 use crate::status::Status;
 use crate::verbs::lab::AccelArg;

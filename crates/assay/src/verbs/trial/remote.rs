@@ -6,7 +6,7 @@ use super::past_trials::{Seen, print_all};
 use crate::context;
 use crate::global::Global;
 use crate::input;
-use crate::remote::{RemoteWork, NamedFile, SentFile, Value, Way};
+use crate::remote::{NamedFile, RemoteWork, SentFile, Value, Way};
 use crate::status::Status;
 use assay_model::trial::TrialState;
 use assay_render::text::escape_line;
@@ -111,7 +111,12 @@ fn dry_run(way: &mut Way<'_>, asked: &mut RemoteWork, global: &Global) -> anyhow
     Ok(done.status())
 }
 
-fn carry(way: &mut Way<'_>, asked: &RemoteWork, args: &Args, global: &Global) -> anyhow::Result<Status> {
+fn carry(
+    way: &mut Way<'_>,
+    asked: &RemoteWork,
+    args: &Args,
+    global: &Global,
+) -> anyhow::Result<Status> {
     let done = way.carry(asked, global)?;
     let trials = &done.records.trials;
     if trials.is_empty() {

@@ -2,7 +2,7 @@
 
 use crate::input;
 use crate::open_changes::Despite;
-use crate::remote::{RemoteWork as AskedThere, NamedFile, Remote, SentFile, Value};
+use crate::remote::{NamedFile, Remote, RemoteWork as AskedThere, SentFile, Value};
 use crate::verbs::fleet::Known;
 use anyhow::{Context as _, ensure};
 use assay_http::MOST_CONNECTIONS;

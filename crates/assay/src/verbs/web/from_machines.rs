@@ -304,9 +304,9 @@ fn server(args: &Args, url: &Url) -> anyhow::Result<ServerProcesses> {
     let found = url.resolve().unwrap_or_default();
     Ok(match found.iter().find(|address| own(address)) {
         Some(address) => ServerProcesses::listening(address),
-        None => {
-            ServerProcesses::Unknown("it is on another machine: --server-host reads it there".to_owned())
-        }
+        None => ServerProcesses::Unknown(
+            "it is on another machine: --server-host reads it there".to_owned(),
+        ),
     })
 }
 

@@ -92,6 +92,8 @@ pub fn here(args: &Args, target: &Target) -> anyhow::Result<ServerProcesses> {
         (Some(pid), _) => ServerProcesses::process(*pid)?,
         (_, Some(group)) => ServerProcesses::group(group)?,
         _ if target.here => ServerProcesses::listening(&target.addresses[0]),
-        _ => ServerProcesses::Unknown("it is on another machine: --server-host reads it there".to_owned()),
+        _ => ServerProcesses::Unknown(
+            "it is on another machine: --server-host reads it there".to_owned(),
+        ),
     })
 }

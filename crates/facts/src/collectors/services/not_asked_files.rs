@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason and the files or directories without which there is nothing to ask.
-const KINDS: [(&str, &str, &str); 27] = [
+const KINDS: [(&str, &str, &str); 29] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -49,7 +49,9 @@ const KINDS: [(&str, &str, &str); 27] = [
         NAMES,
         "/etc/mysql/my.cnf /etc/my.cnf",
     ),
-    ("haproxy", NAMES, "/etc/haproxy/haproxy.cfg"),
+    ("haproxy.socket", NAMES, "/etc/haproxy/haproxy.cfg"),
+    ("haproxy.statistics", NAMES, "/etc/haproxy/haproxy.cfg"),
+    ("haproxy.tls", NAMES, "/etc/haproxy/haproxy.cfg"),
     ("docker.daemon", NAMES, "/etc/docker/daemon.json"),
     ("docker.container", NAMES, "/var/lib/docker/containers"),
     ("system.reboot_required", STATE, "/run/systemd/system"),

@@ -1,6 +1,6 @@
 //! Frames that are answers: heads and bodies.
 
-use super::{Data, StreamEvent, H2Fault, H2Session, WINDOW};
+use super::{Data, H2Fault, H2Session, StreamEvent, WINDOW};
 use crate::answer::HttpResponse;
 use crate::h2::frame::{self, Head};
 use assay_model::web::FailureKind;
@@ -58,7 +58,12 @@ impl H2Session {
         }
     }
 
-    fn whole(&mut self, head: &Head, block: &[u8], events: &mut Vec<StreamEvent>) -> Result<(), H2Fault> {
+    fn whole(
+        &mut self,
+        head: &Head,
+        block: &[u8],
+        events: &mut Vec<StreamEvent>,
+    ) -> Result<(), H2Fault> {
         // It is read even when nobody waits for it any more, because it changes the table.
         let meaning = self.read(block)?;
         let Some(at) = self.find(head.stream) else {
@@ -151,7 +156,11 @@ impl H2Session {
     }
 
     /// A body, or a part of one, begins.
-    pub(super) fn begin_data(&mut self, head: Head, events: &mut Vec<StreamEvent>) -> Result<(), H2Fault> {
+    pub(super) fn begin_data(
+        &mut self,
+        head: Head,
+        events: &mut Vec<StreamEvent>,
+    ) -> Result<(), H2Fault> {
         let at = self.opened(&head)?;
         let over = |left: i64| (left < 0).then_some("more bytes than the window allows");
         let length = head.length as i64;

@@ -1,6 +1,6 @@
 //! Frames that are about the connection: settings, windows, the end.
 
-use super::{StreamEvent, H2Fault, OUTBOX, H2Session, Stream};
+use super::{H2Fault, H2Session, OUTBOX, Stream, StreamEvent};
 use crate::h2::frame::{self, Head};
 use assay_model::web::FailureKind;
 
