@@ -12,7 +12,7 @@ use crate::load::{HttpLoad, Live, LoadError};
 use crate::schedule::Intents;
 use crate::stream::BUFFER;
 use crate::tally::Tally;
-use assay_model::web::{FailureKind, Protocol};
+use assay_model::web::{FailureKind, Pace, Protocol};
 use links::Links;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -111,10 +111,12 @@ impl<'a> Worker<'a> {
             starved: false,
             starved_until: 0,
             intents,
-            tally: Tally::new(window.0, window.1).stretching(match ends {
-                true => GRACE.min(nanos(load.limit)),
-                false => 0,
-            }),
+            tally: Tally::new(window.0, window.1)
+                .counting_once(load.pace == Pace::Closed)
+                .stretching(match ends {
+                    true => GRACE.min(nanos(load.limit)),
+                    false => 0,
+                }),
             memory: Memory::default(),
             buffer: vec![0; BUFFER],
             begin,
