@@ -40,7 +40,7 @@ fn lists_by_domain_with_standing() {
     assert!(ssh.stdout.starts_with("ssh\n"), "{}", ssh.stdout);
     let wrong = advice(&home, &["--domain", "sssh"]);
     assert_eq!(wrong.code, Some(2));
-    insta::assert_snapshot!(wrong.stderr, @"assay: unknown domain `sssh`; use one of database, filesystems, images, kernel, mail, network, packages, power, smb, ssh, tls, web, zfs");
+    insta::assert_snapshot!(wrong.stderr, @"assay: unknown domain `sssh`; use one of database, filesystems, images, kernel, mail, network, nfs, packages, power, smb, ssh, system, tls, web, zfs");
 }
 
 #[test]

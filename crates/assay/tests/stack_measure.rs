@@ -186,7 +186,7 @@ fn nothing_is_made_before_a_yes_and_bad_input_is_named() {
     assay: --scratch-dir and --vm-disk need a virtual machine or an image as TARGET: TARGET is a directory
     assay: --scratch-vg vg0: TARGET does not lie on the volume group vg0, so a volume there says nothing of it: there is no volume group under it
     assay: --scratch-dataset tank/x: TARGET does not lie on the pool tank, so a volume there says nothing of it: there is no pool under it
-    assay: --scratch-vg: ".." is no name of LVM (letters, digits, + _ . -): it is VG or VG/THINPOOL
+    assay: --scratch-vg: ".." is not an LVM name (letters, digits, + _ . -): write VG or VG/THINPOOL
     error: invalid value 'floppy' for '--layers <LAYER,…>': no layer "floppy"; there are file, image, guest, luks, lvm, ext4, xfs, btrfs
     assay: --disk: disk "512,format=qcow2,cache=none,bus=floppy": no bus "floppy"; there are virtio-blk, virtio-scsi, sata, ide, nvme
     assay: --disk: leave out dir= and device=, as images are created in TARGET

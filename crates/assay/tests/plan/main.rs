@@ -103,7 +103,7 @@ fn bad_questions_are_named() {
     ["layout", "4T@-3"]: assay: disk size `4T@-3`: the price behind @ must be a number from 0 up
     ["layout", "99E"]: assay: disk size `99E`: is above 1 EiB, the largest disk that can be planned
     ["layout", "10x1E"]: assay: the sum of the disks overflows: more than 8 EiB
-    ["layout", "2000x4T"]: assay: disk size `2000x4T`: the count before x must be 1 to 1024, as in 6x4T
+    ["layout", "2000x4T"]: assay: disk size `2000x4T`: the count before x or * must be 1 to 1024, as in 6x4T or 6*4T
     ["layout", "--only", "raidz2", "4T"]: assay: layout `raidz2:1`: raidz2 needs at least 3 disks
     ["layout", "--only", "raidz9", "4T"]: assay: layout `raidz9`: `raidz9` is not single, mirror:N, raidz1:N, raidz2:N, raidz3:N or draidP:Dd:Cc:Ss
     ["layout", "--only", "btrfs-raid7", "4T"]: assay: btrfs profile `raid7`: give one of single, dup, raid0, raid1, raid1c3, raid1c4, raid10, raid5, raid6
