@@ -16,6 +16,9 @@ const POINTS: usize = 120;
 /// A figure of a stretch.
 type Figure = fn(&Point) -> Option<f64>;
 
+/// A figure with its name, and how it is written.
+type NamedFigure = (&'static str, Figure, fn(f64) -> String);
+
 /// Charts of one kind of load, with the lowest and the highest figure of each step; none for runs that were stored
 /// without stretches.
 pub(super) fn section(
@@ -29,7 +32,7 @@ pub(super) fn section(
     if steps.is_empty() {
         return None;
     }
-    let figures: [(&str, Figure, fn(f64) -> String); 3] = [
+    let figures: [NamedFigure; 3] = [
         (
             "answers per second",
             |point| Some(point.rate),
