@@ -267,7 +267,7 @@ fn answer(stream: &mut impl Write, option: u32, kind: u32, data: &[u8]) -> io::R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::side_by_side::nbd::Client;
+    use super::super::Client;
 
     const SIZE: u64 = 1 << 20;
 
