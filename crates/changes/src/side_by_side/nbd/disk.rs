@@ -266,8 +266,8 @@ fn answer(stream: &mut impl Write, option: u32, kind: u32, data: &[u8]) -> io::R
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use super::super::Client;
+    use super::*;
 
     const SIZE: u64 = 1 << 20;
 
