@@ -295,6 +295,12 @@ pub fn asked_form() -> Option<&'static str> {
     output().destination.form
 }
 
+/// Removes what was written of the file of `--output`, because the verb failed. The old file stays.
+pub fn discard_output() {
+    let stream = output().stream.take();
+    drop(stream);
+}
+
 /// Writes the file of `--output`, whole or not at all.
 pub fn publish_output() -> anyhow::Result<()> {
     if let Some((path, file)) = output().stream.take() {

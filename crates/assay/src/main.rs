@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 /// Runs the verb, and publishes the file of `--output` when the verb did not fail.
 fn run(mut cli: cli::Cli) -> anyhow::Result<status::Status> {
     context::send_output_to(std::mem::take(&mut cli.destination));
-    let status = verbs::dispatch(cli)?;
+    let status = verbs::dispatch(cli).inspect_err(|_| context::discard_output())?;
     context::publish_output()?;
     Ok(status)
 }

@@ -22,7 +22,10 @@ fn what_cannot_be_watched_is_said() {
 const WATCHED: &str = "
 set -e
 d=/dev/disk/by-id/virtio
-zpool create -f -O compression=off study raidz1 $d-a $d-b $d-slow mirror $d-c $d-d
+for name in a b slow c d; do
+    for _ in $(seq 100); do [ -e $d-$name ] && break; sleep 0.1; done
+done
+zpool create -f -O compression=off study raidz1 $d-a $d-b $d-slow mirror $d-c $d-d || exit 9
 head -c 4M /dev/urandom > /dev/shm/data
 ( while :; do dd if=/dev/shm/data of=/study/file bs=64k conv=fsync status=none; done ) &
 load=$!

@@ -22,7 +22,7 @@ const RESULT: &str = concat!(
 );
 
 /// Command lines; `OUT` is the file that each writes. `RUN` is a run in the store.
-const VERBS: [&[&str]; 15] = [
+const VERBS: [&[&str]; 17] = [
     &["report", "last", "--html", "OUT"],
     &["report", "last", "--format", "md", "-o", "OUT"],
     &["report", "last", "--json", "--output", "OUT"],
@@ -54,6 +54,10 @@ const VERBS: [&[&str]; 15] = [
     ],
     &["plan", "cache", "--memory", "32GiB", "--html", "OUT"],
     &["dups", "--index", "INDEX", "offer", "OUT"],
+    &["dups", "--index", "INDEX", "report", "--output", "OUT"],
+    &[
+        "dups", "--index", "INDEX", "scan", "DIR/data", "--json", "--output", "OUT",
+    ],
     &[
         "run",
         "DIR",
