@@ -308,7 +308,7 @@ impl Made {
         let deadline = Instant::now() + SETTLING;
         while self.is_there(host)? {
             if Instant::now() >= deadline {
-                let reason = "was told to go but is still there: something uses it";
+                let reason = "was removed but still exists: something uses it";
                 return Err(ChangeError::refused(self.to_string(), reason));
             }
             std::thread::sleep(Duration::from_millis(5));

@@ -275,7 +275,7 @@ impl AlarmFile {
                 let bytes = crate::input::bytes(&path, LONGEST, "the alarms that stand")?;
                 serde_json::from_slice(&bytes).with_context(|| {
                     format!(
-                        "{} is damaged: when it is removed, everything that is wrong is told once more",
+                        "{} is damaged. Remove it; all present findings are then reported again",
                         path.display()
                     )
                 })?

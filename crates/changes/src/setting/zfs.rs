@@ -126,7 +126,7 @@ impl Knob for Property {
                 let reason = format!("a {} has no such property", got.dataset_type);
                 Err(self.refused(reason))
             }
-            (_, "-") => Err(self.refused("is told by ZFS and cannot be set")),
+            (_, "-") => Err(self.refused("is read-only in ZFS")),
             (_, "temporary") => {
                 Err(self.refused("was set for this mount alone (mount -o); remount it first"))
             }

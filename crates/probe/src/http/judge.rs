@@ -242,7 +242,7 @@ fn links(report: &Report, out: &mut Vec<Remark>) {
         Some(Links::Open { .. }) => out.push(Remark::new(
             "http-open-link",
             Weak,
-            "the object is given without a login to whoever has the link",
+            "anybody who has the link can fetch the object without a login",
             "CWE-639",
             "ask for a login, unless the link is meant for everybody",
         )),

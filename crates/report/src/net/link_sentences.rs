@@ -28,7 +28,7 @@ pub(super) fn queue(queue: &Queue) -> String {
     );
     text += &filled_by(&queue.filled_by);
     if let Some(lost) = queue.lost.filter(|lost| *lost > 0.0) {
-        text += &format!(" It dropped {} of the packets meanwhile", percent(lost));
+        text += &format!(" It dropped {} of the packets in that time", percent(lost));
         text += &match queue.lost_otherwise {
             Some(rest) => format!("; at other times {} were lost.", percent(rest)),
             None => ".".to_owned(),

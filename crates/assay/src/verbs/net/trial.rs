@@ -219,7 +219,7 @@ pub fn show(
     }
     if let Ended::Fruitless(why) = &ended {
         anyhow::bail!(
-            "three pairs in a row told nothing: {}",
+            "three pairs in a row had no result: {}",
             assay_render::text::escape_line(why)
         );
     }

@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     print(&text)?;
     let Some(to) = &args.to else {
         tell(format_args!(
-            "These {} bytes would be told; nothing was written. `--to FILE` writes them.\n",
+            "These {} bytes would be shared. Nothing was written; write them with `--output FILE`.\n",
             text.len()
         ));
         return Ok(Status::Ok);

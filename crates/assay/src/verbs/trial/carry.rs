@@ -120,7 +120,7 @@ fn failed(
     }
     if let Some(id) = id.filter(|_| measured > 0) {
         eprintln!(
-            "{measured} slots are kept; `assay trial --resume {id}` goes on when it is mended"
+            "{measured} slots are kept. Fix the cause, then continue with `assay trial --resume {id}`."
         );
     }
     Ok(())

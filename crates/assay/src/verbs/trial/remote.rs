@@ -52,15 +52,15 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     done
 }
 
-/// How long is waited for the machine to take everything back after the link was lost.
-const TO_TAKE_BACK: Duration = Duration::from_secs(60);
-/// How often it is asked meanwhile.
+/// Longest wait for the machine to revert its changes after the connection was lost.
+const REVERT_LIMIT: Duration = Duration::from_secs(60);
+/// Pause between two readings of the journal.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Asks the journal of the machine, over another link, what is left of the changes, and prints its answer.
+/// Reads the journal of the machine over a second connection, and prints what was reverted and what is left.
 fn report_after_loss(args: &Args) {
     let host = escape_line(args.remote.host());
-    eprintln!("the link to {host} was lost: its journal is asked what was taken back");
+    eprintln!("lost the connection to {host}; reading its journal to see what was reverted");
     let answer = args.remote.go(true, |way| {
         let begun = crate::progress::now();
         let mut lines = Vec::new();
@@ -68,13 +68,13 @@ fn report_after_loss(args: &Args) {
             let journal = way.read_json(&["trial", "--recover", "--json"])?;
             let all = |name: &str| journal[name].as_array().cloned().unwrap_or_default();
             for one in all("recovered") {
-                let told = escape_line(one["told"].as_str().unwrap_or_default());
-                if !lines.contains(&told) {
-                    lines.push(told);
+                let line = escape_line(one["told"].as_str().unwrap_or_default());
+                if !lines.contains(&line) {
+                    lines.push(line);
                 }
             }
             let busy = all("recovering").len() as u64 + journal["at_work"].as_u64().unwrap_or(0);
-            if busy == 0 || begun.elapsed() >= TO_TAKE_BACK {
+            if busy == 0 || begun.elapsed() >= REVERT_LIMIT {
                 return Ok((lines, busy));
             }
             std::thread::sleep(PAUSE);
@@ -87,16 +87,16 @@ fn report_after_loss(args: &Args) {
             }
             match (busy, lines.is_empty()) {
                 (0, true) => {
-                    eprintln!("{host}: all was taken back; nothing is left in its journal")
+                    eprintln!("{host}: every change was reverted; its journal is empty")
                 }
-                (0, false) => eprintln!("{host}: nothing else is left in its journal"),
+                (0, false) => eprintln!("{host}: its journal contains nothing else"),
                 _ => eprintln!(
-                    "{host}: an assay is still at work there; `assay trial --recover --host {host}` tells what is left"
+                    "{host}: an assay is still running there. Run `assay trial --recover --host {host}` to see what is left."
                 ),
             }
         }
         Err(error) => eprintln!(
-            "{host} could not be asked again ({}). It takes back by itself what was changed; `assay trial --recover --host {host}` tells what is left",
+            "cannot connect to {host} again ({}). {host} reverts the changes by itself. Run `assay trial --recover --host {host}` to see what is left.",
             escape_line(&format!("{error:#}"))
         ),
     }

@@ -77,7 +77,7 @@ pub(super) fn address(text: &str) -> Result<String, String> {
 )]
 fn feed(program: &OsStr, arguments: &[OsString], input: &[u8]) -> anyhow::Result<()> {
     let name = program.to_string_lossy().escape_debug().to_string();
-    let fail = || format!("{name}: could not be told; it is tried again the next time");
+    let fail = || format!("{name}: cannot send the notification; the next check tries again");
     let mut command = Command::new(program);
     command
         .args(arguments)
