@@ -26,7 +26,7 @@ pub struct Elsewhere {
 /// How machines are reached.
 #[derive(clap::Args, Clone)]
 pub struct How {
-    /// Become root there with `sudo -n`
+    /// Become root on the other machine with `sudo -n`
     #[arg(long)]
     pub sudo: bool,
     /// Give up on the machine after this many seconds [default: 60]

@@ -107,7 +107,7 @@ struct Http {
     /// http://HOST[:PORT] or https://HOST[:PORT] [default: https]
     #[arg(value_name = "URL")]
     url: String,
-    /// Ask for this name instead of the host's
+    /// Send this name (SNI, Host header) instead of the host's
     #[arg(long)]
     name: Option<String>,
     /// Test whether strangers can read your numbered object at PATH

@@ -94,7 +94,7 @@ pub struct Args {
     /// Set the size of the test file: 1G is 2³⁰ bytes, 1GB is 10⁹
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
-    /// Set the seed of order, offsets and data
+    /// Set the random seed of order, offsets and data
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
@@ -104,7 +104,7 @@ pub struct Args {
     /// Allow overwriting the files and devices named as targets
     #[arg(long)]
     destroy_data: bool,
-    /// With --destroy-data: also overwrite data that is not all zeroes
+    /// With --destroy-data: also overwrite unknown data
     #[arg(long, requires = "destroy_data")]
     destroy_unknown_data: bool,
     /// Print one JSON document on standard output

@@ -62,7 +62,7 @@ pub struct Args {
     /// Continue with the rest when something fails
     #[arg(long)]
     keep_going: bool,
-    /// Set the seed of order, offsets and data
+    /// Set the random seed of order, offsets and data
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Run guests with kvm or tcg [default: detected]

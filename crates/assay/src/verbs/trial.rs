@@ -93,7 +93,7 @@ pub struct Args {
     /// Set the size of the test file or image [default: the advice's]
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
-    /// Set the seed of order, offsets and data
+    /// Set the random seed of order, offsets and data
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 

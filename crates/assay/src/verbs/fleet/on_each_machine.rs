@@ -24,7 +24,7 @@ pub struct Args {
     known: Known,
     #[command(flatten)]
     how: How,
-    /// Arguments of the verb on each machine, after --
+    /// Arguments for the command on each machine, after --
     #[arg(value_name = "ARGUMENT", last = true)]
     arguments: Vec<OsString>,
 }

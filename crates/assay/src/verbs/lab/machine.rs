@@ -37,7 +37,7 @@ pub(super) struct Machine {
     /// Allow overwriting block devices given as device=
     #[arg(long)]
     pub(super) destroy_data: bool,
-    /// With --destroy-data: also devices that are not all zeroes
+    /// With --destroy-data: also overwrite unknown data on devices
     #[arg(long, requires = "destroy_data")]
     pub(super) destroy_unknown_data: bool,
     /// Set the memory
@@ -46,7 +46,7 @@ pub(super) struct Machine {
     /// Set the number of virtual processors
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=255))]
     pub(super) cpus: u32,
-    /// Choose OpenZFS for the guest: of Debian stable or its backports
+    /// Choose OpenZFS for the guest: from Debian stable or backports
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = ZfsArg::Stable)]
     pub(super) zfs: ZfsArg,
     /// Set QEMU's CPU model, such as Haswell,-aes [default: the host's]

@@ -46,7 +46,7 @@ pub(super) struct Measure {
     /// Measure each disk N times
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Set the seed of order, offsets and data
+    /// Set the random seed of order, offsets and data
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     #[command(flatten)]

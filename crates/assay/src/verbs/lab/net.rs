@@ -47,10 +47,10 @@ pub struct Net {
     /// Set the bits per second from the people [default: as --down]
     #[arg(long, value_name = "SPEED", value_parser = crate::verbs::web::speed)]
     up: Option<f64>,
-    /// Replay this mahimahi trace of the link to the people
+    /// Replay this mahimahi trace for the download direction
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Replay this trace of the link from the people [default: as --trace]
+    /// Replay this trace for the upload direction [default: as --trace]
     #[arg(long, value_name = "FILE", requires = "trace", conflicts_with = "up")]
     up_trace: Option<PathBuf>,
     /// Choose the queue at the bottleneck

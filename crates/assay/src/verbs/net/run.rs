@@ -44,7 +44,7 @@ pub struct Args {
     /// List plans and roles and stop
     #[arg(long)]
     list: bool,
-    /// List the connected clients and stop
+    /// List the connected clients and exit
     #[arg(long, conflicts_with = "list")]
     clients: bool,
     #[command(flatten)]

@@ -103,7 +103,7 @@ pub struct Measure {
     /// Set the size of the test file at every layer [default: 256M]
     #[arg(long, help_heading = HEADING, value_name = "SIZE", requires = "measure")]
     size: Option<Bytes>,
-    /// Set the seed of order, offsets and data
+    /// Set the random seed of order, offsets and data
     #[arg(long, help_heading = HEADING, value_name = "N", requires = "measure")]
     seed: Option<u64>,
     /// Set the memory of the guest

@@ -180,7 +180,7 @@ pub struct Args {
     pub despite: Despite,
     #[command(flatten)]
     pub remote: Remote,
-    /// Load from these machines at once over ssh, as one sum
+    /// Load from these machines at once over ssh, and add the results
     #[arg(long, value_name = "GROUP|MACHINE,…", value_delimiter = ',', conflicts_with_all = ["host", "log"])]
     pub from: Vec<String>,
     #[command(flatten)]
