@@ -179,7 +179,7 @@ fn what_cannot_be_changed_is_refused_before_anything_is_touched() {
         ),
         ("tank/vol", "atime", "a volume has no such property"),
         ("tank/vol", "volsize", "destroys data"),
-        ("tank/a", "used", "cannot be set"),
+        ("tank/a", "used", "is read-only in ZFS"),
         ("tank/a", "exec", "for this mount alone"),
         ("tank/a", "bogus", "invalid property 'bogus'"),
         ("tank/none", "compression", "dataset does not exist"),

@@ -14,7 +14,8 @@ use std::time::Duration;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// As long as a record can be, nearly.
 const LONG: usize = 23 << 20;
-const BODIES: usize = 60;
+/// Together far more than a client may fill. Each begins with a handshake that must end within seconds.
+const BODIES: usize = 12;
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 

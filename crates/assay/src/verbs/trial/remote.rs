@@ -91,7 +91,8 @@ fn report_after_loss(args: &Args) {
                 }
                 (0, false) => eprintln!("{host}: its journal contains nothing else"),
                 _ => eprintln!(
-                    "{host}: an assay is still running there. Run `assay trial --recover --host {host}` to see what is left."
+                    "{host}: an assay is still running there. \
+                     Run `assay trial --recover --host {host}` to see what is left."
                 ),
             }
         }
