@@ -21,7 +21,7 @@ use cel::{Context, Env, ExecutionError, Program, Value};
 use std::any::Any;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// A condition that is no CEL expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -312,12 +312,8 @@ impl World {
     }
 
     fn context(&self) -> Result<Context<'static, 'static>, ExecutionError> {
-        let mut env = Env::stdlib();
-        cel::add_overload!(env, fn find_version: (CelString) -> Result<Version>, name = "version")
-            .map_err(|error| ExecutionError::function_error("version", error))?;
-        cel::add_overload!(env, fn debian_before: (CelString, CelString) -> CelBool, name = "debian_before")
-            .map_err(|error| ExecutionError::function_error("debian_before", error))?;
-        let mut context = Context::with_env(Arc::new(env));
+        let env = FUNCTIONS.as_ref().map_err(Clone::clone)?;
+        let mut context = Context::with_env(env.clone());
         for (name, map) in self.maps() {
             context.add_variable_as_val(name, Box::new(map.clone()));
         }
@@ -325,7 +321,30 @@ impl World {
     }
 }
 
-fn compile(source: &str) -> Result<Program, SyntaxError> {
+/// The functions of CEL and those of conditions: made once, because each evaluation needs them.
+static FUNCTIONS: LazyLock<Result<Arc<Env>, ExecutionError>> = LazyLock::new(|| {
+    let mut env = Env::stdlib();
+    cel::add_overload!(env, fn find_version: (CelString) -> Result<Version>, name = "version")
+        .map_err(|error| ExecutionError::function_error("version", error))?;
+    cel::add_overload!(env, fn debian_before: (CelString, CelString) -> CelBool, name = "debian_before")
+        .map_err(|error| ExecutionError::function_error("debian_before", error))?;
+    Ok(Arc::new(env))
+});
+
+/// Compiles a condition. A program is kept as long as the process: a fleet asks the same conditions of each
+/// machine, and compiling takes longer than evaluating.
+fn compile(source: &str) -> Result<Arc<Program>, SyntaxError> {
+    static COMPILED: Mutex<BTreeMap<String, Arc<Program>>> = Mutex::new(BTreeMap::new());
+    let programs = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(program) = programs().get(source) {
+        return Ok(program.clone());
+    }
+    let program = Arc::new(compile_anew(source)?);
+    programs().insert(source.to_owned(), program.clone());
+    Ok(program)
+}
+
+fn compile_anew(source: &str) -> Result<Program, SyntaxError> {
     let syntax = |message: String| SyntaxError { message };
     let program = Program::compile(source).map_err(|errors| {
         let first = errors.errors.first();
@@ -370,7 +389,7 @@ pub(crate) fn syntax(source: &str) -> Result<(), SyntaxError> {
 }
 
 /// A condition that is asked of many worlds.
-pub(crate) struct Condition(Program);
+pub(crate) struct Condition(Arc<Program>);
 
 impl Condition {
     pub(crate) fn new(source: &str) -> Result<Self, SyntaxError> {
