@@ -2,10 +2,12 @@
 //! transaction that can be done again: when the server was started anew in the middle, it is.
 
 mod connect;
+mod encryption;
 mod guard;
 mod migrate;
 mod rows;
 mod spans;
+mod tls_pump;
 
 use crate::StoreError;
 use crate::database::{Database, Kind, Listed, Part, Record};

@@ -1,12 +1,13 @@
 //! Where the server is, and who we are to it: a URL, and what libpq would take from the environment. A password
 //! never leaves this file.
 
+use super::encryption::{Encryption, TlsFiles, TlsMode};
 use super::guard::{Guard, Limits, Place};
 use crate::StoreError;
 use ::postgres::config::Host;
 use ::postgres::error::SqlState;
 use ::postgres::{Client, Config, NoTls};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,8 +18,6 @@ const OLDEST: u32 = 150_000;
 /// to several processes, and pages of a store that is asked often are in memory.
 const PLANNED: &str = "SELECT current_setting('server_version_num'), set_config('jit', 'off', false),
     set_config('max_parallel_workers_per_gather', '0', false), set_config('random_page_cost', '1.1', false)";
-/// Why not over a network, and what else.
-const NO_TLS: &str = "assay speaks to PostgreSQL without TLS; use a tunnel (ssh -L 5432:/var/run/postgresql/.s.PGSQL.5432 db)";
 /// What to do when the server cannot be reached.
 const AWAY: &str =
     "; what was stored before is there when the server is; another store is named with --store";
@@ -48,6 +47,8 @@ pub fn shown(path: &Path) -> PathBuf {
 /// A server, a database and a user.
 pub(super) struct Address {
     config: Config,
+    /// None where nothing is encrypted.
+    encryption: Option<Encryption>,
     /// How it is called in messages: without the password.
     pub(super) shown: PathBuf,
 }
@@ -62,20 +63,33 @@ impl Address {
             reason,
         };
         let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
-        let mode = parameter(&text, "sslmode").or_else(|| variable("PGSSLMODE"));
-        if mode
-            .as_deref()
-            .is_some_and(|mode| mode == "require" || mode.starts_with("verify"))
-        {
-            return Err(refuse(
-                format!(
-                    "sslmode {} is not possible: {NO_TLS}",
-                    mode.unwrap_or_default()
-                ),
-                &shown,
-            ));
+        let setting = |key: &str, environment: &str| {
+            parameter(&text, key)
+                .filter(|value| !value.is_empty())
+                .or_else(|| variable(environment))
+        };
+        let mode = match setting("sslmode", "PGSSLMODE") {
+            None => None,
+            Some(mode) => Some(TlsMode::parse(&mode).ok_or_else(|| {
+                let mode: String = mode.escape_debug().take(40).collect();
+                let known = "disable, prefer, require, verify-ca and verify-full";
+                refuse(
+                    format!("there is no sslmode {mode}: it is one of {known}"),
+                    &shown,
+                )
+            })?),
+        };
+        if setting("channel_binding", "PGCHANNELBINDING").as_deref() == Some("require") {
+            let reason = "channel_binding=require is not possible; sslmode=verify-full is";
+            return Err(refuse(reason.to_owned(), &shown));
         }
-        let mut config: Config = text
+        let file = |key, environment| setting(key, environment).map(PathBuf::from);
+        let files = TlsFiles {
+            authorities: file("sslrootcert", "PGSSLROOTCERT"),
+            certificate: file("sslcert", "PGSSLCERT"),
+            key: file("sslkey", "PGSSLKEY"),
+        };
+        let mut config: Config = without_tls_parameters(&text)
             .parse()
             .map_err(|error: ::postgres::Error| refuse(error.to_string(), &shown))?;
         // What stands there may be the rest of a password.
@@ -124,25 +138,42 @@ impl Address {
         config.connect_timeout(TO_CONNECT);
         config.keepalives_idle(Duration::from_secs(60));
         resolve(&mut config).map_err(|reason| refuse(reason, &shown))?;
-        if mode.is_none() && !is_local(&config) {
-            return Err(refuse(
-                format!(
-                    "its server is on another machine: {NO_TLS}, or say sslmode=disable if whoever can listen may know the password"
-                ),
-                &shown,
-            ));
-        }
+        let mode = mode.unwrap_or(match is_local(&config) {
+            true => TlsMode::Disable,
+            false => TlsMode::VerifyFull,
+        });
+        let direct = setting("sslnegotiation", "PGSSLNEGOTIATION").as_deref() == Some("direct");
+        let over_tcp = config
+            .get_hosts()
+            .iter()
+            .any(|host| matches!(host, Host::Tcp(_)));
+        let encryption = match mode {
+            TlsMode::Disable => None,
+            _ if !over_tcp => None,
+            _ => Some(
+                Encryption::new(mode, direct, &files).map_err(|reason| refuse(reason, &shown))?,
+            ),
+        };
         if shown.as_os_str().is_empty() {
             shown = PathBuf::from("postgresql://");
         }
-        Ok(Self { config, shown })
+        Ok(Self {
+            config,
+            encryption,
+            shown,
+        })
     }
 
     /// Connects to the first server that answers, and looks at its version.
     pub(super) fn connect(&self) -> Result<(Client, Guard), StoreError> {
         let mut failed = self.refused("it names no server".to_owned());
         for place in self.places() {
-            let mut guard = match Guard::connect(&place, TO_CONNECT, Limits::default()) {
+            let mut guard = match Guard::connect(
+                &place,
+                self.encryption.as_ref(),
+                TO_CONNECT,
+                Limits::default(),
+            ) {
                 Ok(guard) => guard,
                 Err(error) => {
                     failed = self.refused(format!("error connecting to server: {error}{AWAY}"));
@@ -166,14 +197,25 @@ impl Address {
         let count = hosts.len().max(addresses.len());
         let place = |at: usize| {
             let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
-            match (addresses.get(at), hosts.get(at)?) {
-                (Some(address), _) => Some(Place::Tcp((*address, port).into())),
-                (None, Host::Unix(dir)) => Some(Place::Unix(dir.join(format!(".s.PGSQL.{port}")))),
-                // A name beside a socket, which has no address.
-                (None, Host::Tcp(name)) => {
-                    let found = assay_host::resolve::resolve_addresses(name, port, TO_CONNECT);
-                    found.ok()?.first().copied().map(Place::Tcp)
+            let tcp = |address, host: Option<&Host>| {
+                let name = match host {
+                    Some(Host::Tcp(name)) => name.trim_matches(['[', ']']).to_owned(),
+                    _ => SocketAddr::ip(&address).to_string(),
+                };
+                Place::Tcp { address, name }
+            };
+            match (addresses.get(at), hosts.get(at)) {
+                (Some(address), host) => Some(tcp((*address, port).into(), host)),
+                (None, Some(Host::Unix(dir))) => {
+                    Some(Place::Unix(dir.join(format!(".s.PGSQL.{port}"))))
                 }
+                // A name beside a socket, which has no address.
+                (None, Some(host @ Host::Tcp(name))) => {
+                    let found = assay_host::resolve::resolve_addresses(name, port, TO_CONNECT);
+                    let address = found.ok()?.first().copied()?;
+                    Some(tcp(address, Some(host)))
+                }
+                (None, None) => None,
             }
         };
         (0..count).filter_map(place).collect()
@@ -324,14 +366,40 @@ fn is_port(place: &str) -> bool {
     port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A parameter of a URL, as it is written there.
+/// A parameter of a URL, decoded.
 fn parameter(url: &str, name: &str) -> Option<String> {
     let (_, parameters) = url.split_once('?')?;
     let mut all = parameters
         .split('&')
         .filter_map(|pair| pair.split_once('='));
-    all.find(|(key, _)| *key == name)
-        .map(|(_, value)| value.to_owned())
+    let (_, value) = all.find(|(key, _)| *key == name)?;
+    let value = percent_encoding::percent_decode_str(value);
+    Some(value.decode_utf8_lossy().into_owned())
+}
+
+/// Parameters of libpq that assay carries out itself, because the client library does not know them.
+const OF_TLS: [&str; 6] = [
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "sslnegotiation",
+    "channel_binding",
+];
+
+/// The same URL without the parameters of TLS.
+fn without_tls_parameters(url: &str) -> String {
+    let Some((before, parameters)) = url.split_once('?') else {
+        return url.to_owned();
+    };
+    let kept: Vec<&str> = parameters
+        .split('&')
+        .filter(|pair| !OF_TLS.contains(&pair.split('=').next().unwrap_or_default()))
+        .collect();
+    match kept.is_empty() {
+        true => before.to_owned(),
+        false => format!("{before}?{}", kept.join("&")),
+    }
 }
 
 /// Whether what is sent stays on this machine.
@@ -466,30 +534,45 @@ mod tests {
     }
 
     #[test]
-    fn no_password_goes_over_a_network_unless_that_is_said() {
-        for (url, reads) in [
-            ("postgresql://me@/assay", true),
-            ("postgresql://me:x@127.0.0.1/assay", true),
-            ("postgresql://me:x@[::1]/assay", true),
-            ("postgresql://me@/assay?host=/run", true),
-            ("postgresql://me:x@192.0.2.1/assay", false),
-            ("postgresql://me:x@127.0.0.1,192.0.2.1/assay", false),
-            (
-                "postgresql://me:x@localhost/assay?hostaddr=192.0.2.1",
-                false,
-            ),
-            ("postgresql://me:x@192.0.2.1/assay?sslmode=disable", true),
-            ("postgresql://me:x@192.0.2.1/assay?sslmode=require", false),
+    fn a_network_has_tls_unless_the_url_says_otherwise() {
+        for (url, encrypted) in [
+            ("postgresql://me@/assay", false),
+            ("postgresql://me:x@127.0.0.1/assay", false),
+            ("postgresql://me:x@[::1]/assay", false),
+            ("postgresql://me@/assay?host=/run", false),
+            ("postgresql://me@/assay?host=/run&sslmode=require", false),
+            ("postgresql://me:x@192.0.2.1/assay", true),
+            ("postgresql://me:x@127.0.0.1,192.0.2.1/assay", true),
+            ("postgresql://me:x@localhost/assay?hostaddr=192.0.2.1", true),
+            ("postgresql://me:x@192.0.2.1/assay?sslmode=disable", false),
+            ("postgresql://me:x@192.0.2.1/assay?sslmode=require", true),
             (
                 "postgresql://me:x@127.0.0.1/assay?sslmode=verify-full",
-                false,
+                true,
             ),
+            ("postgresql://me:x@127.0.0.1/assay?sslmode=prefer", true),
         ] {
             let read = Address::read(Path::new(url));
-            assert_eq!(read.is_ok(), reads, "{url}");
-            if let Err(error) = read {
-                assert!(error.to_string().contains("ssh -L"), "{url}: {error}");
-            }
+            let address = read.unwrap_or_else(|error| panic!("{url}: {error}"));
+            assert_eq!(address.encryption.is_some(), encrypted, "{url}");
+        }
+        for (url, named) in [
+            ("postgresql://me@192.0.2.1/a?sslmode=on", "verify-full"),
+            (
+                "postgresql://me@192.0.2.1/a?sslrootcert=/nowhere",
+                "/nowhere",
+            ),
+            (
+                "postgresql://me@192.0.2.1/a?channel_binding=require",
+                "sslmode",
+            ),
+            (
+                "postgresql://me@192.0.2.1/a?sslmode=require&sslcert=/no%20file&sslkey=/k",
+                "/no file",
+            ),
+        ] {
+            let error = Address::read(Path::new(url)).err().unwrap().to_string();
+            assert!(error.contains(named), "{url}: {error}");
         }
     }
 

@@ -5,6 +5,8 @@
 
 mod messages;
 
+use super::encryption::Encryption;
+use super::tls_pump;
 use messages::Messages;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -46,7 +48,11 @@ impl Default for Limits {
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     Unix(PathBuf),
-    Tcp(SocketAddr),
+    Tcp {
+        address: SocketAddr,
+        /// The name that its certificate must be for.
+        name: String,
+    },
 }
 
 /// A guarded connection: where the client library finds it, and why it was cut.
@@ -78,14 +84,29 @@ impl Guard {
     /// Port that names the socket in [`Guard::dir`].
     pub(super) const PORT: u16 = 5432;
 
-    /// Connects to a server.
-    pub(super) fn connect(place: &Place, within: Duration, limits: Limits) -> io::Result<Self> {
+    /// Connects to a server; over TCP with TLS, where that is wanted.
+    pub(super) fn connect(
+        place: &Place,
+        encryption: Option<&Encryption>,
+        within: Duration,
+        limits: Limits,
+    ) -> io::Result<Self> {
         let server = match place {
             Place::Unix(path) => Socket::Unix(UnixStream::connect(path)?),
-            Place::Tcp(address) => {
-                let stream = TcpStream::connect_timeout(address, within)?;
+            Place::Tcp { address, name } => {
+                let mut stream = TcpStream::connect_timeout(address, within)?;
                 stream.set_nodelay(true)?;
-                Socket::Tcp(stream)
+                let begun = encryption.map(|tls| tls.begin(&mut stream, name, within));
+                match begun.transpose()?.flatten() {
+                    None => Socket::Tcp(stream),
+                    Some(connection) => {
+                        let (near, far) = UnixStream::pair()?;
+                        stream.set_write_timeout(Some(limits.answer))?;
+                        far.set_write_timeout(Some(limits.answer))?;
+                        std::thread::spawn(move || tls_pump::pass(connection, &stream, &far));
+                        Socket::Unix(near)
+                    }
+                }
             }
         };
         server.set_timeouts(limits.answer)?;

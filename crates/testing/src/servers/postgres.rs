@@ -1,4 +1,4 @@
-//! A PostgreSQL of our own, which listens on a socket alone.
+//! A PostgreSQL of our own, which listens on a socket, and with TLS at a port if a test needs that.
 
 use assay_host::process::{Dies, Running};
 use std::fs;
@@ -17,6 +17,8 @@ pub struct Postgres {
     programs: PathBuf,
     dir: tempfile::TempDir,
     server: Option<Running>,
+    /// Where it listens besides its socket.
+    tls_port: Option<u16>,
 }
 
 impl Postgres {
@@ -40,6 +42,43 @@ impl Postgres {
         }
     }
 
+    /// As [`Postgres::start`], and at a port of 127.0.0.1 with TLS; certificate and key are in PEM form.
+    ///
+    /// # Panics
+    /// It is there and does not start.
+    #[must_use]
+    pub fn start_with_tls(certificate: &str, key: &str) -> Option<(Self, u16)> {
+        let programs = find_programs().or_else(|| {
+            crate::skipped("postgresql", "not installed");
+            None
+        })?;
+        let made = Self::make(programs).and_then(|mut server| {
+            let port = std::net::TcpListener::bind("127.0.0.1:0")?
+                .local_addr()?
+                .port();
+            let (data, config) = (server.dir.path().join("data"), server.config());
+            for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+                let path = data.join(name);
+                fs::write(&path, text)?;
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+                if rustix::process::geteuid().is_root() {
+                    let (user, group) = postgres_user()?;
+                    chown(&path, Some(user), Some(group))?;
+                }
+            }
+            let mut settings = fs::read_to_string(&config)?;
+            settings += &format!("port = {port}\nssl = on\n");
+            fs::write(&config, settings)?;
+            server.tls_port = Some(port);
+            server.up()?;
+            Ok((server, port))
+        });
+        match made {
+            Ok(server) => Some(server),
+            Err(error) => panic!("postgresql: {error}"),
+        }
+    }
+
     fn make(programs: PathBuf) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix("pg").tempdir()?;
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755))?;
@@ -54,6 +93,7 @@ impl Postgres {
             programs,
             dir,
             server: None,
+            tls_port: None,
         };
         let made = server
             .command("initdb")
@@ -193,7 +233,10 @@ impl Postgres {
             // Nothing but the socket, and what is lost in a crash of the machine does not matter here.
             .args([
                 "-c",
-                "listen_addresses=",
+                match self.tls_port {
+                    Some(_) => "listen_addresses=127.0.0.1",
+                    None => "listen_addresses=",
+                },
                 "-c",
                 "fsync=off",
                 "-c",
@@ -208,6 +251,7 @@ impl Postgres {
                 .command("pg_isready")
                 .args(["-q", "-h"])
                 .arg(self.dir.path())
+                .args(["-p", &self.port().to_string()])
                 .status()?;
             if ready.success() {
                 return Ok(());
@@ -236,6 +280,10 @@ impl Postgres {
         PathBuf::from(format!("postgresql://assay@/{database}?host={dir}"))
     }
 
+    fn port(&self) -> u16 {
+        self.tls_port.unwrap_or(5432)
+    }
+
     /// Carries SQL out.
     ///
     /// # Panics
@@ -256,6 +304,7 @@ impl Postgres {
                 "-h",
             ])
             .arg(self.dir.path())
+            .args(["-p", &self.port().to_string()])
             .output()
             .unwrap_or_else(|error| panic!("psql: {error}"));
         assert!(

@@ -90,8 +90,9 @@ const SERVERS: [(&str, Serve); 10] = [
 
 /// Connects and asks, and says how that failed.
 fn ask(address: SocketAddr) -> (Option<String>, bool) {
-    let place = Place::Tcp(address);
-    let guard = Guard::connect(&place, Duration::from_secs(5), SHORT).unwrap();
+    let name = address.ip().to_string();
+    let place = Place::Tcp { address, name };
+    let guard = Guard::connect(&place, None, Duration::from_secs(5), SHORT).unwrap();
     let mut config = Config::new();
     config
         .user("me")
