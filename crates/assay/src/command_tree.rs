@@ -19,7 +19,7 @@ pub const GROUPS: [(&str, &[&str]); 6] = [
 /// Verbs that live below another verb. Their names of the top level are hidden and still work.
 pub const BELOW: [(&str, &[&str]); 5] = [
     ("stack", &["disks"]),
-    ("probe", &["pins"]),
+    ("probe", &["pins", "cert"]),
     (
         "report",
         &["runs", "show", "compare", "export", "import", "store"],

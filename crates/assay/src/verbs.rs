@@ -1,6 +1,7 @@
 //! The verbs: one module each. A verb parses its arguments, calls the libraries and prints.
 
 pub mod advice;
+pub mod cert;
 pub mod changed;
 pub mod check;
 pub mod compare;
@@ -64,6 +65,7 @@ pub enum Verb {
     Study(study::Args),
     Probe(probe::Args),
     Pins(pins::Args),
+    Cert(cert::Args),
     Web(web::Args),
     Net(net::Args),
     Lab(lab::Args),
@@ -112,6 +114,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Pool(args)) => pool::run(&args, global),
         Some(Verb::Probe(args)) => probe::run(&args, global),
         Some(Verb::Pins(args)) => pins::run(&args, global),
+        Some(Verb::Cert(args)) => cert::run(&args, global),
         Some(Verb::Lab(args)) => lab::run(args, global),
         Some(Verb::Version(args)) => version::run(&args),
         Some(Verb::Demo(args)) => demo::run(&args, global),
@@ -156,6 +159,7 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Dev(_)
             | Verb::Probe(_)
             | Verb::Pins(_)
+            | Verb::Cert(_)
             | Verb::Web(_)
             | Verb::Net(_),
         ) => false,

@@ -224,6 +224,8 @@ fn what_is_said_of_a_machine() {
     let pem = Path::new(env!("CARGO_MANIFEST_DIR")).join("../probe/fixtures/cert.pem");
     let pins = said(&["pins", text(&pem), "--host", "example.org:25", "--json"]);
     holds("pins", &pins, &["/pins/0", "/pins/0/pin"]);
+    let certificates = said(&["cert", "show", text(&pem), "--json"]);
+    holds("cert", &certificates, &["/sources/0/items/0/pin"]);
     let stack = said(&["stack", text(home.dir.path()), "--json"]);
     holds("stack", &stack, &["/layers/0"]);
     holds(

@@ -127,7 +127,7 @@ impl Certificate {
     }
 }
 
-fn general_name(name: &GeneralName<'_>) -> Option<String> {
+pub(crate) fn general_name(name: &GeneralName<'_>) -> Option<String> {
     match name {
         GeneralName::DNSName(_) => dns_name(name),
         _ => address(name).map(|address| address.to_string()),

@@ -8,6 +8,7 @@
 
 pub mod address;
 pub mod certificate;
+pub mod credential;
 pub mod dtls;
 pub mod error;
 pub mod heartbleed;

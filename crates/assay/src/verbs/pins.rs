@@ -87,7 +87,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 
 fn look(of: &str, args: &Args, host: Option<&Target>) -> anyhow::Result<Vec<Found>> {
     let path = Path::new(of);
-    if of != "-" && !of.contains('/') && LiveHost.stat(path).is_err() {
+    if is_server(of) {
         return server(of, args);
     }
     let bytes = match of {
@@ -106,26 +106,8 @@ fn look(of: &str, args: &Args, host: Option<&Target>) -> anyhow::Result<Vec<Foun
 }
 
 fn server(of: &str, args: &Args) -> anyhow::Result<Vec<Found>> {
-    anyhow::ensure!(
-        of.contains(':'),
-        "{}: no such file. Write a server as HOST:PORT.",
-        escape_line(of)
-    );
-    let named = args.starttls.as_deref();
-    let starttls = named.and_then(|name| Starttls::ALL.into_iter().find(|one| one.name() == name));
-    let target = Target::parse(of, 443)?;
-    let patience = Patience {
-        answer: Duration::from(args.timeout),
-        total: Duration::from(args.deadline),
-    };
-    let visit = Visit::begin(&target, patience, seed()?).map_err(|error| unreadable(&error))?;
-    let question = Question {
-        starttls,
-        name: None,
-        roots: &Roots::these(&[]),
-        now: context::now(),
-    };
-    let chain = certificates(&visit, &question).map_err(|error| at(&target, &error))?;
+    let wait = (args.timeout, args.deadline);
+    let (target, chain) = served_chain(of, args.starttls.as_deref(), wait)?;
     let mut all = Vec::new();
     for (place, der) in chain.iter().enumerate() {
         for pinned in of_file(der).with_context(|| of.to_owned())? {
@@ -138,6 +120,40 @@ fn server(of: &str, args: &Args) -> anyhow::Result<Vec<Found>> {
         }
     }
     Ok(all)
+}
+
+/// The certificates in DER that a server shows, its own first. `wait` is the longest time for an answer, and for all.
+pub(super) fn served_chain(
+    of: &str,
+    starttls: Option<&str>,
+    wait: (Nanos, Nanos),
+) -> anyhow::Result<(Target, Vec<Vec<u8>>)> {
+    anyhow::ensure!(
+        of.contains(':'),
+        "{}: no such file. Write a server as HOST:PORT.",
+        escape_line(of)
+    );
+    let starttls =
+        starttls.and_then(|name| Starttls::ALL.into_iter().find(|one| one.name() == name));
+    let target = Target::parse(of, 443)?;
+    let patience = Patience {
+        answer: Duration::from(wait.0),
+        total: Duration::from(wait.1),
+    };
+    let visit = Visit::begin(&target, patience, seed()?).map_err(|error| unreadable(&error))?;
+    let question = Question {
+        starttls,
+        name: None,
+        roots: &Roots::these(&[]),
+        now: context::now(),
+    };
+    let chain = certificates(&visit, &question).map_err(|error| at(&target, &error))?;
+    Ok((target, chain))
+}
+
+/// Whether what was named is a server: no path, and no file of that name.
+pub(super) fn is_server(of: &str) -> bool {
+    of != "-" && !of.contains('/') && LiveHost.stat(Path::new(of)).is_err()
 }
 
 /// Pins of keys.

@@ -3,8 +3,8 @@
 use super::form::{Form, form};
 use crate::context::write_file;
 use crate::verbs::{
-    advice, changed, check, compare, disks, dups, facts, fleet, lab, login, pins, plan, probe,
-    runs, store, trial, version, watch,
+    advice, cert, changed, check, compare, disks, dups, facts, fleet, lab, login, pins, plan,
+    probe, runs, store, trial, version, watch,
 };
 use std::fmt::Write as _;
 use std::path::Path;
@@ -61,6 +61,7 @@ fn all() -> Vec<Form> {
             "assay probe pins --json",
             form::<pins::Document<'_>>(),
         ),
+        ("cert", "assay cert show --json", form::<cert::Document>()),
         (
             "run",
             "assay run --json, assay report show --json, assay report --json",
