@@ -216,6 +216,7 @@ pub fn plan(wants: &[&str], priors: &[f64], minutes: f64, seed: u64) -> TunePlan
             writes: true,
             flushes: true,
             direct: true,
+            ..LoadShape::default()
         },
         limit: None,
         bottom: None,

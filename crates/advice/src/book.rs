@@ -170,6 +170,12 @@ fn page(advice: &Advice, examples: &[Example]) -> String {
             let _ = writeln!(out, "- `--set {name}=…`: {}; {default}.", parameter.about);
         }
     }
+    if let Some(acts) = &advice.acts {
+        let _ = writeln!(out, "\n## What the change acts on\n");
+        for (label, text) in acts.describe() {
+            let _ = writeln!(out, "- {label}: {text}");
+        }
+    }
     if let Some(check) = &advice.check {
         found(&mut out, check);
     }

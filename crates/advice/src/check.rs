@@ -1,5 +1,6 @@
 //! What can be checked of an entry without a machine.
 
+use crate::acts_table;
 use crate::condition;
 use crate::nearest_name;
 use crate::resolve;
@@ -12,7 +13,7 @@ pub(crate) struct Found {
     pub(crate) message: String,
 }
 
-fn found(path: &[&str], message: impl Into<String>) -> Found {
+pub(crate) fn found(path: &[&str], message: impl Into<String>) -> Found {
     Found {
         path: path.iter().map(|&step| step.to_owned()).collect(),
         message: message.into(),
@@ -38,6 +39,9 @@ pub(crate) fn check(advice: &Advice) -> Result<(), Found> {
             path: fault.path,
             message: fault.message,
         })?;
+    }
+    if let Some(acts) = &advice.acts {
+        acts_table::check(advice, acts)?;
     }
     unused(advice)
 }

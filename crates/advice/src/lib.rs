@@ -6,6 +6,7 @@
 //! [`applies`] for the conditions and [`resolve`] for the placeholders.
 
 mod accept;
+mod acts_table;
 mod applies;
 pub mod book;
 mod catalogue;

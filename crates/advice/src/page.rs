@@ -15,7 +15,9 @@
 
 use crate::check;
 use crate::nearest_name;
-use assay_model::advice::{Advice, Condition, Literature, Moderator, Parameter, Risk, Source};
+use assay_model::advice::{
+    ActsOn, Advice, Condition, Literature, Moderator, Parameter, Risk, Source,
+};
 use assay_model::finding::Check;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -33,7 +35,7 @@ pub const SECTIONS: [&str; 6] = [
 const FENCE: &str = "+++";
 
 /// Fields of the front matter, for hints.
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 13] = [
     "title",
     "statement",
     "synonyms",
@@ -44,6 +46,7 @@ const FIELDS: [&str; 12] = [
     "literature",
     "parameters",
     "trial",
+    "acts",
     "moderators",
     "check",
 ];
@@ -77,6 +80,8 @@ struct FrontMatter {
     parameters: BTreeMap<String, Parameter>,
     #[serde(default)]
     trial: Option<toml::Table>,
+    #[serde(default)]
+    acts: Option<ActsOn>,
     #[serde(default)]
     moderators: Vec<Moderator>,
     #[serde(default)]
@@ -136,6 +141,7 @@ fn read(path: &str, domain: &str, id: &str, text: &str) -> Result<Advice, PageEr
         literature: matter.literature,
         parameters: matter.parameters,
         trial: matter.trial,
+        acts: matter.acts,
         moderators: matter.moderators,
         check: matter.check,
         synonyms: matter.synonyms,

@@ -222,6 +222,41 @@ fn every_trial_guards_the_slowest_operations_or_says_why_not() {
     }
 }
 
+/// `assay tune` chooses and orders candidates by this table; where a page can never be one, `never` says why.
+#[test]
+fn every_trial_says_what_it_acts_on() {
+    let catalogue = catalogue();
+    for advice in catalogue.all() {
+        let id = &advice.id;
+        let Some(acts) = &advice.acts else {
+            assert!(advice.trial.is_none(), "{id} has [trial] and no [acts]");
+            continue;
+        };
+        for other in &acts.excludes {
+            let other = catalogue
+                .get(other)
+                .unwrap_or_else(|error| panic!("{id}: {error}"));
+            assert!(
+                other.acts.is_some(),
+                "{id} excludes {}, which changes nothing",
+                other.id
+            );
+        }
+        // The load of the page's own trial is one that the change moves.
+        let spec = spec(advice).unwrap_or_else(|error| panic!("{id}: {error}"));
+        let kind = match &spec.load {
+            assay_model::load::Load::Fio { .. } => "fio",
+            load => load.name(),
+        };
+        let moved = acts.loads.is_empty() || acts.loads.iter().any(|load| load.name() == kind);
+        assert!(moved, "{id}: {kind}");
+        if let (Some(workload), Some(order)) = (spec.load.fio(), acts.moves.access) {
+            let random = order == assay_model::advice::AccessOrder::Random;
+            assert_eq!(random, workload.pattern.random(), "{id}");
+        }
+    }
+}
+
 #[test]
 fn sources_stand_in_the_page_and_nothing_is_left_to_look_up() {
     for advice in catalogue().all() {

@@ -1,6 +1,14 @@
 //! Advice: an entry of the catalogue. Read from a Markdown page with TOML front matter by
 //! `assay-advice`.
 
+mod acts;
+mod acts_text;
+
+pub use acts::{
+    AccessOrder, ActsOn, Between, CachePath, ExpectedGain, LoadName, MachinePart, MovedOperation,
+    MovedOperations, ToggleCost,
+};
+
 use crate::change::Change;
 use crate::criterion::{Metric, Quantity};
 use crate::finding::Check;
@@ -39,6 +47,9 @@ pub struct Advice {
     #[serde(default)]
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub trial: Option<toml::Table>,
+    /// What the change of the trial acts on. `assay tune` chooses and orders candidates by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acts: Option<ActsOn>,
     /// What may decide how much it gains: trials of many machines are looked at apart by these, and by
     /// nothing else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

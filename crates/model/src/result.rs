@@ -118,6 +118,13 @@ pub enum LimitKind {
     Unknown,
 }
 
+crate::named!(LimitKind, "limit": OneAtATime = "one-at-a-time", Flush = "flush",
+    ToolCpu = "tool-cpu", MachineCpu = "machine-cpu", Steal = "steal", Depth = "depth",
+    Device = "device", Link = "link", RateLimit = "rate-limit", Throttling = "throttling",
+    Memory = "memory", RateAsked = "rate-asked", Server = "server", Backend = "backend",
+    AcceptQueue = "accept-queue", Network = "network", Schedule = "schedule", Ports = "ports",
+    Unknown = "unknown");
+
 /// The answer to "why not more?".
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Limit {

@@ -1,11 +1,13 @@
 //! What could be changed: a page of the catalogue with one value, as the planner sees it.
 //! Why one is not tried is in `left_out.rs`.
 
-use assay_model::Nanos;
-use assay_model::advice::{RiskLevel, Standing};
+use assay_model::advice::{MovedOperation, MovedOperations, RiskLevel, Standing};
 use assay_model::criterion::{Direction, Metric};
+use assay_model::load::Load;
 use assay_model::result::LimitKind;
 use assay_model::trial::Verdict;
+use assay_model::workload::{Durability, Engine};
+use assay_model::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// One change that may be tried.
@@ -73,21 +75,18 @@ pub struct Acts {
     /// Limits that it relieves.
     #[serde(default)]
     pub relieves: Vec<LimitKind>,
-    /// Figures that it moves: `read.*`, `write.*`, `flush.*`; empty for all.
-    #[serde(default)]
-    pub figures: Vec<String>,
     /// Kinds of loads for which it makes sense: `fio`, `http`, `command`; empty for all.
     #[serde(default)]
     pub loads: Vec<String>,
-    /// It acts on the page cache, which a direct load goes around.
+    /// Operations that it moves; all when nothing is restricted.
     #[serde(default)]
-    pub cache_only: bool,
+    pub moves: MovedOperations,
 }
 
 /// What the load of the session does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadShape {
-    /// `fio`, `http`, `login`, `command`, …
+    /// `fio`, `http`, `imap`, `command`, …
     pub kind: String,
     /// It reads.
     pub reads: bool,
@@ -97,24 +96,62 @@ pub struct LoadShape {
     pub flushes: bool,
     /// It goes around the page cache.
     pub direct: bool,
+    /// Its operations on storage are unknown: those of a command or of a server. Then nothing is left out
+    /// for its operations.
+    #[serde(default)]
+    pub opaque: bool,
+    /// Its offsets are random; None when that is unknown.
+    #[serde(default)]
+    pub random: Option<bool>,
+    /// Size of one operation.
+    #[serde(default)]
+    pub block_size: Option<Bytes>,
+    /// Operations in flight.
+    #[serde(default)]
+    pub in_flight: Option<u32>,
 }
 
 impl LoadShape {
-    /// Whether this load has operations that a pattern such as `write.*` covers, and the metric
-    /// counts them.
+    /// Describes a load.
     #[must_use]
-    pub fn covers(&self, pattern: &str, metric: Metric) -> bool {
+    pub fn of(load: &Load) -> Self {
+        let Load::Fio { workload, .. } = load else {
+            return Self {
+                kind: load.name().to_owned(),
+                reads: true,
+                writes: true,
+                flushes: true,
+                opaque: true,
+                ..Self::default()
+            };
+        };
+        Self {
+            kind: "fio".to_owned(),
+            reads: workload.pattern.reads(),
+            writes: workload.pattern.writes(),
+            flushes: workload.durability != Durability::None && workload.pattern.writes(),
+            // Whether an NBD server uses the page cache is not the load's to say.
+            direct: workload.direct && workload.engine != Engine::Nbd,
+            opaque: false,
+            random: Some(workload.pattern.random()),
+            block_size: Some(workload.block_size),
+            in_flight: Some(workload.in_flight()),
+        }
+    }
+
+    /// Whether this load does an operation, and the metric counts it.
+    #[must_use]
+    pub fn counts(&self, operation: MovedOperation, metric: Metric) -> bool {
         let counted = |direction: Direction, done: bool| {
             done && (metric.direction == Direction::All || metric.direction == direction)
         };
-        match pattern.split('.').next() {
-            Some("read") => counted(Direction::Read, self.reads),
+        match operation {
+            MovedOperation::Read => counted(Direction::Read, self.reads),
             // A write's latency contains its flush.
-            Some("write") => counted(Direction::Write, self.writes),
-            Some("flush") => {
+            MovedOperation::Write => counted(Direction::Write, self.writes),
+            MovedOperation::Flush => {
                 counted(Direction::Flush, self.flushes) || counted(Direction::Write, self.flushes)
             }
-            _ => true,
         }
     }
 }
@@ -191,13 +228,18 @@ impl Prior {
     }
 }
 
+/// Whether `excluded` is the id of a candidate, or of its page with any value.
+fn names_page(excluded: &str, id: &str) -> bool {
+    excluded == id || id.split_once('=').is_some_and(|(page, _)| page == excluded)
+}
+
 impl Candidate {
     /// Whether both cannot be on at once.
     #[must_use]
     pub fn collides(&self, other: &Self) -> bool {
         self.touches.iter().any(|what| other.touches.contains(what))
-            || self.excludes.contains(&other.id)
-            || other.excludes.contains(&self.id)
+            || self.excludes.iter().any(|id| names_page(id, &other.id))
+            || other.excludes.iter().any(|id| names_page(id, &self.id))
     }
 
     /// Expected gain in logarithms: the prior, three times as likely where the candidate relieves the

@@ -2,7 +2,7 @@
 
 use crate::candidate::{Applicability, Candidate, LoadShape, Toggle};
 use assay_model::Nanos;
-use assay_model::advice::{RiskLevel, Standing};
+use assay_model::advice::{AccessOrder, Between, CachePath, MovedOperations, RiskLevel, Standing};
 use assay_model::criterion::Metric;
 use assay_model::trial::Verdict;
 use serde::{Deserialize, Serialize};
@@ -85,6 +85,11 @@ pub enum LeftOut {
     },
     /// It acts on the page cache; the load goes around it.
     CacheOnly,
+    /// It moves operations of another shape.
+    OtherOperations {
+        /// What it acts on, and what the load does.
+        because: String,
+    },
     /// Even at its best it gains less than what matters.
     Ceiling {
         /// The part it acts on.
@@ -220,18 +225,78 @@ fn by_load(candidate: &Candidate, load: &LoadShape, objective: Metric) -> Option
             kind: load.kind.clone(),
         });
     }
-    if acts.cache_only && load.direct {
+    let moves = &acts.moves;
+    if !load.opaque && load.direct && moves.cache == Some(CachePath::Buffered) {
         return Some(LeftOut::CacheOnly);
     }
-    let moved = acts.figures.is_empty()
-        || acts
-            .figures
-            .iter()
-            .any(|pattern| load.covers(pattern, objective));
-    (!moved).then(|| LeftOut::OtherFigure {
-        figures: acts.figures.clone(),
-        wanted: objective.to_string(),
-    })
+    let operations = &moves.operations;
+    let counted =
+        operations.is_empty() || operations.iter().any(|one| load.counts(*one, objective));
+    let quantity = |metric: &Metric| metric.quantity == objective.quantity;
+    if !counted || !(moves.metrics.is_empty() || moves.metrics.iter().any(quantity)) {
+        let operations = operations.iter().map(|one| format!("{}.*", one.name()));
+        let metrics = moves.metrics.iter().map(Metric::to_string);
+        return Some(LeftOut::OtherFigure {
+            figures: operations.chain(metrics).collect(),
+            wanted: objective.to_string(),
+        });
+    }
+    by_operations(moves, load)
+}
+
+/// Compares the shape of the load with that of the operations which the change moves.
+fn by_operations(moves: &MovedOperations, load: &LoadShape) -> Option<LeftOut> {
+    if load.opaque {
+        return None;
+    }
+    let other = |because: String| Some(LeftOut::OtherOperations { because });
+    if moves.cache == Some(CachePath::Direct) && !load.direct {
+        return other("acts on direct I/O; the load uses the page cache".to_owned());
+    }
+    match (moves.durable, load.flushes) {
+        (Some(true), false) => {
+            return other("acts on durable writes; the load makes none".to_owned());
+        }
+        (Some(false), true) => {
+            return other("acts on writes that are not flushed; the load flushes each".to_owned());
+        }
+        _ => {}
+    }
+    match (moves.access, load.random) {
+        (Some(AccessOrder::Random), Some(false)) => {
+            return other("acts on random access; the load is sequential".to_owned());
+        }
+        (Some(AccessOrder::Sequential), Some(true)) => {
+            return other("acts on sequential access; the load is random".to_owned());
+        }
+        _ => {}
+    }
+    if let (Some(range), Some(size)) = (moves.block_size, load.block_size)
+        && !range.contains(size)
+    {
+        return other(format!(
+            "acts on blocks {}; the load's are {size}",
+            words(&range)
+        ));
+    }
+    if let (Some(range), Some(depth)) = (moves.in_flight, load.in_flight)
+        && !range.contains(depth)
+    {
+        return other(format!(
+            "acts with {} in flight; the load has {depth}",
+            words(&range)
+        ));
+    }
+    None
+}
+
+fn words<T: fmt::Display>(range: &Between<T>) -> String {
+    match (&range.from, &range.to) {
+        (Some(from), Some(to)) => format!("from {from} to {to}"),
+        (Some(from), None) => format!("of at least {from}"),
+        (None, Some(to)) => format!("of at most {to}"),
+        (None, None) => "of any size".to_owned(),
+    }
 }
 
 fn by_ceiling(candidate: &Candidate, margin: f64) -> Option<LeftOut> {
@@ -280,6 +345,7 @@ impl fmt::Display for LeftOut {
                 write!(f, "acts on {}; the goal is {wanted}", figures.join(", "))
             }
             Self::CacheOnly => f.write_str("acts on the page cache; the load goes around it"),
+            Self::OtherOperations { because } => f.write_str(because),
             Self::Ceiling {
                 part,
                 takes,

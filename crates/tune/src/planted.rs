@@ -1,8 +1,8 @@
 //! Candidates and loads for unit tests.
 
 use crate::candidate::{Acts, Applicability, Candidate, LoadShape, Prior, Toggle};
-use assay_model::Nanos;
 use assay_model::advice::{RiskLevel, Standing};
+use assay_model::{Bytes, Nanos};
 
 /// A candidate that may be tried.
 pub(crate) fn candidate(id: &str) -> Candidate {
@@ -33,5 +33,9 @@ pub(crate) fn load() -> LoadShape {
         writes: true,
         flushes: true,
         direct: true,
+        opaque: false,
+        random: Some(true),
+        block_size: Some(Bytes(4096)),
+        in_flight: Some(1),
     }
 }

@@ -1,6 +1,8 @@
 use super::*;
 use crate::candidate::{Acts, Before, OperationShare};
 use crate::planted;
+use assay_model::Bytes;
+use assay_model::advice::MovedOperation;
 
 fn reason(candidate: &Candidate) -> Option<LeftOut> {
     let allowed = Allowed {
@@ -61,12 +63,33 @@ fn each_reason_is_found() {
     }
     let loads = left_out(|c| c.acts.loads = vec!["http".into()]);
     assert!(matches!(loads, L::OtherLoad { .. }));
-    let figures = left_out(|c| c.acts.figures = vec!["read.*".into()]);
+    let figures = left_out(|c| c.acts.moves.operations = vec![MovedOperation::Read]);
     assert!(matches!(figures, L::OtherFigure { .. }));
     assert!(matches!(
-        left_out(|c| c.acts.cache_only = true),
+        left_out(|c| c.acts.moves.cache = Some(CachePath::Buffered)),
         L::CacheOnly
     ));
+    for shape in [
+        |moves: &mut MovedOperations| moves.durable = Some(false),
+        |moves: &mut MovedOperations| moves.access = Some(AccessOrder::Sequential),
+        |moves: &mut MovedOperations| {
+            moves.block_size = Some(Between {
+                from: Some(Bytes(65536)),
+                to: None,
+            });
+        },
+        |moves: &mut MovedOperations| {
+            moves.in_flight = Some(Between {
+                from: Some(2),
+                to: None,
+            });
+        },
+    ] {
+        let other = left_out(|c| shape(&mut c.acts.moves));
+        assert!(matches!(other, L::OtherOperations { .. }), "{other:?}");
+    }
+    let metrics = left_out(|c| c.acts.moves.metrics = vec!["iops".parse().unwrap()]);
+    assert!(matches!(metrics, L::OtherFigure { .. }));
     let before = left_out(|c| {
         c.before = Some(Before {
             verdict: Verdict::Worse,

@@ -3,7 +3,7 @@
 use super::{Entry, colour, standing};
 use assay_advice::{Applicability, Evidence, aim};
 use assay_model::Bytes;
-use assay_model::advice::{Advice, RiskLevel, TargetKind};
+use assay_model::advice::{ActsOn, Advice, RiskLevel, TargetKind};
 use assay_pool::Pooled;
 use assay_render::Style;
 use assay_render::text::{escape_line, measure_width, pad_right, wrap_lines};
@@ -51,6 +51,9 @@ pub(super) fn page(
     }
     parameters(&mut out, advice);
     trial(&mut out, advice, given)?;
+    for (label, text) in advice.acts.iter().flat_map(ActsOn::describe) {
+        out.labelled(label, &text);
+    }
     out.gap();
     out.markdown(&advice.page);
     out.gap();
