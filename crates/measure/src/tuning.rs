@@ -12,10 +12,10 @@ mod goal_load;
 mod joined_switches;
 mod switch_board;
 
-pub use candidates::{CandidateRequest, FoundCandidate, find_candidates, separate_conflicts};
+pub use candidates::{CandidateRequest, FoundCandidate, find_candidates};
 pub use error::TuneError;
 pub use execute::{FinishedTune, StandByStarter, execute, was_kept};
-pub use goal_load::{find_goal_workload, load_kind, load_shape};
+pub use goal_load::find_goal_workload;
 
 use crate::engine::MeasureEvent;
 use assay_tune::{Step, StepOutcome};

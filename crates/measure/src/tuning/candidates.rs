@@ -1,15 +1,16 @@
 //! What could be changed here: every page of the catalogue that has a trial becomes a candidate of the plan,
 //! with the reason where it cannot be tried. The planner decides about the others (`assay_tune::leave_out`).
 
-use super::goal_load::load_kind;
 use super::joined_switches::group_changes;
 use assay_advice::{Applicability as PageApplies, ResolveError, applies, parameters, resolve};
 use assay_changes::inspect_setting;
 use assay_host::HostMut;
-use assay_model::advice::{Advice, TargetKind, TrialSpec};
+use assay_model::advice::{Advice, Parameter, TargetKind, TrialSpec};
 use assay_model::change::Setting;
-use assay_model::{Change, Facts, Load, Nanos, TargetInfo};
-use assay_tune::{Acts, Applicability, Candidate, CandidateChange, Prior, Toggle};
+use assay_model::{Change, Facts, Nanos, TargetInfo};
+use assay_tune::{
+    Acts, Applicability, Candidate, CandidateChange, Prior, Toggle, candidate_of_page,
+};
 use std::collections::BTreeMap;
 
 /// What candidates are looked for.
@@ -25,8 +26,6 @@ pub struct CandidateRequest<'a> {
     pub info: Option<&'a TargetInfo>,
     /// The machine.
     pub facts: &'a Facts,
-    /// The load of the goal.
-    pub load: &'a Load,
 }
 
 /// A candidate, and what switches it.
@@ -41,16 +40,69 @@ pub struct FoundCandidate {
 /// Looks at every page that has a trial. Nothing is changed.
 pub fn find_candidates(request: CandidateRequest<'_>, host: &dyn HostMut) -> Vec<FoundCandidate> {
     let pages = request.pages.iter().filter(|page| page.trial.is_some());
-    let mut found: Vec<FoundCandidate> = pages.map(|page| look_at(page, request, host)).collect();
+    let mut found: Vec<FoundCandidate> = pages
+        .flat_map(|page| look_at(page, request, host))
+        .collect();
     separate_conflicts(&mut found);
     found
 }
 
-fn look_at(page: &Advice, request: CandidateRequest<'_>, host: &dyn HostMut) -> FoundCandidate {
-    let mut candidate = Candidate {
-        id: page.id.clone(),
+/// One candidate for each value of a page's choice that nobody made.
+fn look_at(
+    page: &Advice,
+    request: CandidateRequest<'_>,
+    host: &dyn HostMut,
+) -> Vec<FoundCandidate> {
+    let mut given = request.given.clone();
+    given.retain(|name, _| page.parameters.contains_key(name));
+    let open = |(name, one): &(&String, &Parameter)| {
+        one.choices.len() > 1 && !given.contains_key(*name)
+    };
+    let choices: Vec<(&String, &Parameter)> = page.parameters.iter().filter(open).collect();
+    let [(name, parameter)] = choices[..] else {
+        return vec![look_at_value(page, page.id.clone(), &given, request, host)];
+    };
+    let one = |value: &String| {
+        let mut given = given.clone();
+        given.insert(name.clone(), value.clone());
+        look_at_value(page, format!("{}={value}", page.id), &given, request, host)
+    };
+    parameter.choices.iter().map(one).collect()
+}
+
+fn look_at_value(
+    page: &Advice,
+    id: String,
+    given: &BTreeMap<String, String>,
+    request: CandidateRequest<'_>,
+    host: &dyn HostMut,
+) -> FoundCandidate {
+    let not = |why: String| Applicability::DoesNotApply { why };
+    let spec = match resolve_for(page, given, request) {
+        Ok(spec) => spec,
+        Err(error) => {
+            let candidate = unresolved(page, id, not(error.to_string()));
+            let change = None;
+            return FoundCandidate { candidate, change };
+        }
+    };
+    let mut candidate = candidate_of_page(&id, page, &spec, Applicability::Applies);
+    let change = match settle(page, &spec, &mut candidate, given, request, host) {
+        Ok(change) => Some(change),
+        Err(state) => {
+            candidate.state = state;
+            None
+        }
+    };
+    FoundCandidate { candidate, change }
+}
+
+/// A page whose trial cannot be filled in here.
+fn unresolved(page: &Advice, id: String, state: Applicability) -> Candidate {
+    Candidate {
+        id,
         title: page.title.clone(),
-        state: Applicability::Applies,
+        state,
         touches: Vec::new(),
         excludes: Vec::new(),
         risk: page.risk.level,
@@ -63,44 +115,35 @@ fn look_at(page: &Advice, request: CandidateRequest<'_>, host: &dyn HostMut) -> 
         prior: Prior::by_literature(page.literature.standing),
         toggle: Toggle::Cheap,
         switch: Nanos(0),
-    };
-    let change = match settle(page, &mut candidate, request, host) {
-        Ok(change) => Some(change),
-        Err(state) => {
-            candidate.state = state;
-            None
-        }
-    };
-    FoundCandidate { candidate, change }
+    }
 }
 
-/// Fills in what is known of a page; an error is the reason why it cannot be tried.
+/// Looks at the setting of a page; an error is the reason why it cannot be tried.
 fn settle(
     page: &Advice,
+    spec: &TrialSpec,
     candidate: &mut Candidate,
+    given: &BTreeMap<String, String>,
     request: CandidateRequest<'_>,
     host: &dyn HostMut,
 ) -> Result<CandidateChange, Applicability> {
     let not = |why: String| Applicability::DoesNotApply { why };
-    let mut given = request.given.clone();
-    given.retain(|name, _| page.parameters.contains_key(name));
-    let values = parameters(page, &given).map_err(|error| not(error.to_string()))?;
+    let values = parameters(page, given).map_err(|error| not(error.to_string()))?;
     let about = applies(page, request.facts, request.info, &values, None);
     if let PageApplies::Not { reasons, .. } = &about {
         let why: Vec<&str> = reasons.iter().map(|one| one.otherwise.as_str()).collect();
         return Err(not(why.join("; ")));
     }
-    let spec = resolve_for(page, &given, request).map_err(|error| not(error.to_string()))?;
-    candidate.acts = derive_acts(&spec, request.load);
     let Change::Set { setting, value } = &spec.change else {
         return Err(not(format!(
-            "it is tried on two things side by side that assay creates, not on the machine itself: `assay trial {}`",
+            "it is tried on two things side by side that assay creates, not on the machine itself: \
+             `assay trial {}`",
             page.id
         )));
     };
-    (candidate.toggle, candidate.switch) = estimate_toggle(setting);
-    if let Some(safety) = spec.safety {
-        candidate.never_kept = Some(format!("it has to pass a safety test ({safety:?})"));
+    if spec.safety.is_some() {
+        let because = "acknowledged writes may be lost: it needs the flush test of a trial";
+        candidate.never_kept = Some(because.to_owned());
     }
     let now = inspect_setting(host, setting, value.as_deref())
         .map_err(|error| not(format!("cannot be changed here: {error}")))?;
@@ -110,7 +153,10 @@ fn settle(
     if let Some(why) = now.never_kept {
         candidate.never_kept = Some(why.to_owned());
     }
-    candidate.touches = name_touched(setting, &now.identity);
+    // Settings that set each other are alternatives, whatever their names.
+    if !matches!(setting, Setting::Config { .. } | Setting::ConfigKeys { .. }) {
+        candidate.touches.push(now.identity);
+    }
     Ok(CandidateChange {
         setting: setting.clone(),
         value: value.clone(),
@@ -144,74 +190,15 @@ fn resolve_for(
     }
 }
 
-/// What a change acts on, from the load that its own trial has.
-fn derive_acts(spec: &TrialSpec, load: &Load) -> Acts {
-    let mut acts = Acts::default();
-    // What a command does is unknown, so everything may act on it.
-    if load_kind(load) == "command" || load_kind(&spec.load) == "command" {
-        return acts;
-    }
-    acts.loads.push(load_kind(&spec.load).to_owned());
-    if let Some(workload) = spec.load.fio() {
-        acts.cache_only = !workload.direct;
-        if !workload.pattern.writes() {
-            acts.figures.push("read.*".to_owned());
-        }
-        if !workload.pattern.reads() {
-            acts.figures.push("write.*".to_owned());
-        }
-    }
-    acts
-}
-
-/// How a setting is switched, and how long that takes.
-fn estimate_toggle(setting: &Setting) -> (Toggle, Nanos) {
-    const MS: u64 = 1_000_000;
-    match setting {
-        Setting::Config { reload, .. } | Setting::ConfigKeys { reload, .. } => {
-            match reload.iter().any(|word| word.contains("restart")) {
-                true => (Toggle::Restart, Nanos(3000 * MS)),
-                false if reload.is_empty() => (Toggle::Cheap, Nanos(20 * MS)),
-                false => (Toggle::Reload, Nanos(500 * MS)),
-            }
-        }
-        Setting::Command { .. } | Setting::ZfsProperty { .. } => (Toggle::Cheap, Nanos(200 * MS)),
-        Setting::MountOption { .. } => (Toggle::Cheap, Nanos(100 * MS)),
-        _ => (Toggle::Cheap, Nanos(20 * MS)),
-    }
-}
-
-/// Names that are equal where two changes exclude each other.
-fn name_touched(setting: &Setting, identity: &str) -> Vec<String> {
-    let name = |section: &[String], key: &str| {
-        let mut path = section.to_vec();
-        path.push(key.to_owned());
-        format!("{identity}:{}", path.join("/"))
-    };
-    match setting {
-        Setting::Config { section, key, .. } => vec![name(section, key)],
-        Setting::ConfigKeys { keys, .. } => {
-            let each = keys.iter().map(|one| name(&one.section, &one.key));
-            each.collect()
-        }
-        _ => vec![identity.to_owned()],
-    }
-}
-
 /// Makes alternatives of changes to one file that cannot be written together, because their services read it
 /// in different ways.
-pub fn separate_conflicts(found: &mut [FoundCandidate]) {
+fn separate_conflicts(found: &mut [FoundCandidate]) {
     let changes: Vec<Option<CandidateChange>> =
         found.iter().map(|one| one.change.clone()).collect();
     let groups = group_changes(&changes);
-    let file = |candidate: usize| -> Option<String> {
-        let touched = found[candidate].candidate.touches.first()?;
-        let is_config = matches!(
-            found[candidate].change.as_ref()?.setting,
-            Setting::Config { .. } | Setting::ConfigKeys { .. }
-        );
-        let (file, _) = touched.rsplit_once(':').filter(|_| is_config)?;
-        Some(file.to_owned())
+    let file = |candidate: usize| match &found[candidate].change.as_ref()?.setting {
+        Setting::Config { file, .. } | Setting::ConfigKeys { file, .. } => Some(file.clone()),
+        _ => None,
     };
     let mut of_file: BTreeMap<String, Vec<Vec<usize>>> = BTreeMap::new();
     for group in &groups {

@@ -2,7 +2,6 @@
 //! candidates switched on.
 
 use super::error::TuneError;
-use super::goal_load::load_kind;
 use super::switch_board::{SwitchBoard, find_meddling};
 use super::{TellTune, TuneEvent};
 use crate::engine::{Environment, LoadTarget};
@@ -466,7 +465,7 @@ pub(super) fn describe_to_judge(record: &TuneRecord) -> Trial {
         .first()
         .map_or(Metric::all(Quantity::P50), assay_tune::Want::metric);
     let plan = TrialPlan {
-        advice: format!("tune-{}", load_kind(&load)),
+        advice: "tune".to_owned(),
         title: String::new(),
         predicts: String::new(),
         parameters: std::collections::BTreeMap::new(),

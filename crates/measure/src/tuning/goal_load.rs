@@ -1,9 +1,8 @@
-//! The load of a goal: a workload by its name, and what the planner must know of a load.
+//! The load of a goal: a workload by its name.
 
 use assay_model::plan::{PlanSpec, Settings, builtin_plan};
 use assay_model::workload::{Durability, Engine, Pattern, Workload};
-use assay_model::{Bytes, Load};
-use assay_tune::LoadShape;
+use assay_model::Bytes;
 
 /// Plans whose workloads have names of their own.
 const PLANS: [&str; 8] = [
@@ -85,41 +84,6 @@ fn parse_pattern(word: &str) -> Option<(Pattern, Option<u8>)> {
         false => Some(digits.parse::<u8>().ok().filter(|share| *share <= 100)?),
     };
     (percent.is_none() || pattern.mixed()).then_some((pattern, percent))
-}
-
-/// The kind of a load, as pages name it.
-#[must_use]
-pub fn load_kind(load: &Load) -> &'static str {
-    match load {
-        Load::Fio { .. } => "fio",
-        Load::Http(_) => "http",
-        Load::Imap { .. } => "imap",
-        Load::Attributes { .. } => "attributes",
-        Load::Command { .. } => "command",
-        Load::Null => "null",
-    }
-}
-
-/// What the planner must know of a load. What a command does is unknown: everything may act on it.
-#[must_use]
-pub fn load_shape(load: &Load) -> LoadShape {
-    let kind = load_kind(load).to_owned();
-    match load {
-        Load::Fio { workload, .. } => LoadShape {
-            kind,
-            reads: workload.pattern.reads(),
-            writes: workload.pattern.writes(),
-            flushes: workload.durability != Durability::None,
-            direct: workload.direct,
-        },
-        _ => LoadShape {
-            kind,
-            reads: true,
-            writes: true,
-            flushes: true,
-            direct: false,
-        },
-    }
 }
 
 #[cfg(test)]

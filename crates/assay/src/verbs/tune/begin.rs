@@ -10,9 +10,9 @@ use anyhow::Context as _;
 use assay_host::{Host as _, LiveHost};
 use assay_measure::engine::Environment;
 use assay_measure::runner::Ground;
-use assay_measure::tuning::{CandidateRequest, FoundCandidate, find_candidates, load_shape};
+use assay_measure::tuning::{CandidateRequest, FoundCandidate, find_candidates};
 use assay_model::{Advice, Load, Nanos, TargetInfo};
-use assay_tune::{Costs, Goal, KeptState, TunePlan, TuneRecord, TuneState};
+use assay_tune::{Costs, Goal, KeptState, LoadShape, TunePlan, TuneRecord, TuneState};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -99,7 +99,6 @@ fn settle(
         target: target.as_deref(),
         info: info.as_ref(),
         facts: &facts,
-        load: &load,
     };
     let found = find_candidates(request, env.host);
     let slot = args.slot.unwrap_or(match load {
@@ -126,7 +125,7 @@ fn settle(
         goal,
         candidates,
         allowed: goal::read_allowed(args)?,
-        load: load_shape(&load),
+        load: LoadShape::of(&load),
         limit: None,
         bottom: None,
         anyway: false,
