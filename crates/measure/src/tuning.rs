@@ -5,6 +5,7 @@
 //! whoever calls is told by [`TuneEvent`]s.
 
 mod candidates;
+mod confirm;
 mod driver;
 mod error;
 mod execute;
@@ -13,6 +14,7 @@ mod joined_switches;
 mod switch_board;
 
 pub use candidates::{CandidateRequest, FoundCandidate, find_candidates};
+pub use confirm::confirm_kept;
 pub use error::TuneError;
 pub use execute::{FinishedTune, StandByStarter, execute, was_kept};
 pub use goal_load::find_goal_workload;

@@ -8,7 +8,7 @@ mod preview;
 mod renderings;
 mod snippets;
 
-pub use document::{TuneDocument, tune_document};
+pub use document::{TuneDocument, TuneListDocument, tune_document, tune_list_document};
 pub use live_lines::format_progress;
 pub use preview::render_tune_preview;
 pub use renderings::{render_tune_list, render_tune_markdown, render_tune_page, render_tune_text};

@@ -11,6 +11,7 @@ use crate::complete;
 use crate::context::{print, write_file};
 use crate::status::Status;
 use anyhow::Context as _;
+use assay_loads::scratch::ScratchRegistry;
 use clap::Command;
 use clap::builder::StyledStr;
 use clap_complete::env::Shells;
@@ -142,6 +143,10 @@ fn stand_by(journal: &Path, session: &str, within: Option<u64>) -> anyhow::Resul
     };
     let journal = assay_changes::Journal::open(journal)?;
     assay_changes::fixes::watch(watch, std::io::stdin(), &journal, &assay_host::LiveHost)?;
+    // A scratch file of the assay that was killed; one of an assay that lives is left alone.
+    if let Some(state) = ScratchRegistry::existing(&crate::context::state_dir()?) {
+        let _ = state.sweep();
+    }
     Ok(())
 }
 

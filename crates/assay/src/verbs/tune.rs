@@ -1,6 +1,7 @@
 //! `assay tune`: reach a goal by changes that are proved here, or leave the machine as it was.
 
 mod begin;
+mod earlier;
 mod goal;
 mod past_sessions;
 mod session_run;
@@ -24,10 +25,12 @@ Examples:
                                             any command; its run time is the figure
   assay tune /srv --want 'less randread-4k-qd1.p99' --while-ok 'curl -fsS http://localhost/'
                                             stop and revert everything if that command fails
+  assay tune http://localhost/ --want 'http.p99 <= 80ms' --rate 300 --may service
   assay tune /srv --want 'more randread-4k-qd16.iops' --only io-scheduler,./my-advice.md
   assay tune --list; assay tune --show 3 --html notebook.html
   assay tune --resume 3                     continue a stopped session
   assay tune --undo 3                       revert what session 3 kept
+  assay tune --confirm 3                    measure again whether it helps
 
 A change is kept only if it is proved twice: by itself, and together with all the others against
 the machine as it was. If assay is killed, a second process reverts everything within seconds.
@@ -40,7 +43,7 @@ Exit status: 0 the goal is met, or something was kept; 1 nothing could be kept; 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Directory, or device that is only read
+    /// Directory, device that is only read, or URL
     #[arg(value_name = "TARGET")]
     target: Option<String>,
     /// Goal: WORKLOAD.METRIC OP VALUE, or more|less FIGURE (repeatable)
@@ -49,6 +52,12 @@ pub struct Args {
     /// Measure this command instead of a workload, over and over
     #[arg(long, value_name = "COMMAND")]
     load: Option<String>,
+    /// With a URL: requests per second, at fixed times [default: as fast as answered]
+    #[arg(long, value_name = "N", conflicts_with = "load")]
+    rate: Option<f64>,
+    /// With a URL: connections at once, at most [default: 8]
+    #[arg(long, value_name = "N", conflicts_with = "load", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    connections: Option<u32>,
     /// Total time, including setup and revert
     #[arg(long, value_name = "TIME", default_value = "1h")]
     budget: Nanos,
@@ -97,14 +106,21 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["target", "want", "load", "show", "resume", "undo"])]
     list: bool,
     /// Show the notebook of a session: the newest, or the named one
-    #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["target", "want", "load", "resume", "undo"])]
+    #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "last",
+          conflicts_with_all = ["target", "want", "load", "resume", "undo"])]
     show: Option<String>,
     /// Continue a stopped session: the newest, or the named one
-    #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["target", "want", "load", "undo", "dry_run"])]
+    #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "last",
+          conflicts_with_all = ["target", "want", "load", "undo", "dry_run"])]
     resume: Option<String>,
     /// Revert what a session kept
-    #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["target", "want", "load"])]
+    #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "last",
+          conflicts_with_all = ["target", "want", "load"])]
     undo: Option<String>,
+    /// Measure again whether the kept changes help, best after a reboot
+    #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "last",
+          conflicts_with_all = ["target", "want", "load", "show", "list", "resume", "undo", "dry_run"])]
+    confirm: Option<String>,
 
     #[command(flatten)]
     despite: Despite,
@@ -138,6 +154,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         past_sessions::show(args, asked, global)
     } else if let Some(asked) = &args.undo {
         past_sessions::undo(args, asked, global)
+    } else if let Some(asked) = &args.confirm {
+        session_run::confirm(args, asked, global)
     } else if let Some(asked) = &args.resume {
         session_run::resume(args, asked, global)
     } else {

@@ -47,6 +47,11 @@ pub fn find_candidates(request: CandidateRequest<'_>, host: &dyn HostMut) -> Vec
     found
 }
 
+/// How long writing a file takes, until the session has measured it.
+const WRITTEN: Nanos = Nanos(20_000_000);
+/// Values of a choice that are all tried; of more, the page's default alone is.
+const MOST_CHOICES: usize = 4;
+
 /// One candidate for each value of a page's choice that nobody made.
 fn look_at(
     page: &Advice,
@@ -56,7 +61,7 @@ fn look_at(
     let mut given = request.given.clone();
     given.retain(|name, _| page.parameters.contains_key(name));
     let open = |(name, one): &(&String, &Parameter)| {
-        one.choices.len() > 1 && !given.contains_key(*name)
+        (2..=MOST_CHOICES).contains(&one.choices.len()) && !given.contains_key(*name)
     };
     let choices: Vec<(&String, &Parameter)> = page.parameters.iter().filter(open).collect();
     let [(name, parameter)] = choices[..] else {
@@ -87,6 +92,12 @@ fn look_at_value(
         }
     };
     let mut candidate = candidate_of_page(&id, page, &spec, Applicability::Applies);
+    if page.acts.is_none()
+        && let Change::Set { setting, .. } = &spec.change
+        && is_only_written(setting)
+    {
+        (candidate.toggle, candidate.switch) = (Toggle::Cheap, WRITTEN);
+    }
     let change = match settle(page, &spec, &mut candidate, given, request, host) {
         Ok(change) => Some(change),
         Err(state) => {
@@ -95,6 +106,14 @@ fn look_at_value(
         }
     };
     FoundCandidate { candidate, change }
+}
+
+/// Whether nobody is told of a change of a configuration file: whoever uses it reads it each time.
+fn is_only_written(setting: &Setting) -> bool {
+    matches!(
+        setting,
+        Setting::Config { reload, .. } | Setting::ConfigKeys { reload, .. } if reload.is_empty()
+    )
 }
 
 /// A page whose trial cannot be filled in here.

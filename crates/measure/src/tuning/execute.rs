@@ -116,7 +116,7 @@ fn run_to_the_end(
 }
 
 /// Settings that were left alone; an error for one that could not be reverted.
-fn sort_outcomes(all: Vec<Recovered>) -> Result<Vec<(String, String)>, TuneError> {
+pub(super) fn sort_outcomes(all: Vec<Recovered>) -> Result<Vec<(String, String)>, TuneError> {
     let mut left = Vec::new();
     for one in all {
         match one.outcome {
@@ -134,7 +134,7 @@ fn sort_outcomes(all: Vec<Recovered>) -> Result<Vec<(String, String)>, TuneError
 }
 
 /// Two sessions on one target would measure each other.
-fn journal_target(record: &TuneRecord) -> String {
+pub(super) fn journal_target(record: &TuneRecord) -> String {
     match std::path::Path::new(&record.target).canonicalize() {
         Ok(path) => path.to_string_lossy().into_owned(),
         Err(_) if record.target.is_empty() => record.load.describe(),

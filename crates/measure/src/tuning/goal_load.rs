@@ -1,8 +1,8 @@
 //! The load of a goal: a workload by its name.
 
+use assay_model::Bytes;
 use assay_model::plan::{PlanSpec, Settings, builtin_plan};
 use assay_model::workload::{Durability, Engine, Pattern, Workload};
-use assay_model::Bytes;
 
 /// Plans whose workloads have names of their own.
 const PLANS: [&str; 8] = [

@@ -34,6 +34,8 @@ pub struct TuneDocument {
     /// Source of all randomness.
     seed: u64,
     wanted: Vec<String>,
+    /// What may be tried, in order.
+    planned: Vec<PlannedPiece>,
     kept: Vec<KeptPiece>,
     /// Whether what was kept is in effect.
     in_effect: bool,
@@ -55,6 +57,14 @@ struct KeptPiece {
     setting: String,
     was: String,
     is: Option<String>,
+}
+
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+struct PlannedPiece {
+    advice: String,
+    setting: String,
+    is: String,
+    would_be: Option<String>,
 }
 
 #[derive(Debug, Serialize, schemars::JsonSchema)]
@@ -102,7 +112,27 @@ pub fn tune_document(view: &TuneView<'_>) -> TuneDocument {
             pairs: judged.pairs,
         })
     });
-    let left_out = session.left_out().iter().map(|(at, why)| LeftOutPiece {
+    let (order, known) = record.plan.diagnose(session.objective());
+    let planned = order.iter().filter_map(|at| {
+        let change = record.changes.get(*at)?.as_ref()?;
+        Some(PlannedPiece {
+            advice: candidates[*at].id.clone(),
+            setting: change.name.clone(),
+            is: change.was.clone(),
+            would_be: change.value.clone(),
+        })
+    });
+    // Before the search begins: what is known without measuring.
+    let left_out = match session.left_out().is_empty() {
+        true => &known,
+        false => session.left_out(),
+    };
+    let was_tried = |at: usize| {
+        let of = |proof: &assay_tune::Proof| matches!(proof.stage, Stage::Proof { candidate, .. } if candidate == at);
+        session.proofs().iter().any(of)
+    };
+    let left_out = left_out.iter().filter(|(at, _)| !was_tried(**at));
+    let left_out = left_out.map(|(at, why)| LeftOutPiece {
         advice: candidates[*at].id.clone(),
         reason: why.to_string(),
     });
@@ -125,6 +155,7 @@ pub fn tune_document(view: &TuneView<'_>) -> TuneDocument {
         wanted: (record.plan.goal.wants.iter())
             .map(ToString::to_string)
             .collect(),
+        planned: planned.collect(),
         kept: kept.collect(),
         in_effect: matches!(record.kept, KeptState::Kept { .. }),
         gain: gain.map(|gain| gain.said),
@@ -133,5 +164,22 @@ pub fn tune_document(view: &TuneView<'_>) -> TuneDocument {
         left_out: left_out.collect(),
         remarks: record.remarks.clone(),
         seen: serde_json::to_value(&record.seen).unwrap_or_default(),
+    }
+}
+
+/// All sessions, newest first.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "TuneList")]
+pub struct TuneListDocument {
+    schema: u32,
+    sessions: Vec<TuneDocument>,
+}
+
+/// The document of a list of sessions.
+#[must_use]
+pub fn tune_list_document(views: &[TuneView<'_>]) -> TuneListDocument {
+    TuneListDocument {
+        schema: SCHEMA_VERSION,
+        sessions: views.iter().map(tune_document).collect(),
     }
 }

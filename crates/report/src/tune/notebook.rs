@@ -326,8 +326,8 @@ fn remaining_section(view: &TuneView<'_>) -> Option<NotebookSection> {
             figure(quantity, after)
         ),
         false => format!(
-            "{} now, wanted {want}: still missed. No further change that is known to assay, allowed and applicable here \
-             was proved to help; what is left has to come from other hardware, or from less work.",
+            "{} now, wanted {want}: still missed. No further change that is known to assay, allowed and applicable \
+             here was proved to help; what is left has to come from other hardware, or from less work.",
             figure(quantity, after)
         ),
     };

@@ -83,8 +83,8 @@ pub fn render_tune_preview(
     let round = |time: Nanos| Nanos(time.0.div_ceil(1_000_000_000) * 1_000_000_000);
     out.push_str(&format_paragraph(
         &format!(
-            "At most {} in all; the shortest session that can prove something takes about {}. Everything is reverted at \
-             the end, unless it is proved; what is kept is undone by `assay tune --undo`.",
+            "At most {} in all; the shortest session that can prove something takes about {}. Everything is \
+             reverted at the end, unless it is proved; what is kept is undone by `assay tune --undo`.",
             plan.budget,
             round(plan.shortest())
         ),

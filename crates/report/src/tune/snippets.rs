@@ -27,30 +27,36 @@ pub(super) fn write_snippets<'a>(
         match &change.setting {
             Setting::Sysctl { key } => {
                 let _ = writeln!(sysctl, "{key} = {value}");
-                let _ = write!(
-                    tasks,
-                    "- name: {key}\n  ansible.posix.sysctl:\n    name: {}\n    value: {}\n    sysctl_file: /etc/sysctl.d/90-assay-{id}.conf\n",
-                    quote(key),
-                    quote(value)
-                );
+                let lines = [
+                    format!("- name: {key}"),
+                    "  ansible.posix.sysctl:".to_owned(),
+                    format!("    name: {}", quote(key)),
+                    format!("    value: {}", quote(value)),
+                    format!("    sysctl_file: /etc/sysctl.d/90-assay-{id}.conf"),
+                ];
+                let _ = writeln!(tasks, "{}", lines.join("\n"));
             }
             Setting::Queue { device, attribute } => {
                 let name = device.rsplit('/').next().unwrap_or(device);
+                let _ = write!(udev, "ACTION==\"add|change\", SUBSYSTEM==\"block\", ");
                 let _ = writeln!(
                     udev,
-                    "ACTION==\"add|change\", SUBSYSTEM==\"block\", KERNEL==\"{name}\", ATTR{{queue/{attribute}}}=\"{value}\""
+                    "KERNEL==\"{name}\", ATTR{{queue/{attribute}}}=\"{value}\""
                 );
             }
             Setting::ModuleParameter { module, name } => {
                 let _ = writeln!(modprobe, "options {module} {name}={value}");
             }
             Setting::ZfsProperty { dataset, property } => {
-                let _ = write!(
-                    tasks,
-                    "- name: {property} of {dataset}\n  community.general.zfs:\n    name: {}\n    state: present\n    extra_zfs_properties:\n      {property}: {}\n",
-                    quote(dataset),
-                    quote(value)
-                );
+                let lines = [
+                    format!("- name: {property} of {dataset}"),
+                    "  community.general.zfs:".to_owned(),
+                    format!("    name: {}", quote(dataset)),
+                    "    state: present".to_owned(),
+                    "    extra_zfs_properties:".to_owned(),
+                    format!("      {property}: {}", quote(value)),
+                ];
+                let _ = writeln!(tasks, "{}", lines.join("\n"));
             }
             _ => {}
         }

@@ -2,7 +2,8 @@
 
 use super::super::advice::catalogue;
 use super::super::trial::past_trials;
-use super::{Args, goal, session_run};
+use super::earlier::Earlier;
+use super::{Args, goal, past_sessions, session_run};
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
@@ -11,8 +12,10 @@ use assay_host::{Host as _, LiveHost};
 use assay_measure::engine::Environment;
 use assay_measure::runner::Ground;
 use assay_measure::tuning::{CandidateRequest, FoundCandidate, find_candidates};
+use assay_model::target::is_url;
 use assay_model::{Advice, Load, Nanos, TargetInfo};
-use assay_tune::{Costs, Goal, KeptState, LoadShape, TunePlan, TuneRecord, TuneState};
+use assay_render::Style;
+use assay_tune::{Costs, Goal, KeptState, LoadShape, TuneId, TunePlan, TuneRecord, TuneState};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -32,32 +35,22 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let goal = goal::read_goal(args)?;
     let load = goal::read_load(args, &goal)?;
     let target = args.target.as_deref().map(absolute_target).transpose()?;
-    let place = target
-        .as_deref()
-        .map(|target| Ground::open(env.host, target));
-    let place = place.transpose()?;
-    let record = settle(args, goal, load, target, place.as_ref(), &env)?;
+    let place = session_run::open_place(target.as_deref().unwrap_or_default(), &env)?;
+    let record = settle(args, goal, load, target, place.as_ref(), &env, global)?;
     let checked = record.plan.clone().check();
     if args.dry_run {
-        let text = assay_report::tune::render_tune_preview(
-            &record.plan,
-            &record.changes,
-            &record.load.describe(),
-            context::style(global),
-        );
-        print(&text)?;
+        let preview = match args.shape.json {
+            true => past_sessions::document(TuneId(0), &record)?,
+            false => preview(&record, context::style(global)),
+        };
+        print(&preview)?;
         checked?;
         return Ok(Status::Ok);
     }
     checked?;
     let (order, _) = record.plan.diagnose(0);
     if !order.is_empty() && !args.yes {
-        let text = assay_report::tune::render_tune_preview(
-            &record.plan,
-            &record.changes,
-            &record.load.describe(),
-            context::error_style(global),
-        );
+        let text = preview(&record, context::error_style(global));
         eprint!("{text}");
         if !session_run::agreed()? {
             eprintln!("nothing was changed");
@@ -67,8 +60,16 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     session_run::carry_out(record, place.as_ref(), args, global, &env)
 }
 
+fn preview(record: &TuneRecord, style: Style) -> String {
+    let load = record.load.describe();
+    assay_report::tune::render_tune_preview(&record.plan, &record.changes, &load, style)
+}
+
 /// `.` means nothing in a stored session: a target is named by where it is.
 fn absolute_target(target: &str) -> anyhow::Result<String> {
+    if is_url(target) {
+        return Ok(target.to_owned());
+    }
     let path = std::path::absolute(target).with_context(|| format!("cannot use {target}"))?;
     let name = path.into_os_string().into_string();
     name.ok()
@@ -83,6 +84,7 @@ fn settle(
     target: Option<String>,
     place: Option<&Ground>,
     env: &Environment<'_>,
+    global: &Global,
 ) -> anyhow::Result<TuneRecord> {
     let info = place.map(|place| place.info().clone());
     let infos: Vec<TargetInfo> = info.iter().cloned().collect();
@@ -100,7 +102,16 @@ fn settle(
         info: info.as_ref(),
         facts: &facts,
     };
-    let found = find_candidates(request, env.host);
+    let mut found = find_candidates(request, env.host);
+    // Who names pages wants them measured again.
+    if args.only.is_empty() {
+        let earlier = Earlier {
+            load: &load,
+            target: target.as_deref().unwrap_or_default(),
+            facts: &facts,
+        };
+        earlier.enter_verdicts(&mut found, global)?;
+    }
     let slot = args.slot.unwrap_or(match load {
         Load::Command { .. } => Nanos(SECOND),
         _ => Nanos(4 * SECOND),

@@ -5,12 +5,15 @@ use anyhow::{Context as _, bail, ensure};
 use assay_host::{Host as _, LiveHost};
 use assay_measure::tuning::find_goal_workload;
 use assay_model::advice::Guard;
+use assay_model::load::Http;
 use assay_model::{Bytes, Load};
 use assay_tune::{Allowed, EXAMPLES, Goal, Want};
 use std::path::Path;
 
 /// Settings that this machine's administrator wants left alone.
 const NEVER: &str = "/etc/assay/never.toml";
+/// Connections to a web server unless the user says otherwise.
+const CONNECTIONS: u32 = 8;
 /// Size of the test file unless the user says otherwise.
 const SIZE: Bytes = Bytes(1 << 30);
 
@@ -40,8 +43,8 @@ pub(super) fn read_load(args: &Args, goal: &Goal) -> anyhow::Result<Load> {
     if let Some(command) = &args.load {
         if let Some(workload) = workload.filter(|name| *name != "load" && *name != "command") {
             bail!(
-                "cannot measure `{workload}` with --load: the command is the only load. Write the figure alone, such as \
-                 `less p50`, or `load.p50 <= 2s`."
+                "cannot measure `{workload}` with --load: the command is the only load. Write the figure alone, \
+                 such as `less p50`, or `load.p50 <= 2s`."
             );
         }
         let argv = shell_words::split(command)
@@ -51,14 +54,18 @@ pub(super) fn read_load(args: &Args, goal: &Goal) -> anyhow::Result<Load> {
     }
     let Some(target) = &args.target else {
         bail!(
-            "name what is tuned: a directory, such as `assay tune /srv --want '{}'`, or a command with --load",
+            "name what is tuned: a directory, such as `assay tune /srv --want '{}'`, a URL, or a command with --load",
             EXAMPLES[0]
         );
     };
     if assay_model::target::is_url(target) {
-        bail!(
-            "cannot tune a URL yet: give a load generator of your own with --load, such as --load 'curl -fsS {target}'"
-        );
+        let http = Http {
+            url: target.clone(),
+            connections: args.connections.unwrap_or(CONNECTIONS),
+            rate: args.rate,
+            ..Http::default()
+        };
+        return Ok(Load::Http(Box::new(http)));
     }
     let Some(name) = workload else {
         bail!(
@@ -69,8 +76,8 @@ pub(super) fn read_load(args: &Args, goal: &Goal) -> anyhow::Result<Load> {
     };
     let Some(workload) = find_goal_workload(name) else {
         bail!(
-            "unknown workload `{name}`: write PATTERN-SIZE-qdN[-fsync], such as randwrite-16k-qd1-fsync, or a workload of \
-             a plan (`assay run --list`)"
+            "unknown workload `{name}`: write PATTERN-SIZE-qdN[-fsync], such as randwrite-16k-qd1-fsync, or a \
+             workload of a plan (`assay run --list`)"
         );
     };
     Ok(Load::Fio {

@@ -8,7 +8,6 @@ use crate::verbs::trial::told;
 use anyhow::bail;
 use assay_changes::{Foreign, Journal, RecoveryOutcome};
 use assay_host::LiveHost;
-use assay_model::SCHEMA_VERSION;
 use assay_report::tune::{self, TuneView};
 use assay_tune::{KeptState, TuneId, TuneRecord, TuneSession};
 
@@ -26,8 +25,7 @@ pub(super) fn list(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let views: Vec<TuneView<'_>> = read.iter().map(view).collect();
     args.shape.print(
         || {
-            let all: Vec<_> = views.iter().map(tune::tune_document).collect();
-            let document = serde_json::json!({ "schema": SCHEMA_VERSION, "sessions": all });
+            let document = serde_json::json!(tune::tune_list_document(&views));
             format!("{document:#}\n")
         },
         || tune::render_tune_list(&views),
@@ -54,6 +52,22 @@ pub(super) fn show(args: &Args, asked: &str, global: &Global) -> anyhow::Result<
     Ok(Status::Ok)
 }
 
+/// A session for programs.
+pub(super) fn document(id: TuneId, record: &TuneRecord) -> anyhow::Result<String> {
+    let session = record.replay()?;
+    let view = TuneView {
+        id,
+        record,
+        session: &session,
+    };
+    Ok(as_json(&view))
+}
+
+fn as_json(view: &TuneView<'_>) -> String {
+    let document = serde_json::json!(tune::tune_document(view));
+    format!("{document:#}\n")
+}
+
 /// Prints a notebook as the user wants it.
 pub(super) fn print_one(
     id: TuneId,
@@ -69,10 +83,7 @@ pub(super) fn print_one(
     };
     args.shape.report(|| tune::render_tune_page(&view))?;
     args.shape.print(
-        || {
-            let document = serde_json::json!(tune::tune_document(&view));
-            format!("{document:#}\n")
-        },
+        || as_json(&view),
         || tune::render_tune_markdown(&view),
         || tune::render_tune_text(&view, context::style(global)),
     )

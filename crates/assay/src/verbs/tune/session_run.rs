@@ -1,7 +1,7 @@
 //! Carrying a session out, with what the user sees meanwhile and at the end.
 
 use super::{Args, past_sessions};
-use crate::context::{self, shown};
+use crate::context::{self, print, shown};
 use crate::global::Global;
 use crate::status::Status;
 use anyhow::{Context as _, bail};
@@ -9,8 +9,9 @@ use assay_changes::fixes::StandBy;
 use assay_changes::inspect_setting;
 use assay_measure::engine::{Environment, MeasureEvent};
 use assay_measure::runner::Ground;
-use assay_measure::tuning::{TuneError, TuneEvent, execute, was_kept};
+use assay_measure::tuning::{TuneError, TuneEvent, confirm_kept, execute, was_kept};
 use assay_model::Nanos;
+use assay_model::trial::Verdict;
 use assay_report::tune::format_progress;
 use assay_tune::{
     Ending, Incident, KeptState, Step, StepOutcome, TuneRecord, TuneSession, TuneState,
@@ -107,10 +108,89 @@ pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Resul
         context::now(),
         record.seen.len()
     ));
-    let place = (!record.target.is_empty()).then(|| Ground::open(env.host, &record.target));
-    let place = place.transpose()?;
+    let place = open_place(&record.target, &env)?;
     drop(store);
     carry_out(record, place.as_ref(), args, global, &env)
+}
+
+/// Opens the target where it is storage: a command and a web server have none.
+pub(super) fn open_place(target: &str, env: &Environment<'_>) -> anyhow::Result<Option<Ground>> {
+    if target.is_empty() || assay_model::target::is_url(target) {
+        return Ok(None);
+    }
+    Ok(Some(Ground::open(env.host, target)?))
+}
+
+/// Measures what a session kept once more.
+pub(super) fn confirm(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
+    let cancel = context::on_signals()?;
+    let ground = context::Ground::open()?;
+    let env = ground.environment(args.fio.as_deref(), &cancel);
+    args.despite.check(env.journal)?;
+    let mut store = context::open_store(global)?;
+    let id = store.resolve_tune(asked)?;
+    let on = store.machine_of_tune(id)?;
+    context::begun_here(&format!("session {id}"), on.as_ref())?;
+    let mut record = store.tune(id)?;
+    if !matches!(record.kept, KeptState::Kept { .. }) {
+        bail!("nothing to confirm: nothing of session {id} is in effect");
+    }
+    let session = record.replay()?;
+    let Some(Ending::Kept { row }) = session.ending() else {
+        bail!("nothing to confirm: session {id} kept nothing");
+    };
+    for change in row.iter().filter_map(|at| record.changes[*at].as_ref()) {
+        let now = inspect_setting(env.host, &change.setting, change.value.as_deref())?;
+        if !now.is_wanted {
+            bail!(
+                "cannot confirm session {id}: {} is {} now, not {}. A reboot or somebody else changed it; `assay tune \
+                 --undo {id}` reverts the rest.",
+                change.name,
+                now.shown,
+                change.value.as_deref().unwrap_or("absent")
+            );
+        }
+    }
+    let place = open_place(&record.target, &env)?;
+    let seed = match args.seed {
+        Some(seed) => seed,
+        None => context::random_seed()?,
+    };
+    let live = LiveView::new(args.quiet, session.clone());
+    let judged = confirm_kept(
+        &record,
+        seed,
+        place.as_ref(),
+        &start_stand_by,
+        &env,
+        &mut store,
+        &mut |event| {
+            if let TuneEvent::Step(step) = event {
+                live.doing(&live.describe(step));
+            }
+        },
+    );
+    live.end();
+    let judged = judged?.context("the session kept nothing")?;
+    let verdict = match judged.verdict {
+        Verdict::Better => "confirmed",
+        Verdict::Worse | Verdict::NoPracticalDifference | Verdict::Unsafe => "contradicted",
+        Verdict::Undecided => "open",
+    };
+    let when = context::now();
+    record.remarks.push(format!(
+        "Measured again at {when:.0}: {verdict}. {}.",
+        judged.reason
+    ));
+    store.put_tune(&record)?;
+    print(&format!("{verdict}: {}\n", judged.reason))?;
+    if verdict == "contradicted" {
+        eprintln!("`assay tune --undo {id}` reverts what session {id} kept");
+    }
+    Ok(match judged.verdict {
+        Verdict::Better => Status::Ok,
+        _ => Status::Findings,
+    })
 }
 
 /// Refuses to go on where a setting of the session has another value than when it began: figures of two
