@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 pub const GROUPS: [(&str, &[&str]); 6] = [
     ("Diagnose", &["check", "stack", "facts", "probe"]),
     ("Measure", &["run", "web", "net", "login", "lint", "report"]),
-    ("Improve", &["trial", "advice", "study"]),
+    ("Improve", &["tune", "trial", "advice", "study"]),
     ("Plan", &["plan", "dups"]),
     ("Many machines", &["fleet"]),
     ("Tools", &["lab"]),

@@ -76,7 +76,7 @@ const RARE: [&str; 21] = [
 ];
 
 /// What `-h` shows of commands that have many options; without an entry it shows all but [`RARE`].
-const COMMON: [(&str, &[&str]); 10] = [
+const COMMON: [(&str, &[&str]); 11] = [
     (
         "assay run",
         &[
@@ -111,6 +111,13 @@ const COMMON: [(&str, &[&str]); 10] = [
         "assay trial",
         &[
             "set", "dry_run", "yes", "keep", "budget", "resume", "recover", "list", "show",
+        ],
+    ),
+    (
+        "assay tune",
+        &[
+            "want", "load", "budget", "may", "while_ok", "only", "dry_run", "yes", "list", "show",
+            "resume", "undo",
         ],
     ),
     (

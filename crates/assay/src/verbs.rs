@@ -30,6 +30,7 @@ pub mod stack;
 pub mod store;
 pub mod study;
 pub mod trial;
+pub mod tune;
 mod version;
 pub mod watch;
 pub mod web;
@@ -60,6 +61,7 @@ pub enum Verb {
     Plan(plan::Args),
     Stack(stack::Args),
     Trial(trial::Args),
+    Tune(tune::Args),
     Pool(pool::Args),
     Store(store::Args),
     Study(study::Args),
@@ -110,6 +112,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Web(args)) => web::run(&args, global),
         Some(Verb::Net(args)) => net::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
+        Some(Verb::Tune(args)) => tune::run(&args, global),
         Some(Verb::Store(args)) => store::run(&args, global),
         Some(Verb::Pool(args)) => pool::run(&args, global),
         Some(Verb::Probe(args)) => probe::run(&args, global),
@@ -131,6 +134,7 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             Verb::Run(_)
             | Verb::Login(_)
             | Verb::Trial(_)
+            | Verb::Tune(_)
             | Verb::Stack(_)
             | Verb::Study(_)
             | Verb::Lab(_)

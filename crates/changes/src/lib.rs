@@ -34,6 +34,9 @@ pub use machine_claims::Elsewhere;
 pub use never_kept::{never_kept, survives_reboot};
 pub use recover::{Foreign, Recovered, RecoveryOutcome};
 pub use session::{ChangeSession, MadeId};
-pub use setting::{AsFound, Original, ValueOrigin};
+pub use setting::{
+    AsFound, CurrentValue, Original, ValueOrigin, inspect_setting, join_values, setting_name,
+    split_values,
+};
 pub use switch::Switch;
 pub use temporary_objects::{Made, is_lvm_name};

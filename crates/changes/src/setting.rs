@@ -2,6 +2,7 @@
 
 mod command;
 mod config;
+mod current_value;
 pub(crate) mod joined_settings;
 mod kernel;
 mod knob;
@@ -10,6 +11,7 @@ mod setting_workspace;
 mod table;
 mod zfs;
 
+pub use current_value::{CurrentValue, inspect_setting, join_values, split_values};
 pub use knob::{AsFound, Original, ValueOrigin};
 pub(crate) use knob::{Knob, Reading, command_line};
 pub(crate) use setting_workspace::Work;
@@ -100,7 +102,8 @@ pub(crate) fn open_knob(setting: &Setting, place: &Path) -> Box<dyn Knob> {
 }
 
 /// A setting in the words of its own world.
-pub(crate) fn setting_name(setting: &Setting) -> String {
+#[must_use]
+pub fn setting_name(setting: &Setting) -> String {
     match setting {
         Setting::ZfsProperty { dataset, property } => format!("{property} of {dataset}"),
         Setting::ModuleParameter { module, name } => format!("parameter {name} of {module}"),

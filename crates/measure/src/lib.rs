@@ -1,8 +1,9 @@
-//! Measures: one slot of load with the counters around it ([`engine`]), the slots of a plan ([`runner`]), and
-//! trials of a change ([`trials`]).
+//! Measures: one slot of load with the counters around it ([`engine`]), the slots of a plan ([`runner`]),
+//! trials of a change ([`trials`]), and sessions of tuning ([`tuning`]).
 //!
 //! The load generators are in `assay-loads` and `assay-http`. What samples mean is in `assay-judge`.
 
 pub mod engine;
 pub mod runner;
 pub mod trials;
+pub mod tuning;

@@ -3,14 +3,15 @@
 //!
 //! Nothing is printed: whoever calls is told by [`Event`]s.
 
-mod bench;
+pub(crate) mod bench;
 mod budget;
 mod candidate;
 mod error;
 mod execute;
+pub(crate) mod loader;
 mod machine;
 mod noise;
-mod pairs;
+pub(crate) mod pairs;
 mod plan;
 mod stopped;
 

@@ -25,6 +25,7 @@ pub mod stack;
 pub mod study;
 pub mod terminal;
 pub mod trial;
+pub mod tune;
 pub mod waterfall;
 pub mod web;
 pub mod wifi;

@@ -15,6 +15,7 @@ pub(crate) enum Kind {
     Run,
     Trial,
     Study,
+    Tune,
 }
 
 impl Kind {
@@ -23,13 +24,14 @@ impl Kind {
             Self::Run => "run",
             Self::Trial => "trial",
             Self::Study => "study",
+            Self::Tune => "tune",
         }
     }
 
     /// Sets `tabled` to null, for records that have rows, once the state is an end. They are written anew then.
     pub(crate) fn without_rows_when_ended(self, state: &str) -> String {
         match self {
-            Self::Study => String::new(),
+            Self::Study | Self::Tune => String::new(),
             _ => format!(", tabled = CASE WHEN {state} = 'running' THEN tabled END"),
         }
     }

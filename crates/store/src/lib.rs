@@ -1,4 +1,4 @@
-//! Runs, trials and studies with all that was measured: raw, durable when a call returns, shared by
+//! Runs, trials, studies and sessions of tuning with all that was measured: raw, durable when a call returns, shared by
 //! many processes.
 //!
 //! A record is one row, each of its parts (sample, slot) is one row; the body of both is the JSON of
@@ -26,6 +26,7 @@ mod sqlite;
 mod studies;
 pub mod tables;
 mod trials;
+mod tuning;
 
 pub use error::StoreError;
 pub use export::{Export, from_json, to_json};

@@ -39,14 +39,16 @@ pub fn merge(
     let runs = from.sql.names(Kind::Run)?;
     let trials = from.sql.names(Kind::Trial)?;
     let studies = from.sql.names(Kind::Study)?;
+    let sessions = from.sql.names(Kind::Tune)?;
     let hosts = from.hosts()?;
-    let of = runs.len() + trials.len() + studies.len() + hosts.len();
+    let of = runs.len() + trials.len() + studies.len() + sessions.len() + hosts.len();
     let mut merged = Merged::default();
     let mut done = 0;
     let all = [
         (Kind::Run, runs),
         (Kind::Trial, trials),
         (Kind::Study, studies),
+        (Kind::Tune, sessions),
     ];
     for (kind, rows) in all {
         // The oldest first, so that numbers there follow in the same order.
@@ -58,6 +60,7 @@ pub fn merge(
                 Kind::Run => run(from, to, id)?,
                 Kind::Trial => trial(from, to, id)?,
                 Kind::Study => study(from, to, id)?,
+                Kind::Tune => session(from, to, id)?,
             };
             merged.count(new, grown);
             done += 1;
@@ -111,6 +114,12 @@ fn trial(from: &Store, to: &mut Store, id: i64) -> Result<(bool, bool), StoreErr
         to.update_trial(&trial)?;
     }
     Ok((false, grown))
+}
+
+fn session(from: &Store, to: &mut Store, id: i64) -> Result<(bool, bool), StoreError> {
+    let id = assay_tune::TuneId(id);
+    let machine = from.machine_of_tune(id)?;
+    to.import_tune(&from.tune(id)?, machine.as_ref())
 }
 
 fn study(from: &Store, to: &mut Store, id: i64) -> Result<(bool, bool), StoreError> {

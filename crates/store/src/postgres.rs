@@ -253,7 +253,7 @@ impl Database for Postgres {
             Kind::Trial => {
                 "SELECT pair, body FROM assay.trial_slot WHERE trial = $1 ORDER BY pair, side COLLATE \"C\""
             }
-            Kind::Study => return Ok(Vec::new()),
+            Kind::Study | Kind::Tune => return Ok(Vec::new()),
         };
         self.all(sql, &[&id], |row| (row.get(0), row.get(1)))
     }
@@ -326,8 +326,8 @@ fn put_part(
              ON CONFLICT (trial, pair, side) DO UPDATE SET body = excluded.body",
             &[&id, &at, &part.side, &part.body],
         )?,
-        // A study is stored whole.
-        Kind::Study => return Ok(()),
+        // These are stored whole.
+        Kind::Study | Kind::Tune => return Ok(()),
     };
     Ok(())
 }

@@ -3,6 +3,7 @@
 use crate::database::Kind;
 use crate::{Store, StoreError, StudyId};
 use assay_model::{RunId, TrialId};
+use assay_tune::TuneId;
 
 impl Kind {
     pub(crate) fn noun(self) -> &'static str {
@@ -10,6 +11,7 @@ impl Kind {
             Self::Run => "run",
             Self::Trial => "trial",
             Self::Study => "study",
+            Self::Tune => "session",
         }
     }
 }
@@ -38,6 +40,14 @@ impl Store {
     /// None, or several, fit; the error says which there are.
     pub fn resolve_study(&self, asked: &str) -> Result<StudyId, StoreError> {
         self.resolve_among(Kind::Study, asked).map(StudyId)
+    }
+
+    /// The session of tuning that a person means: `3`, `last`, `last~1`, the start of a uid.
+    ///
+    /// # Errors
+    /// None, or several, fit; the error says which there are.
+    pub fn resolve_tune(&self, asked: &str) -> Result<TuneId, StoreError> {
+        self.resolve_among(Kind::Tune, asked).map(TuneId)
     }
 
     fn resolve_among(&self, kind: Kind, asked: &str) -> Result<i64, StoreError> {
@@ -75,6 +85,10 @@ impl Store {
             Kind::Study => (
                 "none was carried out yet: `assay study`",
                 "`assay study --list` shows them",
+            ),
+            Kind::Tune => (
+                "nothing was tuned yet: `assay tune`",
+                "`assay tune --list` shows them",
             ),
         };
         let known = match self.sql.names(kind).as_deref() {

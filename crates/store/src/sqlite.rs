@@ -176,7 +176,7 @@ impl Database for Sqlite {
         let sql = match kind {
             Kind::Run => "SELECT slot, body FROM sample WHERE run = ?1 ORDER BY slot",
             Kind::Trial => "SELECT pair, body FROM trial_slot WHERE trial = ?1 ORDER BY pair, side",
-            Kind::Study => return Ok(Vec::new()),
+            Kind::Study | Kind::Tune => return Ok(Vec::new()),
         };
         self.all(sql, &[&id], |row| Ok((row.get(0)?, row.get(1)?)))
     }
@@ -243,8 +243,8 @@ fn put_part(connection: &Connection, kind: Kind, id: i64, part: &Part) -> rusqli
             "INSERT INTO trial_slot (trial, pair, side, body) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (trial, pair, side) DO UPDATE SET body = excluded.body"
         }
-        // A study is stored whole.
-        Kind::Study => return Ok(()),
+        // These are stored whole.
+        Kind::Study | Kind::Tune => return Ok(()),
     };
     let mut statement = connection.prepare_cached(sql)?;
     statement.execute(params![id, part.at, part.side, part.body])?;

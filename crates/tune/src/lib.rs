@@ -20,17 +20,8 @@
 //! it to [`Session::observe`]. A session that was killed is read back with [`Session::replay`]; the step
 //! that was cut is measured again with the same order of sides, and nothing else.
 //!
-//! `assay_measure::trials` will be the driver. It has what is needed in other units:
-//!
-//! | method | made of |
-//! |---|---|
-//! | `set_up` | claim of the target, journal session, scratch file, stand-by process: once, not per trial |
-//! | `measure` | `Bench::enter` with a row in the place of a side, and `Bench::load`, for each of `PairOrder::sides`; the judge's own pairs make a `PairOutcome` of each alternation; `combine` joins them |
-//! | `visit` | the rounds of a run of the wished workloads |
-//! | `keep` | one kept session of the journal, so that one command undoes it |
-//! | `revert` | the end of the journal session, read back |
-//! | `incident` | signals, the guard command twice, the read-back of every switch |
-//! | `record` | a part of the session's record in the store |
+//! The driver for a real machine is `assay_measure::tuning`. What is stored of a session is a
+//! [`TuneRecord`].
 
 mod baseline;
 mod budget;
@@ -42,6 +33,7 @@ mod outcome;
 mod page_candidate;
 mod plan;
 mod proof;
+mod record;
 mod screen;
 mod seeds;
 mod session;
@@ -59,6 +51,7 @@ pub use outcome::{ERROR_STATEMENT, Ending, Gain};
 pub use page_candidate::{candidate_of_page, touched_settings};
 pub use plan::{TunePlan, TunePlanError};
 pub use proof::{Proof, ProofEnd};
+pub use record::{CandidateChange, KeptState, TuneId, TuneRecord, TuneState};
 pub use screen::{LEAST_CANDIDATES, Screen, Screened, matrix_order};
 pub use session::{ReplayError, SessionPhase, TuneSession, Unexpected};
 pub use step::{Incident, PairOrder, Stage, Step, StepOutcome, combine};

@@ -101,7 +101,13 @@ impl TunePlan {
     /// The shortest session that proves something.
     #[must_use]
     pub fn shortest(&self) -> Nanos {
-        let pairs = self.costs.pair(&self.candidates, &Row::new(), 1);
+        // The candidate that is switched fastest.
+        let (order, _) = self.diagnose(0);
+        let fastest = order
+            .into_iter()
+            .min_by_key(|at| self.candidates[*at].switch);
+        let differ: Row = fastest.into_iter().collect();
+        let pairs = self.costs.pair(&self.candidates, &differ, 1);
         let visit = times(self.costs.slot(), ROUNDS);
         let ends = add(self.costs.set_up, self.costs.set_back);
         add(add(ends, visit), times(pairs, LEAST_PROOF + RESERVED))

@@ -19,6 +19,7 @@ use crate::step::{Incident, Step, StepOutcome};
 use assay_model::Nanos;
 use assay_model::advice::Guard;
 use assay_model::criterion::Metric;
+use assay_model::trial::Judgement;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -254,6 +255,30 @@ impl TuneSession {
     #[must_use]
     pub fn guards(&self) -> &[Guard] {
         &self.guards
+    }
+
+    /// The place of the deciding wish among the wishes.
+    #[must_use]
+    pub fn objective(&self) -> usize {
+        self.objective
+    }
+
+    /// What the visits of the baseline measured.
+    #[must_use]
+    pub fn visits(&self) -> &[Visit] {
+        &self.visits
+    }
+
+    /// Attempts at the proof of the whole.
+    #[must_use]
+    pub fn wholes(&self) -> &[Proof] {
+        &self.wholes
+    }
+
+    /// What the pairs of a proof amount to, with an interval of 90 %.
+    #[must_use]
+    pub fn judge(&self, proof: &Proof) -> Judgement {
+        proof.judgement(self.terms())
     }
 
     /// How each wish stood after the last visit.

@@ -11,6 +11,7 @@ use crate::complete;
 use crate::context::{print, write_file};
 use crate::status::Status;
 use anyhow::Context as _;
+use assay_loads::scratch::ScratchRegistry;
 use clap::Command;
 use clap::builder::StyledStr;
 use clap_complete::env::Shells;
@@ -39,7 +40,7 @@ enum What {
         #[arg(value_name = "SHELL")]
         shell: String,
     },
-    /// Stand by for a change that may lock its user out: started by `assay check --fix`
+    /// Stand by for changes that must not outlive their assay: started by `assay check --fix` and `assay tune`
     #[command(hide = true)]
     StandBy {
         /// Where the change is entered
@@ -48,9 +49,9 @@ enum What {
         /// Its number
         #[arg(long, value_name = "NUMBER")]
         session: String,
-        /// How long the user has to confirm, in seconds
+        /// How long the user has to confirm, in seconds; as long as its assay lives if omitted
         #[arg(long, value_name = "SECONDS")]
-        within: u64,
+        within: Option<u64>,
     },
     /// Undo a change that nobody confirmed: started by systemd, cron or atd
     #[command(hide = true)]
@@ -135,13 +136,17 @@ fn undo_unconfirmed(dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn stand_by(journal: &Path, session: &str, within: u64) -> anyhow::Result<()> {
+fn stand_by(journal: &Path, session: &str, within: Option<u64>) -> anyhow::Result<()> {
     let watch = assay_changes::fixes::StandByOrder {
         session,
-        within: std::time::Duration::from_secs(within),
+        within: within.map(std::time::Duration::from_secs),
     };
     let journal = assay_changes::Journal::open(journal)?;
     assay_changes::fixes::watch(watch, std::io::stdin(), &journal, &assay_host::LiveHost)?;
+    // A scratch file of the assay that was killed; one of an assay that lives is left alone.
+    if let Some(state) = ScratchRegistry::existing(&crate::context::state_dir()?) {
+        let _ = state.sweep();
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 mod begin;
 mod carry;
 mod live;
-mod past_trials;
+pub(super) mod past_trials;
 mod remote;
 
 #[cfg(feature = "schemas")]
@@ -136,7 +136,7 @@ pub struct Args {
 }
 
 /// `3%`, `3`: percent, above 0 and below 100.
-fn percent(text: &str) -> Result<f64, String> {
+pub(super) fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
     match number.parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
@@ -144,7 +144,7 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-fn guard(text: &str) -> Result<Guard, String> {
+pub(super) fn guard(text: &str) -> Result<Guard, String> {
     let (metric, margin) = text
         .split_once(':')
         .ok_or_else(|| "write METRIC:PERCENT, such as p99:10%".to_owned())?;

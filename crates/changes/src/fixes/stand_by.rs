@@ -1,6 +1,6 @@
-//! A process that stands by while somebody may be locked out: it takes the change back when the assay that
-//! made it is killed, hangs in a dead terminal, or lets the time pass. It shares nothing with that assay
-//! but the journal and a pipe.
+//! A process that stands by while somebody may be locked out, or while a session of tuning runs unattended: it
+//! takes the changes back when the assay that made them is killed, hangs in a dead terminal, or lets the time
+//! pass. It shares nothing with that assay but the journal and a pipe.
 #![allow(
     clippy::disallowed_methods,
     reason = "it waits by the clock of the machine that it sets back"
@@ -67,8 +67,8 @@ pub struct StandByOrder<'a> {
     /// The session's number.
     pub session: &'a str,
     /// How long the user has to confirm. Some seconds later its assay is killed: it did not keep to the time
-    /// that it promised.
-    pub within: Duration,
+    /// that it promised. None: as long as its assay lives.
+    pub within: Option<Duration>,
 }
 
 /// Stands by until `pipe` says that nothing is left to do. When the pipe ends without that word, or time is
@@ -90,11 +90,15 @@ pub fn watch(
         // It ends with the pipe, and this with it.
         while matches!(pipe.read(&mut word), Ok(1)) && tell.send(word[0]).is_ok() {}
     });
-    let mut until = Instant::now() + TO_MAKE;
+    let mut until = watch.within.map(|_| Instant::now() + TO_MAKE);
     loop {
-        match told.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        let word = match until {
+            Some(until) => told.recv_timeout(until.saturating_duration_since(Instant::now())),
+            None => told.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match word {
             Ok(DISMISSED) => return Ok(Vec::new()),
-            Ok(WAITS) => until = Instant::now() + watch.within + GRACE,
+            Ok(WAITS) => until = watch.within.map(|within| Instant::now() + within + GRACE),
             Ok(_) => {}
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {

@@ -4,6 +4,7 @@ use crate::trials::TrialError;
 use assay_model::Nanos;
 use assay_model::sample::Sample;
 use assay_model::trial::Side;
+use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
 /// The machine, or a stand-in with a known truth.
@@ -43,6 +44,15 @@ pub struct Clocks {
 const TOLERANCE: Duration = Duration::from_millis(500);
 
 impl Clocks {
+    /// Reads all three; `now` is the time of day.
+    pub(crate) fn read(now: &dyn Fn() -> jiff::Timestamp) -> Self {
+        Self {
+            wall: now(),
+            monotonic: monotonic_time(),
+            boottime: read_clock(ClockId::Boottime),
+        }
+    }
+
     /// What went wrong between two readings, when something did.
     #[must_use]
     pub fn disagree(&self, later: &Self) -> Option<Disagreement> {
@@ -59,6 +69,17 @@ impl Clocks {
         let jump = wall - elapsed;
         (jump.unsigned_abs() > TOLERANCE).then_some(Disagreement::Jumped(jump))
     }
+}
+
+fn read_clock(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Time since some moment before assay began, without the time that the machine slept.
+pub(crate) fn monotonic_time() -> Duration {
+    read_clock(ClockId::Monotonic)
 }
 
 /// What the clocks say happened.

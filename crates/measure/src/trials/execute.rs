@@ -3,8 +3,10 @@
 use crate::engine::{Environment, MeasureEvent, Tell};
 use crate::runner::Ground;
 use crate::trials::TrialError;
+use crate::trials::bench::monotonic_time;
 use crate::trials::budget::affords_noise;
-use crate::trials::machine::{Machine, On, monotonic_time};
+use crate::trials::loader::On;
+use crate::trials::machine::Machine;
 use crate::trials::noise::measure_noise;
 use crate::trials::pairs::{Stop, measure};
 use assay_changes::{Recovered, RecoveryOutcome, Switch, never_kept};

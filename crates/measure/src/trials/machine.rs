@@ -1,36 +1,18 @@
 //! The machine itself as a bench: a setting that is set and set back, or two things that assay
 //! made, alive side by side.
 
-use crate::engine::{
-    Environment, LoadTarget, MeasureEvent, MeterSlot, OPERATION_LIMIT, Tell, Tools, link,
-};
+use crate::engine::{Environment, LoadTarget, MeasureEvent, Tell, link};
 use crate::runner::Ground;
 use crate::trials::TrialError;
 use crate::trials::bench::{Clocks, TrialBench};
+use crate::trials::loader::{Loader, On, load_size};
 use assay_changes::side_by_side::{Built, Endpoint};
 use assay_changes::{ChangeSession, Switch};
-use assay_loads::counters::Sources;
-use assay_loads::layout;
-use assay_loads::scratch::{self, Scratch};
 use assay_model::advice::SafetyRule;
-use assay_model::plan::DEFAULT_FILE_SIZE;
 use assay_model::sample::Sample;
 use assay_model::trial::{DurabilityProof, Side, Trial, TrialPlan};
-use assay_model::workload::Engine;
-use assay_model::{Bytes, Change, Load, Nanos, change};
-use rustix::time::{ClockId, clock_gettime};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// What does the load.
-struct Loader<'a> {
-    env: Environment<'a>,
-    /// With nothing left open.
-    load: Load,
-    tools: Tools,
-    work: PathBuf,
-    sources: Sources,
-}
+use assay_model::{Change, Nanos, change};
+use std::path::Path;
 
 /// Both sides, ready to be measured.
 pub(crate) struct Machine<'a> {
@@ -39,16 +21,6 @@ pub(crate) struct Machine<'a> {
     slot: Nanos,
     loader: Loader<'a>,
     sides: Sides<'a>,
-}
-
-/// Where both sides are made.
-pub(crate) struct On<'a> {
-    /// The user's directory, file or device, when the advice is about storage.
-    pub(crate) ground: Option<&'a Ground>,
-    /// Where scratch files are entered.
-    pub(crate) scratch: &'a scratch::ScratchSession,
-    /// The scratch file, once there is one; whoever lends this removes it when the machine is gone.
-    pub(crate) made: &'a mut Option<Scratch>,
 }
 
 enum Sides<'a> {
@@ -80,28 +52,14 @@ impl<'a> Machine<'a> {
         tell: &mut Tell<'_>,
     ) -> Result<Self, TrialError> {
         let plan = &trial.plan;
-        let tools = Tools::find(env, plan.seed, [&plan.load])?.changing();
-        let work = on.scratch.dir().to_owned();
-        let mut engine = Engine::Psync;
-        if let Some(fio) = &tools.fio {
-            match &plan.change {
-                Change::SideBySide {
-                    now: change::Arm::Image(_),
-                    ..
-                } => fio.has_engine(env.host, Engine::Nbd)?,
-                _ => engine = fio.best_engine(&work, env.cancel),
+        let over_nbd = matches!(
+            &plan.change,
+            Change::SideBySide {
+                now: change::Arm::Image(_),
+                ..
             }
-        }
-        let loader = Loader {
-            env: *env,
-            load: with_engine(&plan.load, engine),
-            tools,
-            work,
-            sources: Sources::find(
-                env.host,
-                trial.target.as_ref().map_or(&[], |info| &info.devices),
-            ),
-        };
+        );
+        let loader = Loader::new(trial, env, on.scratch.dir(), over_nbd)?;
         let sides = match &plan.change {
             Change::Set { setting, value } => {
                 // First of all: it tells what cannot be changed before anything is written.
@@ -111,7 +69,7 @@ impl<'a> Machine<'a> {
                     switch.set(value.as_deref())?;
                     switch.restore()?;
                 }
-                let place = own_place(trial, env, &mut on, &loader, tell)?;
+                let place = loader.find_own_place(plan, &mut on, tell)?;
                 Sides::Setting {
                     switch: Box::new(switch),
                     value: value.clone(),
@@ -191,23 +149,7 @@ impl TrialBench for Machine<'_> {
             (Sides::Setting { place, .. }, _) => place,
             (Sides::Arms(arms), side) => &arms[side as usize].place,
         };
-        let (plan, loader) = (self.plan, &self.loader);
-        let meter = loader.env.meter(&loader.work, &loader.tools);
-        Ok(meter.take(&MeterSlot {
-            load: &loader.load,
-            name: loader.load.name(),
-            ramp: plan.washout,
-            runtime: self.slot,
-            limit: OPERATION_LIMIT,
-            size: load_size(&loader.load),
-            // The same seed for both sides of a pair: the same offsets and data.
-            seed: plan.seed ^ u64::from(pair),
-            place,
-            sources: &loader.sources,
-            target: &plan.target,
-            round: pair,
-            number: slot,
-        })?)
+        self.loader.take(self.plan, self.slot, place, pair, slot)
     }
 
     fn slots_last(&mut self, length: Nanos) {
@@ -215,82 +157,8 @@ impl TrialBench for Machine<'_> {
     }
 
     fn clocks(&self) -> Clocks {
-        Clocks {
-            wall: (self.loader.env.now)(),
-            monotonic: monotonic_time(),
-            boottime: read(ClockId::Boottime),
-        }
+        Clocks::read(self.loader.env.now)
     }
-}
-
-fn read(clock: ClockId) -> Duration {
-    let time = clock_gettime(clock);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
-}
-
-/// Time since some moment before assay began, without the time that the machine slept.
-pub(crate) fn monotonic_time() -> Duration {
-    read(ClockId::Monotonic)
-}
-
-/// On how much the load works.
-fn load_size(load: &Load) -> Bytes {
-    match load {
-        Load::Fio { size, .. } => size.unwrap_or(DEFAULT_FILE_SIZE),
-        _ => Bytes(0),
-    }
-}
-
-/// The load with an engine of fio's, where it leaves that open.
-fn with_engine(load: &Load, engine: Engine) -> Load {
-    let mut load = load.clone();
-    if let Load::Fio { workload, .. } = &mut load
-        && workload.engine == Engine::Auto
-    {
-        workload.engine = match workload.queue_depth == 1 && !workload.direct {
-            true => Engine::Psync,
-            false => engine,
-        };
-    }
-    load
-}
-
-/// Where the load goes when a setting makes the difference: a scratch file in a directory, a device
-/// or file that is only read, or what the load names itself.
-fn own_place(
-    trial: &Trial,
-    env: &Environment<'_>,
-    on: &mut On<'_>,
-    loader: &Loader<'_>,
-    tell: &mut Tell<'_>,
-) -> Result<LoadTarget, TrialError> {
-    let plan = &trial.plan;
-    let size = load_size(&plan.load);
-    let (Load::Fio { workload, .. }, Some(ground)) = (&plan.load, on.ground) else {
-        let path = PathBuf::from(&plan.target);
-        return Ok(LoadTarget::Named { path });
-    };
-    let Some(directory) = ground.directory() else {
-        if workload.pattern.writes() {
-            return Err(TrialError::WouldDestroy(plan.target.clone()));
-        }
-        let held = ground.file().ok_or(TrialError::Unfit("a file or device"))?;
-        return Ok(LoadTarget::held(&loader.work, "target", held)?);
-    };
-    ground.fits(size)?;
-    let scratch = on.made.insert(on.scratch.scratch(directory)?);
-    let held = scratch.held();
-    layout::fill(held, size, plan.seed, env.cancel, &mut |written, _| {
-        let target = &plan.target;
-        tell(MeasureEvent::Layout {
-            target,
-            written,
-            size,
-        });
-    })
-    .map_err(TrialError::Layout)?;
-    Ok(LoadTarget::held(&loader.work, "target", held)?)
 }
 
 #[allow(

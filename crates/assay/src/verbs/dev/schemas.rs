@@ -73,6 +73,16 @@ fn all() -> Vec<Form> {
             form::<compare::Document<'_>>(),
         ),
         (
+            "tune",
+            "assay tune --json, assay tune --show SESSION --json",
+            form::<assay_report::tune::TuneDocument>(),
+        ),
+        (
+            "tune-list",
+            "assay tune --list --json",
+            form::<assay_report::tune::TuneListDocument>(),
+        ),
+        (
             "trial",
             "assay trial --json, assay trial --show ID --json",
             form::<assay_report::trial::TrialReport<'_>>(),

@@ -128,7 +128,7 @@ pub(in crate::verbs) fn journal() -> anyhow::Result<Journal> {
 }
 
 /// Names what assays with other state directories have left, and returns it.
-pub(super) fn left_elsewhere(journal: &Journal) -> anyhow::Result<Vec<Elsewhere>> {
+pub(in crate::verbs) fn left_elsewhere(journal: &Journal) -> anyhow::Result<Vec<Elsewhere>> {
     let left = journal.elsewhere(&LiveHost)?;
     for one in &left {
         let (what, original) = (one.what.escape_debug(), one.original.escape_debug());

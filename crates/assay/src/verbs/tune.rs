@@ -1,0 +1,164 @@
+//! `assay tune`: reach a goal by changes that are proved here, or leave the machine as it was.
+
+mod begin;
+mod earlier;
+mod goal;
+mod past_sessions;
+mod session_run;
+
+use super::advice::{Own, assignment};
+use super::trial::{guard, percent};
+use crate::global::Global;
+use crate::open_changes::Despite;
+use crate::shape::Shape;
+use crate::status::Status;
+use assay_model::advice::{Guard, RiskLevel};
+use assay_model::{Bytes, Nanos};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay tune /srv/mail --want 'randwrite-16k-qd1-fsync.p99 <= 30ms' --budget 2h
+  assay tune /srv --want 'more randrw70-4k-qd4.iops' --dry-run
+                                            goal, candidates in order, what is left out and why
+  assay tune --load 'pgbench -n -T 5 bench' --want 'less p50' --may service
+                                            any command; its run time is the figure
+  assay tune /srv --want 'less randread-4k-qd1.p99' --while-ok 'curl -fsS http://localhost/'
+                                            stop and revert everything if that command fails
+  assay tune http://localhost/ --want 'http.p99 <= 80ms' --rate 300 --may service
+  assay tune /srv --want 'more randread-4k-qd16.iops' --only io-scheduler,./my-advice.md
+  assay tune --list; assay tune --show 3 --html notebook.html
+  assay tune --resume 3                     continue a stopped session
+  assay tune --undo 3                       revert what session 3 kept
+  assay tune --confirm 3                    measure again whether it helps
+
+A change is kept only if it is proved twice: by itself, and together with all the others against
+the machine as it was. If assay is killed, a second process reverts everything within seconds.
+Settings named in /etc/assay/never.toml (settings = [\"vm.swappiness\"]) are never touched.
+
+Exit status: 0 the goal is met, or something was kept; 1 nothing could be kept; 2 error;
+130 interrupted (what was measured is stored).";
+
+/// Reach a goal: try advice, keep what is proved, undo the rest
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Directory, device that is only read, or URL
+    #[arg(value_name = "TARGET")]
+    target: Option<String>,
+    /// Goal: WORKLOAD.METRIC OP VALUE, or more|less FIGURE (repeatable)
+    #[arg(long, value_name = "GOAL")]
+    want: Vec<String>,
+    /// Measure this command instead of a workload, over and over
+    #[arg(long, value_name = "COMMAND")]
+    load: Option<String>,
+    /// With a URL: requests per second, at fixed times [default: as fast as answered]
+    #[arg(long, value_name = "N", conflicts_with = "load")]
+    rate: Option<f64>,
+    /// With a URL: connections at once, at most [default: 8]
+    #[arg(long, value_name = "N", conflicts_with = "load", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    connections: Option<u32>,
+    /// Total time, including setup and revert
+    #[arg(long, value_name = "TIME", default_value = "1h")]
+    budget: Nanos,
+    /// Highest risk to accept
+    #[arg(long, value_name = "RISK", default_value = "low", value_parser = ["none", "low", "service"])]
+    may: String,
+    /// Revert everything and stop if this command fails twice
+    #[arg(long, value_name = "COMMAND")]
+    while_ok: Option<String>,
+    /// Try only these pages, by id or file
+    #[arg(long, value_name = "ADVICE", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Set a parameter of the pages that know it (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
+
+    /// Show what would be done and stop
+    #[arg(long)]
+    dry_run: bool,
+    /// Start without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// Ignore smaller differences
+    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = percent)]
+    margin: f64,
+    /// Require that a figure gets no worse than this, such as p99:10%
+    #[arg(long, value_name = "METRIC:PERCENT", value_parser = guard)]
+    guard: Vec<Guard>,
+    /// Do not require that p99 stays within 25 %
+    #[arg(long)]
+    no_tail_guard: bool,
+    /// Measure each slot for this long [default: 4s; 1s with --load]
+    #[arg(long, value_name = "TIME")]
+    slot: Option<Nanos>,
+    /// Run the load this long before each slot [default: 1s; 0s with --load]
+    #[arg(long, value_name = "TIME")]
+    washout: Option<Nanos>,
+    /// Size of the test file [default: 1G]
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Bytes>,
+    /// Set the random seed of order, offsets and data
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// List past sessions
+    #[arg(long, conflicts_with_all = ["target", "want", "load", "show", "resume", "undo"])]
+    list: bool,
+    /// Show the notebook of a session: the newest, or the named one
+    #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "last",
+          conflicts_with_all = ["target", "want", "load", "resume", "undo"])]
+    show: Option<String>,
+    /// Continue a stopped session: the newest, or the named one
+    #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "last",
+          conflicts_with_all = ["target", "want", "load", "undo", "dry_run"])]
+    resume: Option<String>,
+    /// Revert what a session kept
+    #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "last",
+          conflicts_with_all = ["target", "want", "load"])]
+    undo: Option<String>,
+    /// Measure again whether the kept changes help, best after a reboot
+    #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "last",
+          conflicts_with_all = ["target", "want", "load", "show", "list", "resume", "undo", "dry_run"])]
+    confirm: Option<String>,
+
+    #[command(flatten)]
+    despite: Despite,
+    #[command(flatten)]
+    shape: Shape,
+    #[command(flatten)]
+    own: Own,
+    /// Use this fio instead of the one on PATH
+    #[arg(long, value_name = "PROGRAM")]
+    fio: Option<PathBuf>,
+    /// No progress on standard error
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl Args {
+    fn allowed_risk(&self) -> RiskLevel {
+        match self.may.as_str() {
+            "none" => RiskLevel::None,
+            "service" => RiskLevel::Service,
+            _ => RiskLevel::Low,
+        }
+    }
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    if args.list {
+        past_sessions::list(args, global)
+    } else if let Some(asked) = &args.show {
+        past_sessions::show(args, asked, global)
+    } else if let Some(asked) = &args.undo {
+        past_sessions::undo(args, asked, global)
+    } else if let Some(asked) = &args.confirm {
+        session_run::confirm(args, asked, global)
+    } else if let Some(asked) = &args.resume {
+        session_run::resume(args, asked, global)
+    } else {
+        begin::run(args, global)
+    }
+}

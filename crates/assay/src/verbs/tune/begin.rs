@@ -1,0 +1,235 @@
+//! Beginning a session: what the user wrote becomes a plan, which is shown, asked about and carried out.
+
+use super::super::advice::catalogue;
+use super::super::trial::past_trials;
+use super::earlier::Earlier;
+use super::{Args, goal, past_sessions, session_run};
+use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
+use anyhow::Context as _;
+use assay_host::{Host as _, LiveHost};
+use assay_measure::engine::Environment;
+use assay_measure::runner::Ground;
+use assay_measure::tuning::{CandidateRequest, FoundCandidate, find_candidates};
+use assay_model::target::is_url;
+use assay_model::{Advice, Load, Nanos, TargetInfo};
+use assay_render::Style;
+use assay_tune::{Costs, Goal, KeptState, LoadShape, TuneId, TunePlan, TuneRecord, TuneState};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const SECOND: u64 = 1_000_000_000;
+/// Time between visits that settle whether the goal is met: five minutes, or less in a short session.
+const BETWEEN_VISITS: Nanos = Nanos(300 * SECOND);
+
+/// Runs the verb.
+pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let cancel = context::on_signals()?;
+    let ground = context::Ground::open()?;
+    let env = ground.environment(args.fio.as_deref(), &cancel);
+    past_trials::left_elsewhere(env.journal)?;
+    if !args.dry_run {
+        args.despite.check(env.journal)?;
+    }
+    let goal = goal::read_goal(args)?;
+    let load = goal::read_load(args, &goal)?;
+    let target = args.target.as_deref().map(absolute_target).transpose()?;
+    let place = session_run::open_place(target.as_deref().unwrap_or_default(), &env)?;
+    let record = settle(args, goal, load, target, place.as_ref(), &env, global)?;
+    let checked = record.plan.clone().check();
+    if args.dry_run {
+        let preview = match args.shape.json {
+            true => past_sessions::document(TuneId(0), &record)?,
+            false => preview(&record, context::style(global)),
+        };
+        print(&preview)?;
+        checked?;
+        return Ok(Status::Ok);
+    }
+    checked?;
+    let (order, _) = record.plan.diagnose(0);
+    if !order.is_empty() && !args.yes {
+        let text = preview(&record, context::error_style(global));
+        eprint!("{text}");
+        if !session_run::agreed()? {
+            eprintln!("nothing was changed");
+            return Ok(Status::Ok);
+        }
+    }
+    session_run::carry_out(record, place.as_ref(), args, global, &env)
+}
+
+fn preview(record: &TuneRecord, style: Style) -> String {
+    let load = record.load.describe();
+    assay_report::tune::render_tune_preview(&record.plan, &record.changes, &load, style)
+}
+
+/// `.` means nothing in a stored session: a target is named by where it is.
+fn absolute_target(target: &str) -> anyhow::Result<String> {
+    if is_url(target) {
+        return Ok(target.to_owned());
+    }
+    let path = std::path::absolute(target).with_context(|| format!("cannot use {target}"))?;
+    let name = path.into_os_string().into_string();
+    name.ok()
+        .context("the path of the target is not valid UTF-8; use a symlink with a UTF-8 name")
+}
+
+/// Settles everything before the first step.
+fn settle(
+    args: &Args,
+    goal: Goal,
+    load: Load,
+    target: Option<String>,
+    place: Option<&Ground>,
+    env: &Environment<'_>,
+    global: &Global,
+) -> anyhow::Result<TuneRecord> {
+    let info = place.map(|place| place.info().clone());
+    let infos: Vec<TargetInfo> = info.iter().cloned().collect();
+    let paths: Vec<PathBuf> = infos.iter().map(|info| PathBuf::from(&info.name)).collect();
+    let mut facts = assay_facts::survey(env.host, &paths).about(&infos);
+    env.enter_open_changes(&mut facts);
+    let catalogue = catalogue(&args.own)?;
+    let own = own_pages(args)?;
+    let pages = choose_pages(args, catalogue.all(), &own)?;
+    let given: BTreeMap<String, String> = args.set.iter().cloned().collect();
+    let request = CandidateRequest {
+        pages: &pages,
+        given: &given,
+        target: target.as_deref(),
+        info: info.as_ref(),
+        facts: &facts,
+    };
+    let mut found = find_candidates(request, env.host);
+    // Who names pages wants them measured again.
+    if args.only.is_empty() {
+        let earlier = Earlier {
+            load: &load,
+            target: target.as_deref().unwrap_or_default(),
+            facts: &facts,
+        };
+        earlier.enter_verdicts(&mut found, global)?;
+    }
+    let slot = args.slot.unwrap_or(match load {
+        Load::Command { .. } => Nanos(SECOND),
+        _ => Nanos(4 * SECOND),
+    });
+    let washout = args.washout.unwrap_or(match load {
+        Load::Command { .. } => Nanos(0),
+        _ => Nanos(SECOND),
+    });
+    let seed = match args.seed {
+        Some(seed) => seed,
+        None => context::random_seed()?,
+    };
+    let guard_command = args.while_ok.as_deref().map(shell_words::split);
+    let guard_command = guard_command
+        .transpose()
+        .context("cannot read the command of --while-ok")?;
+    let (candidates, changes) = found
+        .into_iter()
+        .map(|FoundCandidate { candidate, change }| (candidate, change))
+        .unzip();
+    let plan = TunePlan {
+        goal,
+        candidates,
+        allowed: goal::read_allowed(args)?,
+        load: LoadShape::of(&load),
+        limit: None,
+        bottom: None,
+        anyway: false,
+        costs: estimate_costs(&load, slot, washout),
+        budget: args.budget,
+        between_visits: BETWEEN_VISITS.min(Nanos(args.budget.0 / 20)),
+        screen: true,
+        seed,
+    };
+    Ok(TuneRecord {
+        uid: context::random_uid()?,
+        assay_version: env.version.to_owned(),
+        started: (env.now)(),
+        ended: None,
+        state: TuneState::Running,
+        target: target.unwrap_or_default(),
+        target_info: info,
+        facts,
+        load,
+        slot,
+        washout,
+        guard_command,
+        plan,
+        changes,
+        seen: Vec::new(),
+        incident: None,
+        error: None,
+        journal: None,
+        kept: KeptState::Nothing,
+        remarks: Vec::new(),
+    })
+}
+
+/// What steps take, before any was measured.
+fn estimate_costs(load: &Load, slot: Nanos, washout: Nanos) -> Costs {
+    let ms = |n: u64| Nanos(n * 1_000_000);
+    match load {
+        Load::Fio { size, .. } => {
+            let size = size.map_or(0, |size| size.0);
+            Costs {
+                slot,
+                washout,
+                start: ms(500),
+                // 150 MB/s: a single hard disk.
+                set_up: Nanos(2 * SECOND + size.saturating_mul(7)),
+                set_back: Nanos(3 * SECOND),
+            }
+        }
+        _ => Costs {
+            slot,
+            washout,
+            start: ms(50),
+            set_up: ms(500),
+            set_back: Nanos(SECOND),
+        },
+    }
+}
+
+/// The user's own pages among `--only`.
+fn own_pages(args: &Args) -> anyhow::Result<Vec<Advice>> {
+    let is_file = |word: &&String| Path::new(word).extension().is_some_and(|e| e == "md");
+    let read = |word: &String| -> anyhow::Result<Advice> {
+        let absolute = std::path::absolute(word)?;
+        let text = LiveHost.read_text(&absolute)?;
+        let name = absolute.to_string_lossy();
+        Ok(assay_advice::page::parse_own(&name, &text)?)
+    };
+    args.only.iter().filter(is_file).map(read).collect()
+}
+
+/// The pages that may be tried: all, or those of `--only`.
+fn choose_pages<'a>(
+    args: &Args,
+    all: Vec<&'a Advice>,
+    own: &'a [Advice],
+) -> anyhow::Result<Vec<&'a Advice>> {
+    if args.only.is_empty() {
+        return Ok(all);
+    }
+    let mut chosen: Vec<&Advice> = own.iter().collect();
+    for word in &args.only {
+        if Path::new(word).extension().is_some_and(|e| e == "md") {
+            continue;
+        }
+        let found = all.iter().find(|page| page.id == *word);
+        let found = found.with_context(|| {
+            format!("there is no advice `{word}`: `assay advice` lists all; a page of your own ends in .md")
+        })?;
+        anyhow::ensure!(
+            found.trial.is_some(),
+            "`{word}` cannot be tried: its page has no trial (`assay advice {word}`)"
+        );
+        chosen.push(found);
+    }
+    Ok(chosen)
+}

@@ -1,0 +1,66 @@
+//! What earlier sessions on this machine found out about the same changes, under the same load and kernel.
+
+use crate::context;
+use crate::global::Global;
+use assay_measure::tuning::FoundCandidate;
+use assay_model::{Facts, Load};
+use assay_tune::{Before, ProofEnd, Stage, TuneRecord};
+
+/// The fact that names the kernel.
+const KERNEL: &str = "kernel.release";
+
+/// What a session has to have in common with this one.
+pub(super) struct Earlier<'a> {
+    pub(super) load: &'a Load,
+    pub(super) target: &'a str,
+    pub(super) facts: &'a Facts,
+}
+
+impl Earlier<'_> {
+    /// Enters the newest verdict of each candidate.
+    pub(super) fn enter_verdicts(
+        &self,
+        found: &mut [FoundCandidate],
+        global: &Global,
+    ) -> anyhow::Result<()> {
+        let Some(store) = context::existing_store(global)? else {
+            return Ok(());
+        };
+        for (id, record) in store.tunes()? {
+            if !self.is_alike(&record) {
+                continue;
+            }
+            let session = record.replay()?;
+            for proof in session.proofs() {
+                let (Stage::Proof { candidate, .. }, Some(ProofEnd::Verdict { verdict })) =
+                    (proof.stage, &proof.end)
+                else {
+                    continue;
+                };
+                let change = record.changes[candidate].as_ref();
+                let same = |one: &&mut FoundCandidate| {
+                    let now = one.change.as_ref();
+                    now.zip(change).is_some_and(|(now, then)| {
+                        (&now.setting, &now.value) == (&then.setting, &then.value)
+                    })
+                };
+                if let Some(one) = found.iter_mut().find(same)
+                    && one.candidate.before.is_none()
+                {
+                    one.candidate.before = Some(Before {
+                        verdict: *verdict,
+                        when: format!("session {id}, {}", record.started.strftime("%-d %B %Y")),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_alike(&self, record: &TuneRecord) -> bool {
+        let kernel = |facts: &Facts| facts.map.get(KERNEL).map(|fact| fact.value.clone());
+        record.load == *self.load
+            && record.target == self.target
+            && kernel(&record.facts) == kernel(self.facts)
+    }
+}

@@ -1,0 +1,332 @@
+//! Carrying a session out, with what the user sees meanwhile and at the end.
+
+use super::{Args, past_sessions};
+use crate::context::{self, print, shown};
+use crate::global::Global;
+use crate::status::Status;
+use anyhow::{Context as _, bail};
+use assay_changes::fixes::StandBy;
+use assay_changes::inspect_setting;
+use assay_measure::engine::{Environment, MeasureEvent};
+use assay_measure::runner::Ground;
+use assay_measure::tuning::{TuneError, TuneEvent, confirm_kept, execute, was_kept};
+use assay_model::Nanos;
+use assay_model::trial::Verdict;
+use assay_report::tune::format_progress;
+use assay_tune::{
+    Ending, Incident, KeptState, Step, StepOutcome, TuneRecord, TuneSession, TuneState,
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::process::Command;
+use std::time::Duration;
+
+/// Carries a session out, and prints its notebook.
+pub(super) fn carry_out(
+    record: TuneRecord,
+    place: Option<&Ground>,
+    args: &Args,
+    global: &Global,
+    env: &Environment<'_>,
+) -> anyhow::Result<Status> {
+    let mut store = context::open_store(global)?;
+    let uid = record.uid.clone();
+    let mut live = LiveView::new(args.quiet, record.resume()?);
+    let done = execute(
+        record,
+        place,
+        &start_stand_by,
+        env,
+        &mut store,
+        &mut |event| live.tell(&event),
+    );
+    live.end();
+    let finished = match done {
+        Ok(finished) => finished,
+        Err(error) => {
+            if !matches!(error, TuneError::NotReverted { .. }) {
+                eprintln!("everything is reverted");
+            }
+            if let Ok(id) = store.resolve_tune(&uid) {
+                eprintln!("what was measured is stored: `assay tune --show {id}`");
+            }
+            return Err(error.into());
+        }
+    };
+    past_sessions::print_one(finished.id, &finished.record, args, global)?;
+    for (what, found) in &finished.left_alone {
+        eprintln!(
+            "{} was left alone: somebody else set it to {}",
+            what.escape_debug(),
+            found.escape_debug()
+        );
+    }
+    let id = finished.id;
+    if finished.record.incident.is_some() {
+        eprintln!("everything is reverted; `assay tune --resume {id}` continues");
+    }
+    Ok(status_of(&finished.session, &finished.record))
+}
+
+fn status_of(session: &TuneSession, record: &TuneRecord) -> Status {
+    match (&record.incident, session.ending()) {
+        (Some(Incident::Stop), _) => Status::Interrupted,
+        (Some(_), _) => Status::Findings,
+        (None, Some(Ending::Met { .. } | Ending::MetForNow { .. } | Ending::Kept { .. })) => {
+            Status::Ok
+        }
+        _ => Status::Findings,
+    }
+}
+
+/// Continues a stopped session.
+pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
+    let cancel = context::on_signals()?;
+    let ground = context::Ground::open()?;
+    let env = ground.environment(args.fio.as_deref(), &cancel);
+    args.despite.check(env.journal)?;
+    let mut store = context::open_store(global)?;
+    let id = store.resolve_tune(asked)?;
+    let on = store.machine_of_tune(id)?;
+    context::begun_here(&format!("session {id}"), on.as_ref())?;
+    let mut record = store.tune(id)?;
+    if record.kept == KeptState::Nothing
+        && let Some(kept) = was_kept(&record, env.journal)
+    {
+        // Killed between keeping and writing that down.
+        record.kept = kept;
+        record.seen.push(StepOutcome::Kept { took: Nanos(0) });
+        (record.state, record.ended) = (TuneState::Complete, Some((env.now)()));
+        store.put_tune(&record)?;
+    }
+    if record.state == TuneState::Complete {
+        bail!("nothing to resume: session {id} is complete; `assay tune --show {id}` shows it");
+    }
+    check_unchanged(&record, &env)?;
+    record.remarks.push(format!(
+        "Resumed at {:.0} after {} steps: the rest was measured later.",
+        context::now(),
+        record.seen.len()
+    ));
+    let place = open_place(&record.target, &env)?;
+    drop(store);
+    carry_out(record, place.as_ref(), args, global, &env)
+}
+
+/// Opens the target where it is storage: a command and a web server have none.
+pub(super) fn open_place(target: &str, env: &Environment<'_>) -> anyhow::Result<Option<Ground>> {
+    if target.is_empty() || assay_model::target::is_url(target) {
+        return Ok(None);
+    }
+    Ok(Some(Ground::open(env.host, target)?))
+}
+
+/// Measures what a session kept once more.
+pub(super) fn confirm(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
+    let cancel = context::on_signals()?;
+    let ground = context::Ground::open()?;
+    let env = ground.environment(args.fio.as_deref(), &cancel);
+    args.despite.check(env.journal)?;
+    let mut store = context::open_store(global)?;
+    let id = store.resolve_tune(asked)?;
+    let on = store.machine_of_tune(id)?;
+    context::begun_here(&format!("session {id}"), on.as_ref())?;
+    let mut record = store.tune(id)?;
+    if !matches!(record.kept, KeptState::Kept { .. }) {
+        bail!("nothing to confirm: nothing of session {id} is in effect");
+    }
+    let session = record.replay()?;
+    let Some(Ending::Kept { row }) = session.ending() else {
+        bail!("nothing to confirm: session {id} kept nothing");
+    };
+    for change in row.iter().filter_map(|at| record.changes[*at].as_ref()) {
+        let now = inspect_setting(env.host, &change.setting, change.value.as_deref())?;
+        if !now.is_wanted {
+            bail!(
+                "cannot confirm session {id}: {} is {} now, not {}. A reboot or somebody else changed it; `assay tune \
+                 --undo {id}` reverts the rest.",
+                change.name,
+                now.shown,
+                change.value.as_deref().unwrap_or("absent")
+            );
+        }
+    }
+    let place = open_place(&record.target, &env)?;
+    let seed = match args.seed {
+        Some(seed) => seed,
+        None => context::random_seed()?,
+    };
+    let live = LiveView::new(args.quiet, session.clone());
+    let judged = confirm_kept(
+        &record,
+        seed,
+        place.as_ref(),
+        &start_stand_by,
+        &env,
+        &mut store,
+        &mut |event| {
+            if let TuneEvent::Step(step) = event {
+                live.doing(&live.describe(step));
+            }
+        },
+    );
+    live.end();
+    let judged = judged?.context("the session kept nothing")?;
+    let verdict = match judged.verdict {
+        Verdict::Better => "confirmed",
+        Verdict::Worse | Verdict::NoPracticalDifference | Verdict::Unsafe => "contradicted",
+        Verdict::Undecided => "open",
+    };
+    let when = context::now();
+    record.remarks.push(format!(
+        "Measured again at {when:.0}: {verdict}. {}.",
+        judged.reason
+    ));
+    store.put_tune(&record)?;
+    print(&format!("{verdict}: {}\n", judged.reason))?;
+    if verdict == "contradicted" {
+        eprintln!("`assay tune --undo {id}` reverts what session {id} kept");
+    }
+    Ok(match judged.verdict {
+        Verdict::Better => Status::Ok,
+        _ => Status::Findings,
+    })
+}
+
+/// Refuses to go on where a setting of the session has another value than when it began: figures of two
+/// machines would be compared.
+fn check_unchanged(record: &TuneRecord, env: &Environment<'_>) -> anyhow::Result<()> {
+    for change in record.changes.iter().flatten() {
+        let now = inspect_setting(env.host, &change.setting, change.value.as_deref())
+            .with_context(|| format!("cannot look at {}", change.name))?;
+        if now.value != change.found {
+            bail!(
+                "cannot continue: {} is {} now and was {} when the session began. Start a new session.",
+                change.name,
+                now.shown,
+                change.was
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Starts the process that reverts everything when this one is killed: this program.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the process that outlives this one is this program itself"
+)]
+fn start_stand_by(session: &str) -> std::io::Result<StandBy> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let journal = context::journal_dir().map_err(std::io::Error::other)?;
+    command
+        .args(["dev", "stand-by", "--session", session, "--journal"])
+        .arg(journal);
+    StandBy::start(command)
+}
+
+/// Asks on the terminal; without one nobody can agree.
+pub(super) fn agreed() -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        bail!(
+            "cannot ask before changing settings for the time of the session: there is no terminal. Look at the plan \
+             with --dry-run, then use --yes."
+        );
+    }
+    eprint!("Begin? [y/N] ");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// What the user sees while a session goes on: a line that is overwritten, and lines that stay.
+struct LiveView {
+    quiet: bool,
+    bar: Option<ProgressBar>,
+    /// The planner as it stands: it follows from what was seen.
+    session: TuneSession,
+}
+
+impl LiveView {
+    fn new(quiet: bool, session: TuneSession) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}")
+                .unwrap_or_else(|_| ProgressStyle::default_spinner());
+            let bar = ProgressBar::new_spinner().with_style(style);
+            bar.enable_steady_tick(Duration::from_millis(250));
+            bar
+        });
+        Self {
+            quiet,
+            bar,
+            session,
+        }
+    }
+
+    fn tell(&mut self, event: &TuneEvent<'_>) {
+        match event {
+            TuneEvent::Stored(id) => self.line(&format!("session {id}")),
+            TuneEvent::Step(step) => self.doing(&self.describe(step)),
+            TuneEvent::Seen(seen) => {
+                let before = self.session.clone();
+                if self.session.observe((*seen).clone()).is_ok()
+                    && let Some(line) = format_progress(&before, seen, &self.session)
+                {
+                    self.line(&line);
+                }
+            }
+            TuneEvent::Measuring(MeasureEvent::Layout { written, size, .. }) => {
+                self.doing(&format!("writing the test file: {written} of {size}"));
+            }
+            TuneEvent::Measuring(MeasureEvent::Astray(astray)) => {
+                eprintln!("{astray}");
+            }
+            TuneEvent::Measuring(_) => {}
+            TuneEvent::Remark(text) => self.line(text),
+        }
+    }
+
+    fn describe(&self, step: &Step) -> String {
+        let name = |at: &usize| self.session.plan().candidates[*at].id.clone();
+        let left = self.session.clock();
+        let left =
+            Nanos(left.budget.0.saturating_sub(left.spent.0) / 1_000_000_000 * 1_000_000_000);
+        let what = match step {
+            Step::SetUp => "setting up".to_owned(),
+            Step::Visit { .. } => "measuring the machine as it is".to_owned(),
+            Step::TryAlone { candidate } => format!("trying {} once", name(candidate)),
+            Step::Pair(order) => match order.stage {
+                assay_tune::Stage::Screen { .. } => format!("screen, pair {}", order.number),
+                assay_tune::Stage::Proof { candidate, .. } => {
+                    format!("{}, pair {}", name(&candidate), order.number)
+                }
+                assay_tune::Stage::Whole { .. } => format!("the whole, pair {}", order.number),
+            },
+            Step::Keep { .. } => "keeping what is proved".to_owned(),
+            Step::Revert => "reverting everything".to_owned(),
+            Step::Done => String::new(),
+        };
+        format!("{what} ({left} left)")
+    }
+
+    fn doing(&self, what: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(shown(what).into_owned());
+        }
+    }
+
+    fn line(&self, line: &str) {
+        match &self.bar {
+            _ if self.quiet => {}
+            Some(bar) => bar.println(shown(line)),
+            None => eprintln!("{line}"),
+        }
+    }
+
+    fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What could be changed here: every page of the catalogue that has a trial becomes a candidate of the plan,
+//! with the reason where it cannot be tried. The planner decides about the others (`assay_tune::leave_out`).
+
+use super::joined_switches::group_changes;
+use assay_advice::{Applicability as PageApplies, ResolveError, applies, parameters, resolve};
+use assay_changes::inspect_setting;
+use assay_host::HostMut;
+use assay_model::advice::{Advice, Parameter, TargetKind, TrialSpec};
+use assay_model::change::Setting;
+use assay_model::{Change, Facts, Nanos, TargetInfo};
+use assay_tune::{
+    Acts, Applicability, Candidate, CandidateChange, Prior, Toggle, candidate_of_page,
+};
+use std::collections::BTreeMap;
+
+/// What candidates are looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct CandidateRequest<'a> {
+    /// Pages in their order; those without a trial are passed over.
+    pub pages: &'a [&'a Advice],
+    /// Values of parameters; each goes to the pages that know its name.
+    pub given: &'a BTreeMap<String, String>,
+    /// The target as named.
+    pub target: Option<&'a str>,
+    /// What lies under it, where it is storage.
+    pub info: Option<&'a TargetInfo>,
+    /// The machine.
+    pub facts: &'a Facts,
+}
+
+/// A candidate, and what switches it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundCandidate {
+    /// As the planner sees it.
+    pub candidate: Candidate,
+    /// What switches it; none for one that cannot be tried.
+    pub change: Option<CandidateChange>,
+}
+
+/// Looks at every page that has a trial. Nothing is changed.
+pub fn find_candidates(request: CandidateRequest<'_>, host: &dyn HostMut) -> Vec<FoundCandidate> {
+    let pages = request.pages.iter().filter(|page| page.trial.is_some());
+    let mut found: Vec<FoundCandidate> = pages
+        .flat_map(|page| look_at(page, request, host))
+        .collect();
+    separate_conflicts(&mut found);
+    found
+}
+
+/// How long writing a file takes, until the session has measured it.
+const WRITTEN: Nanos = Nanos(20_000_000);
+/// Values of a choice that are all tried; of more, the page's default alone is.
+const MOST_CHOICES: usize = 4;
+
+/// One candidate for each value of a page's choice that nobody made.
+fn look_at(
+    page: &Advice,
+    request: CandidateRequest<'_>,
+    host: &dyn HostMut,
+) -> Vec<FoundCandidate> {
+    let mut given = request.given.clone();
+    given.retain(|name, _| page.parameters.contains_key(name));
+    let open = |(name, one): &(&String, &Parameter)| {
+        (2..=MOST_CHOICES).contains(&one.choices.len()) && !given.contains_key(*name)
+    };
+    let choices: Vec<(&String, &Parameter)> = page.parameters.iter().filter(open).collect();
+    let [(name, parameter)] = choices[..] else {
+        return vec![look_at_value(page, page.id.clone(), &given, request, host)];
+    };
+    let one = |value: &String| {
+        let mut given = given.clone();
+        given.insert(name.clone(), value.clone());
+        look_at_value(page, format!("{}={value}", page.id), &given, request, host)
+    };
+    parameter.choices.iter().map(one).collect()
+}
+
+fn look_at_value(
+    page: &Advice,
+    id: String,
+    given: &BTreeMap<String, String>,
+    request: CandidateRequest<'_>,
+    host: &dyn HostMut,
+) -> FoundCandidate {
+    let not = |why: String| Applicability::DoesNotApply { why };
+    let spec = match resolve_for(page, given, request) {
+        Ok(spec) => spec,
+        Err(error) => {
+            let candidate = unresolved(page, id, not(error.to_string()));
+            let change = None;
+            return FoundCandidate { candidate, change };
+        }
+    };
+    let mut candidate = candidate_of_page(&id, page, &spec, Applicability::Applies);
+    if page.acts.is_none()
+        && let Change::Set { setting, .. } = &spec.change
+        && is_only_written(setting)
+    {
+        (candidate.toggle, candidate.switch) = (Toggle::Cheap, WRITTEN);
+    }
+    let change = match settle(page, &spec, &mut candidate, given, request, host) {
+        Ok(change) => Some(change),
+        Err(state) => {
+            candidate.state = state;
+            None
+        }
+    };
+    FoundCandidate { candidate, change }
+}
+
+/// Whether nobody is told of a change of a configuration file: whoever uses it reads it each time.
+fn is_only_written(setting: &Setting) -> bool {
+    matches!(
+        setting,
+        Setting::Config { reload, .. } | Setting::ConfigKeys { reload, .. } if reload.is_empty()
+    )
+}
+
+/// A page whose trial cannot be filled in here.
+fn unresolved(page: &Advice, id: String, state: Applicability) -> Candidate {
+    Candidate {
+        id,
+        title: page.title.clone(),
+        state,
+        touches: Vec::new(),
+        excludes: Vec::new(),
+        risk: page.risk.level,
+        never_kept: None,
+        literature: page.literature.standing,
+        literature_text: page.literature.text.clone(),
+        acts: Acts::default(),
+        share: None,
+        before: None,
+        prior: Prior::by_literature(page.literature.standing),
+        toggle: Toggle::Cheap,
+        switch: Nanos(0),
+    }
+}
+
+/// Looks at the setting of a page; an error is the reason why it cannot be tried.
+fn settle(
+    page: &Advice,
+    spec: &TrialSpec,
+    candidate: &mut Candidate,
+    given: &BTreeMap<String, String>,
+    request: CandidateRequest<'_>,
+    host: &dyn HostMut,
+) -> Result<CandidateChange, Applicability> {
+    let not = |why: String| Applicability::DoesNotApply { why };
+    let values = parameters(page, given).map_err(|error| not(error.to_string()))?;
+    let about = applies(page, request.facts, request.info, &values, None);
+    if let PageApplies::Not { reasons, .. } = &about {
+        let why: Vec<&str> = reasons.iter().map(|one| one.otherwise.as_str()).collect();
+        return Err(not(why.join("; ")));
+    }
+    let Change::Set { setting, value } = &spec.change else {
+        return Err(not(format!(
+            "it is tried on two things side by side that assay creates, not on the machine itself: \
+             `assay trial {}`",
+            page.id
+        )));
+    };
+    if spec.safety.is_some() {
+        let because = "acknowledged writes may be lost: it needs the flush test of a trial";
+        candidate.never_kept = Some(because.to_owned());
+    }
+    let now = inspect_setting(host, setting, value.as_deref())
+        .map_err(|error| not(format!("cannot be changed here: {error}")))?;
+    if now.is_wanted {
+        return Err(Applicability::AlreadySo { value: now.shown });
+    }
+    if let Some(why) = now.never_kept {
+        candidate.never_kept = Some(why.to_owned());
+    }
+    // Settings that set each other are alternatives, whatever their names.
+    if !matches!(setting, Setting::Config { .. } | Setting::ConfigKeys { .. }) {
+        candidate.touches.push(now.identity);
+    }
+    Ok(CandidateChange {
+        setting: setting.clone(),
+        value: value.clone(),
+        name: now.name,
+        found: now.value,
+        was: now.shown,
+    })
+}
+
+/// The trial of a page, filled in for the target of the session where it is of that kind, else for its own.
+fn resolve_for(
+    page: &Advice,
+    given: &BTreeMap<String, String>,
+    request: CandidateRequest<'_>,
+) -> Result<TrialSpec, ResolveError> {
+    let kind = page.trial.as_ref().and_then(|trial| trial.get("target"));
+    let kind: Option<TargetKind> = kind.and_then(|kind| kind.clone().try_into().ok());
+    let is_storage = matches!(
+        kind,
+        Some(TargetKind::Directory | TargetKind::Mount | TargetKind::Device)
+    );
+    let is_url = request.target.is_some_and(assay_model::target::is_url);
+    match (is_storage, request.info) {
+        (true, Some(info)) => resolve(page, given, request.target, Some(info)),
+        // A setting of the whole machine needs no place; one of a disk names what is missing.
+        (true, None) => resolve(page, given, Some("/"), None),
+        (false, _) if is_url && kind == Some(TargetKind::Address) => {
+            resolve(page, given, request.target, None)
+        }
+        (false, _) => resolve(page, given, None, None),
+    }
+}
+
+/// Makes alternatives of changes to one file that cannot be written together, because their services read it
+/// in different ways.
+fn separate_conflicts(found: &mut [FoundCandidate]) {
+    let changes: Vec<Option<CandidateChange>> =
+        found.iter().map(|one| one.change.clone()).collect();
+    let groups = group_changes(&changes);
+    let file = |candidate: usize| match &found[candidate].change.as_ref()?.setting {
+        Setting::Config { file, .. } | Setting::ConfigKeys { file, .. } => Some(file.clone()),
+        _ => None,
+    };
+    let mut of_file: BTreeMap<String, Vec<Vec<usize>>> = BTreeMap::new();
+    for group in &groups {
+        let members: Vec<usize> = group.members.iter().map(|one| one.candidate).collect();
+        if let Some(file) = members.first().and_then(|first| file(*first)) {
+            of_file.entry(file).or_default().push(members);
+        }
+    }
+    for (file, groups) in of_file {
+        if groups.len() > 1 {
+            for candidate in groups.into_iter().flatten() {
+                found[candidate].candidate.touches.push(file.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Measures what a session kept once more, in fresh pairs: after a reboot, or when a week has passed. A is the
+//! machine as it was before the session, B what was kept.
+
+use super::driver::{Lent, MachineDriver, describe_to_judge};
+use super::error::TuneError;
+use super::execute::{StandByStarter, journal_target, sort_outcomes};
+use super::{TellTune, TuneEvent};
+use crate::engine::Environment;
+use crate::runner::Ground;
+use crate::trials::bench::monotonic_time;
+use crate::trials::draw_order;
+use assay_judge::trial::{ALPHA, TrialRule, judge_trial_pairs};
+use assay_loads::scratch::Scratch;
+use assay_model::Nanos;
+use assay_model::trial::{Judgement, PairOutcome};
+use assay_store::Store;
+use assay_tune::{
+    CandidateChange, Driver as _, Ending, Incident, PairOrder, Row, Stage, TuneRecord,
+};
+
+/// Measures the kept changes of a session against the machine as it was. Returns what the pairs amount to; none
+/// when the session kept nothing.
+///
+/// # Errors
+/// As [`super::execute`]. The kept changes are in effect afterwards, as before.
+pub fn confirm_kept(
+    record: &TuneRecord,
+    seed: u64,
+    ground: Option<&Ground>,
+    stand_by: &StandByStarter<'_>,
+    env: &Environment<'_>,
+    store: &mut Store,
+    tell: &mut TellTune<'_>,
+) -> Result<Option<Judgement>, TuneError> {
+    let session = record.replay()?;
+    let (Some(Ending::Kept { row }), Some(whole)) = (session.ending(), session.wholes().last())
+    else {
+        return Ok(None);
+    };
+    let began = monotonic_time();
+    let _claim = ground.map(Ground::claim).transpose()?;
+    let journal = env
+        .journal
+        .begin("assay tune --confirm", &journal_target(record))?;
+    let scratch = env.state.begin(&format!("{}-confirm", record.uid))?;
+    let guard = stand_by(journal.uid()).map_err(TuneError::StandBy)?;
+    let mut backwards = TuneRecord {
+        changes: reverse_changes(record, row),
+        seen: Vec::new(),
+        ..record.clone()
+    };
+    let mut made = None;
+    let measured = {
+        let trial = describe_to_judge(&backwards);
+        let lent = Lent {
+            env: *env,
+            session: &journal,
+            ground,
+            scratch: &scratch,
+            made: &mut made,
+            record: &mut backwards,
+            store,
+            tell: &mut *tell,
+        };
+        let mut driver = MachineDriver::new(lent, trial, began);
+        let order = PairOrder {
+            stage: Stage::Whole { attempt: 0 },
+            number: 0,
+            now: row.clone(),
+            changed: Row::new(),
+            first: assay_model::trial::Side::Now,
+            alternations: whole.alternations,
+        };
+        let within = record.plan.budget;
+        measure_pairs(&mut driver, &session, &order, whole.max_pairs, seed, within)
+    };
+    if let Some(astray) = made.and_then(Scratch::remove) {
+        tell(TuneEvent::Measuring(crate::engine::MeasureEvent::Astray(
+            &astray,
+        )));
+    }
+    let reverted = journal.close(env.host);
+    match reverted.map_err(TuneError::from).and_then(sort_outcomes) {
+        Ok(_) => guard.dismiss(),
+        Err(error) => {
+            drop(guard);
+            return Err(error);
+        }
+    }
+    let pairs = measured?;
+    let rule = TrialRule {
+        margin: record.plan.goal.margin,
+        guards: session.guards().to_vec(),
+        max_pairs: pairs.len() as u32,
+        alpha: ALPHA,
+        seed,
+        safety_broken: None,
+        unproved: None,
+        aa: false,
+        by_latency: session.metric().quantity.is_latency(),
+        looks: vec![pairs.len() as u32],
+    };
+    Ok(Some(judge_trial_pairs(&rule, &pairs)))
+}
+
+/// The kept changes with the value that was found in the place of the one that was kept.
+fn reverse_changes(record: &TuneRecord, row: &Row) -> Vec<Option<CandidateChange>> {
+    let reverse = |(at, change): (usize, &Option<CandidateChange>)| {
+        let change = change.as_ref().filter(|_| row.contains(&at))?;
+        Some(CandidateChange {
+            value: change.found.clone(),
+            found: change.value.clone(),
+            ..change.clone()
+        })
+    };
+    record.changes.iter().enumerate().map(reverse).collect()
+}
+
+/// All pairs, or as many as fit into the time.
+fn measure_pairs(
+    driver: &mut MachineDriver<'_>,
+    session: &assay_tune::TuneSession,
+    order: &PairOrder,
+    most: u32,
+    seed: u64,
+    within: Nanos,
+) -> Result<Vec<PairOutcome>, TuneError> {
+    driver.set_up()?;
+    let mut pairs = Vec::new();
+    for (number, first) in (1..).zip(draw_order(seed, most)) {
+        if driver.incident().is_some() {
+            return Err(TuneError::Stopped(Incident::Stop));
+        }
+        if driver.elapsed() > within {
+            break;
+        }
+        let order = PairOrder {
+            number,
+            first,
+            ..order.clone()
+        };
+        let (outcome, _) = driver.measure(&order, session.metric(), session.guards())?;
+        pairs.push(outcome);
+    }
+    Ok(pairs)
+}

@@ -1,0 +1,154 @@
+//! One session from its first step to its last: one journal session, one scratch file, one process that
+//! reverts everything when this one is killed.
+
+use super::driver::{Lent, MachineDriver, describe_to_judge};
+use super::error::TuneError;
+use super::{TellTune, TuneEvent};
+use crate::engine::{Environment, MeasureEvent};
+use crate::runner::Ground;
+use crate::trials::bench::monotonic_time;
+use assay_changes::fixes::StandBy;
+use assay_changes::{Recovered, RecoveryOutcome};
+use assay_loads::scratch::Scratch;
+use assay_store::Store;
+use assay_tune::{KeptState, TuneId, TuneRecord, TuneSession, TuneState, carry_out};
+
+/// Starts the process that reverts a session of the journal when this process is killed, given its number.
+pub type StandByStarter<'a> = dyn Fn(&str) -> std::io::Result<StandBy> + 'a;
+
+/// How a session ended.
+#[derive(Debug)]
+pub struct FinishedTune {
+    /// Its number.
+    pub id: TuneId,
+    /// As stored.
+    pub record: TuneRecord,
+    /// The planner at the end.
+    pub session: TuneSession,
+    /// Settings that were not reverted, because somebody else changed them meanwhile: each with what it reads.
+    pub left_alone: Vec<(String, String)>,
+}
+
+/// Carries a session out, or continues one that was stored.
+///
+/// # Errors
+/// What could not be made ready, changed, measured, stored or reverted. What was measured until then is stored,
+/// and the machine is as it was, unless the error says otherwise.
+pub fn execute(
+    mut record: TuneRecord,
+    ground: Option<&Ground>,
+    stand_by: &StandByStarter<'_>,
+    env: &Environment<'_>,
+    store: &mut Store,
+    tell: &mut TellTune<'_>,
+) -> Result<FinishedTune, TuneError> {
+    let began = monotonic_time();
+    let mut session = record.resume()?;
+    // Another assay on the same target is refused here, before anything is stored.
+    let _claim = ground.map(Ground::claim).transpose()?;
+    let journal = env.journal.begin("assay tune", &journal_target(&record))?;
+    let scratch = env.state.begin(&record.uid)?;
+    record.state = TuneState::Running;
+    (record.incident, record.error, record.ended) = (None, None, None);
+    record.journal = Some(journal.uid().to_owned());
+    let id = store.put_tune(&record)?;
+    tell(TuneEvent::Stored(id));
+    let guard = stand_by(journal.uid()).map_err(TuneError::StandBy)?;
+    let mut made = None;
+    let done = {
+        let trial = describe_to_judge(&record);
+        let lent = Lent {
+            env: *env,
+            session: &journal,
+            ground,
+            scratch: &scratch,
+            made: &mut made,
+            record: &mut record,
+            store,
+            tell: &mut *tell,
+        };
+        let mut driver = MachineDriver::new(lent, trial, began);
+        run_to_the_end(&mut session, &mut driver)
+    };
+    if let Some(astray) = made.and_then(Scratch::remove) {
+        tell(TuneEvent::Measuring(MeasureEvent::Astray(&astray)));
+    }
+    let reverted = journal.close(env.host);
+    let closed = reverted.map_err(TuneError::from).and_then(sort_outcomes);
+    record.ended = Some((env.now)());
+    record.state = match (&done, &record.incident) {
+        (Ok(()), None) => TuneState::Complete,
+        _ => TuneState::Stopped,
+    };
+    record.error = match (&done, &closed) {
+        (Err(error), _) | (_, Err(error)) => Some(error.to_string()),
+        _ => None,
+    };
+    store.put_tune(&record)?;
+    match &closed {
+        // The stand-by process tries once more.
+        Err(_) => drop(guard),
+        Ok(_) => guard.dismiss(),
+    }
+    let left_alone = closed?;
+    done?;
+    Ok(FinishedTune {
+        id,
+        record,
+        session,
+        left_alone,
+    })
+}
+
+/// Steps until the session is over; what ends it in the middle of a step makes it revert.
+fn run_to_the_end(
+    session: &mut TuneSession,
+    driver: &mut MachineDriver<'_>,
+) -> Result<(), TuneError> {
+    match carry_out(session, driver) {
+        Err(TuneError::Stopped(incident)) => {
+            driver.stop(&incident);
+            session.interrupt(incident);
+            carry_out(session, driver).map(drop)
+        }
+        other => other.map(drop),
+    }
+}
+
+/// Settings that were left alone; an error for one that could not be reverted.
+pub(super) fn sort_outcomes(all: Vec<Recovered>) -> Result<Vec<(String, String)>, TuneError> {
+    let mut left = Vec::new();
+    for one in all {
+        match one.outcome {
+            RecoveryOutcome::Failed(error) | RecoveryOutcome::Doubtful(error) => {
+                return Err(TuneError::NotReverted {
+                    what: one.what,
+                    error,
+                });
+            }
+            RecoveryOutcome::LeftAlone { found, .. } => left.push((one.what, found)),
+            _ => {}
+        }
+    }
+    Ok(left)
+}
+
+/// Two sessions on one target would measure each other.
+pub(super) fn journal_target(record: &TuneRecord) -> String {
+    match std::path::Path::new(&record.target).canonicalize() {
+        Ok(path) => path.to_string_lossy().into_owned(),
+        Err(_) if record.target.is_empty() => record.load.describe(),
+        Err(_) => record.target.clone(),
+    }
+}
+
+/// What became of the changes of a session whose process was killed while it kept them.
+#[must_use]
+pub fn was_kept(record: &TuneRecord, journal: &assay_changes::Journal) -> Option<KeptState> {
+    let uid = record.journal.as_ref()?;
+    let kept = journal.kept().ok()?;
+    let found = kept.iter().any(|session| session.uid == *uid);
+    found.then(|| KeptState::Kept {
+        journal: uid.clone(),
+    })
+}

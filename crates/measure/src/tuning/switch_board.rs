@@ -1,0 +1,181 @@
+//! All switches of a session: a row of candidates is put into effect, read back and reverted.
+
+use super::TuneError;
+use super::joined_switches::{SwitchGroup, group_changes};
+use assay_changes::{ChangeError, ChangeSession, Switch};
+use assay_host::HostMut;
+use assay_tune::{CandidateChange, Incident, Row};
+
+/// The switches, opened when they are first used.
+pub(super) struct SwitchBoard<'a> {
+    session: &'a ChangeSession,
+    host: &'a dyn HostMut,
+    groups: Vec<SwitchGroup>,
+    /// Per group.
+    open: Vec<Option<OpenSwitch<'a>>>,
+}
+
+struct OpenSwitch<'a> {
+    switch: Switch<'a>,
+    /// What it read after it was set last.
+    reads: String,
+    /// The candidates of the group that are on.
+    on: Row,
+    name: String,
+}
+
+impl<'a> SwitchBoard<'a> {
+    /// Nothing is read or changed yet.
+    pub(super) fn new(
+        session: &'a ChangeSession,
+        host: &'a dyn HostMut,
+        changes: &[Option<CandidateChange>],
+    ) -> Self {
+        let groups = group_changes(changes);
+        Self {
+            session,
+            host,
+            open: groups.iter().map(|_| None).collect(),
+            groups,
+        }
+    }
+
+    /// Puts a row into effect. What is so already among `differ` is switched away and back, so that both sides
+    /// of a pair have the same history. Returns what the settings read.
+    pub(super) fn enter(&mut self, row: &Row, differ: &Row) -> Result<String, ChangeError> {
+        let mut reads = Vec::new();
+        for at in 0..self.groups.len() {
+            let members = |row: &Row| -> Row {
+                let of = |candidate: &&usize| {
+                    let is = |member: &super::joined_switches::GroupMember| {
+                        member.candidate == **candidate
+                    };
+                    self.groups[at].members.iter().any(is)
+                };
+                row.iter().filter(of).copied().collect()
+            };
+            let (wanted, toggled) = (members(row), members(differ));
+            if wanted.is_empty() && toggled.is_empty() {
+                self.revert(at)?;
+                continue;
+            }
+            let is_so = match &self.open[at] {
+                Some(open) => open.on == wanted,
+                None => wanted.is_empty(),
+            };
+            if is_so && !toggled.is_empty() {
+                let away = wanted.symmetric_difference(&toggled).copied().collect();
+                self.put(at, &away)?;
+            }
+            self.put(at, &wanted)?;
+            if let Some(open) = &self.open[at] {
+                reads.push(format!("{}={}", open.name, open.reads));
+            }
+        }
+        Ok(reads.join("; "))
+    }
+
+    fn put(&mut self, at: usize, row: &Row) -> Result<(), ChangeError> {
+        if self.open[at].is_none() {
+            self.open_switch(at)?;
+        }
+        let group = &self.groups[at];
+        let Some(open) = &mut self.open[at] else {
+            return Ok(());
+        };
+        let original = open.switch.original().value.clone();
+        open.reads = match group.value_of(row, original.as_deref()) {
+            Some(value) => open.switch.set(value.as_deref())?,
+            None => open.switch.restore()?,
+        };
+        open.on.clone_from(row);
+        Ok(())
+    }
+
+    fn open_switch(&mut self, at: usize) -> Result<(), ChangeError> {
+        let setting = self.groups[at].setting.clone();
+        let switch = match Switch::open(self.session, self.host, &setting) {
+            Ok(switch) => switch,
+            // Another group of the same file holds it: the planner never has both on.
+            Err(_) if self.release_idle() > 0 => Switch::open(self.session, self.host, &setting)?,
+            Err(error) => return Err(error),
+        };
+        let reads = switch.read()?;
+        let name = assay_changes::setting_name(&setting);
+        self.open[at] = Some(OpenSwitch {
+            switch,
+            reads,
+            on: Row::new(),
+            name,
+        });
+        Ok(())
+    }
+
+    /// Closes switches that nothing is on of; returns how many.
+    fn release_idle(&mut self) -> usize {
+        let idle = |open: &&mut Option<OpenSwitch<'a>>| {
+            open.as_ref().is_some_and(|open| open.on.is_empty())
+        };
+        self.open.iter_mut().filter(idle).map(Option::take).count()
+    }
+
+    fn revert(&mut self, at: usize) -> Result<(), ChangeError> {
+        if let Some(open) = &mut self.open[at]
+            && !open.on.is_empty()
+        {
+            open.reads = open.switch.restore()?;
+            open.on.clear();
+        }
+        Ok(())
+    }
+
+    /// Reverts every switch, the last one first.
+    pub(super) fn revert_all(&mut self) -> Result<(), ChangeError> {
+        let mut first = Ok(());
+        for at in (0..self.groups.len()).rev() {
+            first = first.and(self.revert(at));
+        }
+        first
+    }
+
+    /// Checks that every setting still reads what it was set to.
+    pub(super) fn check(&self) -> Result<(), TuneError> {
+        for open in self.open.iter().flatten() {
+            let found = open.switch.read()?;
+            if found != open.reads {
+                let setting = open.name.clone();
+                return Err(TuneError::Stopped(Incident::Meddled { setting, found }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets a row, and leaves it entered in the journal for [`ChangeSession::put_by`]. Every other switch is closed.
+    pub(super) fn leave(&mut self, row: &Row) -> Result<(), ChangeError> {
+        for at in 0..self.groups.len() {
+            match self.groups[at].touches(row) {
+                true => {
+                    let of = |member: &super::joined_switches::GroupMember| member.candidate;
+                    let members: Row = self.groups[at].members.iter().map(of).collect();
+                    self.put(at, &members.intersection(row).copied().collect())?;
+                }
+                false => self.open[at] = None,
+            }
+        }
+        for open in self.open.iter_mut().filter_map(Option::take) {
+            open.switch.leave();
+        }
+        Ok(())
+    }
+}
+
+/// The incident behind an error of a switch, where somebody else changed the setting.
+pub(super) fn find_meddling(error: &ChangeError) -> Option<Incident> {
+    match error {
+        ChangeError::Meanwhile { what, found, .. } => Some(Incident::Meddled {
+            setting: what.clone(),
+            found: found.clone(),
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,53 @@
+//! The notebook of a session of tuning: what was wanted, tried, left out, kept, and how to undo it. One
+//! content, four forms: text, Markdown, HTML and JSON.
+
+mod document;
+mod live_lines;
+mod notebook;
+mod preview;
+mod renderings;
+mod snippets;
+
+pub use document::{TuneDocument, TuneListDocument, tune_document, tune_list_document};
+pub use live_lines::format_progress;
+pub use preview::render_tune_preview;
+pub use renderings::{render_tune_list, render_tune_markdown, render_tune_page, render_tune_text};
+
+use assay_tune::{Ending, TuneId, TuneRecord, TuneSession};
+
+/// A session, with the planner's view of it.
+#[derive(Clone, Copy, Debug)]
+pub struct TuneView<'a> {
+    /// Its number.
+    pub id: TuneId,
+    /// As stored.
+    pub record: &'a TuneRecord,
+    /// What follows from what was seen.
+    pub session: &'a TuneSession,
+}
+
+impl TuneView<'_> {
+    /// What it is about: the target, or the load.
+    fn subject(&self) -> String {
+        match self.record.target.is_empty() {
+            true => self.record.load.describe(),
+            false => self.record.target.clone(),
+        }
+    }
+
+    /// How it ended, in words.
+    fn outcome(&self) -> String {
+        match (self.session.ending(), &self.record.error) {
+            (_, Some(error)) => format!("stopped: {error}"),
+            (Some(Ending::Kept { row }), _) => {
+                let n = assay_render::units::format_plural(row.len() as u64, "change", "changes");
+                match &self.record.kept {
+                    assay_tune::KeptState::Undone { .. } => format!("{n} kept, and undone since"),
+                    _ => format!("{n} kept"),
+                }
+            }
+            (Some(ending), _) => ending.to_string(),
+            (None, _) => "not ended".to_owned(),
+        }
+    }
+}

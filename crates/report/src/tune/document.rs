@@ -1,0 +1,185 @@
+//! The notebook for programs.
+
+use super::TuneView;
+use super::notebook::{describe_end, write_notebook};
+use assay_model::SCHEMA_VERSION;
+use assay_tune::{Ending, KeptState, Stage};
+use serde::Serialize;
+
+/// A session of tuning.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Tune")]
+pub struct TuneDocument {
+    schema: u32,
+    /// Its number in the store.
+    session: i64,
+    /// 128-bit random name in hex.
+    uid: String,
+    /// What it is about; empty where the load alone says it.
+    target: String,
+    /// `running`, `complete` or `stopped`.
+    state: String,
+    /// How it ended, in words; none while it goes on.
+    ending: Option<String>,
+    /// The sentence above the notebook.
+    headline: String,
+    /// When it began, RFC 3339.
+    started: String,
+    /// When it ended.
+    ended: Option<String>,
+    /// Seconds used.
+    seconds: f64,
+    /// Seconds allowed.
+    budget_seconds: f64,
+    /// Source of all randomness.
+    seed: u64,
+    wanted: Vec<String>,
+    /// What may be tried, in order.
+    planned: Vec<PlannedPiece>,
+    kept: Vec<KeptPiece>,
+    /// Whether what was kept is in effect.
+    in_effect: bool,
+    /// Proved gain of all that was accepted together, 0.2 for 20 %; none without that proof.
+    gain: Option<f64>,
+    /// Its interval of 90 %.
+    gain_interval: Option<[f64; 2]>,
+    tried: Vec<TriedPiece>,
+    left_out: Vec<LeftOutPiece>,
+    /// Settings that somebody else changed, and other remarks.
+    remarks: Vec<String>,
+    /// All that was measured, as stored.
+    seen: serde_json::Value,
+}
+
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+struct KeptPiece {
+    advice: String,
+    setting: String,
+    was: String,
+    is: Option<String>,
+}
+
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+struct PlannedPiece {
+    advice: String,
+    setting: String,
+    is: String,
+    would_be: Option<String>,
+}
+
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+struct TriedPiece {
+    advice: String,
+    result: String,
+    /// Gain in the pairs until the verdict.
+    gain: Option<f64>,
+    pairs: u32,
+}
+
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+struct LeftOutPiece {
+    advice: String,
+    reason: String,
+}
+
+/// The document of a session.
+#[must_use]
+pub fn tune_document(view: &TuneView<'_>) -> TuneDocument {
+    let (record, session) = (view.record, view.session);
+    let candidates = &record.plan.candidates;
+    let kept = match session.ending() {
+        Some(Ending::Kept { row }) => row.iter().copied().collect(),
+        _ => Vec::new(),
+    };
+    let kept = kept.into_iter().filter_map(|at: usize| {
+        let change = record.changes.get(at)?.as_ref()?;
+        Some(KeptPiece {
+            advice: candidates[at].id.clone(),
+            setting: change.name.clone(),
+            was: change.was.clone(),
+            is: change.value.clone(),
+        })
+    });
+    let tried = session.proofs().iter().filter_map(|proof| {
+        let Stage::Proof { candidate, .. } = proof.stage else {
+            return None;
+        };
+        let judged = session.judge(proof);
+        Some(TriedPiece {
+            advice: candidates[candidate].id.clone(),
+            result: describe_end(proof.end.as_ref()),
+            gain: judged.ratio.map(|ratio| ratio - 1.0),
+            pairs: judged.pairs,
+        })
+    });
+    let (order, known) = record.plan.diagnose(session.objective());
+    let planned = order.iter().filter_map(|at| {
+        let change = record.changes.get(*at)?.as_ref()?;
+        Some(PlannedPiece {
+            advice: candidates[*at].id.clone(),
+            setting: change.name.clone(),
+            is: change.was.clone(),
+            would_be: change.value.clone(),
+        })
+    });
+    // Before the search begins: what is known without measuring.
+    let left_out = match session.left_out().is_empty() {
+        true => &known,
+        false => session.left_out(),
+    };
+    let was_tried = |at: usize| {
+        let of = |proof: &assay_tune::Proof| matches!(proof.stage, Stage::Proof { candidate, .. } if candidate == at);
+        session.proofs().iter().any(of)
+    };
+    let left_out = left_out.iter().filter(|(at, _)| !was_tried(**at));
+    let left_out = left_out.map(|(at, why)| LeftOutPiece {
+        advice: candidates[*at].id.clone(),
+        reason: why.to_string(),
+    });
+    let gain = session.gain();
+    let interval = gain.and_then(|gain| gain.interval);
+    let state = serde_json::to_value(record.state).unwrap_or_default();
+    TuneDocument {
+        schema: SCHEMA_VERSION,
+        session: view.id.0,
+        uid: record.uid.clone(),
+        target: record.target.clone(),
+        state: state.as_str().unwrap_or_default().to_owned(),
+        ending: session.ending().map(ToString::to_string),
+        headline: write_notebook(view).title,
+        started: record.started.to_string(),
+        ended: record.ended.map(|at| at.to_string()),
+        seconds: session.clock().spent.as_secs_f64(),
+        budget_seconds: record.plan.budget.as_secs_f64(),
+        seed: record.plan.seed,
+        wanted: (record.plan.goal.wants.iter())
+            .map(ToString::to_string)
+            .collect(),
+        planned: planned.collect(),
+        kept: kept.collect(),
+        in_effect: matches!(record.kept, KeptState::Kept { .. }),
+        gain: gain.map(|gain| gain.said),
+        gain_interval: interval.map(|interval| [interval.low, interval.high]),
+        tried: tried.collect(),
+        left_out: left_out.collect(),
+        remarks: record.remarks.clone(),
+        seen: serde_json::to_value(&record.seen).unwrap_or_default(),
+    }
+}
+
+/// All sessions, newest first.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "TuneList")]
+pub struct TuneListDocument {
+    schema: u32,
+    sessions: Vec<TuneDocument>,
+}
+
+/// The document of a list of sessions.
+#[must_use]
+pub fn tune_list_document(views: &[TuneView<'_>]) -> TuneListDocument {
+    TuneListDocument {
+        schema: SCHEMA_VERSION,
+        sessions: views.iter().map(tune_document).collect(),
+    }
+}

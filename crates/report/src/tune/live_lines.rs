@@ -1,0 +1,101 @@
+//! Lines that show a session while it goes on.
+
+use super::notebook::{describe_end, figure, format_gain, geometric_mean};
+use assay_model::Nanos;
+use assay_model::trial::PairOutcome;
+use assay_render::text::escape_line;
+use assay_tune::{Ending, Stage, Standing, StepOutcome, TuneSession};
+
+/// What a step has shown, in a line; none where there is nothing to say. `before` is the session without it.
+#[must_use]
+pub fn format_progress(
+    before: &TuneSession,
+    seen: &StepOutcome,
+    after: &TuneSession,
+) -> Option<String> {
+    let line = match seen {
+        StepOutcome::SetUp { .. } => return None,
+        StepOutcome::Visit { .. } => format_visit(after)?,
+        StepOutcome::Alone { error, .. } => {
+            let assay_tune::Step::TryAlone { candidate } = before.next() else {
+                return None;
+            };
+            let id = &after.plan().candidates[candidate].id;
+            match error {
+                Some(error) => format!("{id}: left out, the load fails with it: {error}"),
+                None => return None,
+            }
+        }
+        StepOutcome::Pair { outcome, .. } => format_pair(before, outcome, after)?,
+        StepOutcome::Kept { .. } => "kept".to_owned(),
+        StepOutcome::Reverted { .. } => return None,
+    };
+    Some(format!("{} [{} left]", escape_line(&line), left(after)))
+}
+
+fn left(session: &TuneSession) -> Nanos {
+    let clock = session.clock();
+    let left = clock.budget.0.saturating_sub(clock.spent.0);
+    Nanos(left / 1_000_000_000 * 1_000_000_000)
+}
+
+fn format_visit(session: &TuneSession) -> Option<String> {
+    let at = session.objective();
+    let want = session.plan().goal.wants.get(at)?;
+    let values: Vec<f64> = (session.visits().iter())
+        .filter_map(|visit| visit.figures.get(at))
+        .flatten()
+        .copied()
+        .collect();
+    let now = figure(want.metric().quantity, geometric_mean(&values)?);
+    let standing = match session.standings().get(at)? {
+        Standing::Met { .. } => "met",
+        Standing::MetForNow { .. } => "met for now",
+        Standing::Missed { .. } => "missed",
+        Standing::Open => "to be improved",
+    };
+    Some(format!("baseline: {now}, wanted {want}: {standing}"))
+}
+
+fn format_pair(before: &TuneSession, outcome: &PairOutcome, after: &TuneSession) -> Option<String> {
+    let assay_tune::Step::Pair(order) = before.next() else {
+        return None;
+    };
+    let name = match order.stage {
+        Stage::Screen { .. } => "screen".to_owned(),
+        Stage::Proof { candidate, .. } => after.plan().candidates[candidate].id.clone(),
+        Stage::Whole { .. } => "the whole".to_owned(),
+    };
+    let ended = match order.stage {
+        Stage::Proof { .. } if after.proofs().len() > before.proofs().len() => {
+            after.proofs().last()
+        }
+        Stage::Whole { .. } if after.wholes().len() > before.wholes().len() => {
+            after.wholes().last()
+        }
+        _ => None,
+    };
+    if let Some(proof) = ended {
+        let judged = after.judge(proof);
+        return Some(format!(
+            "{name}: {}, {} in {} pairs",
+            describe_end(proof.end.as_ref()),
+            format_gain(judged.ratio, judged.interval),
+            judged.pairs
+        ));
+    }
+    match outcome {
+        PairOutcome::Measured { .. } => None,
+        PairOutcome::FailedChanged { error } => Some(format!(
+            "{name}, pair {}: failed with the change: {error}",
+            order.number
+        )),
+        PairOutcome::Failed { error } => {
+            Some(format!("{name}, pair {}: failed: {error}", order.number))
+        }
+        PairOutcome::Void { reason } => {
+            Some(format!("{name}, pair {}: left out: {reason}", order.number))
+        }
+    }
+    .filter(|_| !matches!(after.ending(), Some(Ending::Kept { .. })))
+}

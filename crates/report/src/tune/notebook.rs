@@ -1,0 +1,447 @@
+//! What a notebook contains, section by section, in plain text. How it looks is in `renderings`.
+
+use super::{TuneView, snippets};
+use assay_model::criterion::Quantity;
+use assay_model::result::Interval;
+use assay_model::trial::Judgement;
+use assay_render::units::{format_duration, format_timestamp, format_value_with_unit};
+use assay_tune::{
+    ERROR_STATEMENT, Ending, KeptState, LeftOut, Proof, ProofEnd, Stage, Standing, Want,
+};
+
+/// A notebook.
+pub(super) struct Notebook {
+    /// One sentence with one figure.
+    pub(super) title: String,
+    /// When, where, how long, how to undo.
+    pub(super) lead: Vec<String>,
+    pub(super) sections: Vec<NotebookSection>,
+}
+
+/// A part of it.
+#[derive(Default)]
+pub(super) struct NotebookSection {
+    pub(super) heading: String,
+    pub(super) paragraphs: Vec<String>,
+    pub(super) head: Vec<&'static str>,
+    /// Cells; empty where there is no table.
+    pub(super) rows: Vec<Vec<String>>,
+    /// Files to copy: name and text.
+    pub(super) files: Vec<(String, String)>,
+}
+
+/// Writes the notebook of a session.
+pub(super) fn write_notebook(view: &TuneView<'_>) -> Notebook {
+    let sections = [
+        goal_section(view),
+        kept_section(view),
+        whole_section(view),
+        tried_section(view),
+        left_out_section(view),
+        remaining_section(view),
+        Some(certainty_section()),
+        Some(repeat_section(view)),
+        snippets_section(view),
+    ];
+    Notebook {
+        title: write_title(view),
+        lead: write_lead(view),
+        sections: sections.into_iter().flatten().collect(),
+    }
+}
+
+fn write_title(view: &TuneView<'_>) -> String {
+    let metric = view.session.metric();
+    let subject = view.subject();
+    match (view.session.ending(), view.session.wholes().last()) {
+        (Some(Ending::Kept { .. }), Some(whole)) => {
+            let [before, after] = mean_figures(whole).unwrap_or([0.0, 0.0]);
+            let judged = view.session.judge(whole);
+            format!(
+                "{subject}: {metric} {} → {} ({})",
+                figure(metric.quantity, before),
+                figure(metric.quantity, after),
+                format_gain(judged.ratio, judged.interval)
+            )
+        }
+        _ => format!("{subject}: {}", view.outcome()),
+    }
+}
+
+fn write_lead(view: &TuneView<'_>) -> Vec<String> {
+    let record = view.record;
+    let spent = view.session.clock().spent.as_secs_f64();
+    let mut lead = vec![format!(
+        "Session {}, {}, {} of {} used, assay {}.",
+        view.id,
+        format_timestamp(record.started),
+        format_duration(spent),
+        record.plan.budget,
+        record.assay_version
+    )];
+    lead.push(match &record.kept {
+        KeptState::Kept { .. } => {
+            format!(
+                "In effect now. Undo all of it: `assay tune --undo {}`.",
+                view.id
+            )
+        }
+        KeptState::Undone { at } => format!("Undone at {}.", format_timestamp(*at)),
+        KeptState::Nothing => "The machine is as it was before the session.".to_owned(),
+    });
+    if let Some(error) = &record.error {
+        lead.push(format!("The session did not end by itself: {error}."));
+    }
+    lead.extend(record.remarks.iter().cloned());
+    lead
+}
+
+fn goal_section(view: &TuneView<'_>) -> Option<NotebookSection> {
+    let visits = view.session.visits();
+    let row = |(at, want): (usize, &Want)| {
+        let values: Vec<f64> = visits
+            .iter()
+            .filter_map(|visit| visit.figures.get(at))
+            .flatten()
+            .copied()
+            .collect();
+        let quantity = want.metric().quantity;
+        let now = geometric_mean(&values)
+            .map_or_else(|| "not measured".to_owned(), |mean| figure(quantity, mean));
+        let standing = view.session.standings().get(at);
+        let standing = standing.map_or_else(|| "not known".to_owned(), describe_standing);
+        vec![want.to_string(), now, standing]
+    };
+    let wants = &view.record.plan.goal.wants;
+    let mut paragraphs = vec![format!("Load: {}.", view.record.load.describe())];
+    let guards = view.session.guards();
+    let guards = match guards.is_empty() {
+        true => &view.record.plan.goal.guards[..],
+        false => guards,
+    };
+    if !guards.is_empty() {
+        let each = guards
+            .iter()
+            .map(|guard| format!("{} by at most {:.0} %", guard.metric, guard.margin * 100.0));
+        let each: Vec<String> = each.collect();
+        paragraphs.push(format!(
+            "Must not get worse, judged on all kept changes together: {}.",
+            each.join(", ")
+        ));
+    }
+    Some(NotebookSection {
+        heading: "Goal".to_owned(),
+        paragraphs,
+        head: vec!["wanted", "before", "standing"],
+        rows: wants.iter().enumerate().map(row).collect(),
+        ..NotebookSection::default()
+    })
+}
+
+fn describe_standing(standing: &Standing) -> String {
+    let percent = |probability: f64| probability * 100.0;
+    match standing {
+        Standing::Met { probability } => format!("met ({:.1} % sure)", percent(*probability)),
+        Standing::MetForNow { probability } => {
+            format!("met for now ({:.1} %)", percent(*probability))
+        }
+        Standing::Missed { probability } => {
+            format!("missed ({:.1} % sure)", 100.0 - percent(*probability))
+        }
+        Standing::Open => "has no end: as good as it gets".to_owned(),
+    }
+}
+
+fn kept_section(view: &TuneView<'_>) -> Option<NotebookSection> {
+    let Some(Ending::Kept { row }) = view.session.ending() else {
+        return None;
+    };
+    let line = |at: &usize| {
+        let change = view.record.changes.get(*at)?.as_ref()?;
+        let proof = proof_of(view, *at);
+        let gain = proof.map_or_else(String::new, |proof| {
+            let judged = view.session.judge(proof);
+            format_gain(judged.ratio, judged.interval)
+        });
+        Some(vec![
+            view.record.plan.candidates[*at].id.clone(),
+            change.name.clone(),
+            change.was.clone(),
+            change
+                .value
+                .clone()
+                .unwrap_or_else(|| "no line for it".to_owned()),
+            gain,
+            snippets::describe_lifetime(&change.setting).to_owned(),
+        ])
+    };
+    Some(NotebookSection {
+        heading: "Kept".to_owned(),
+        head: vec!["advice", "setting", "was", "is", "gain by itself", "lasts"],
+        rows: row.iter().filter_map(line).collect(),
+        ..NotebookSection::default()
+    })
+}
+
+/// The proof that accepted a candidate, or else its last one.
+fn proof_of<'a>(view: &TuneView<'a>, candidate: usize) -> Option<&'a Proof> {
+    let of = |proof: &&Proof| matches!(proof.stage, Stage::Proof { candidate: at, .. } if at == candidate);
+    view.session.proofs().iter().rfind(of)
+}
+
+fn whole_section(view: &TuneView<'_>) -> Option<NotebookSection> {
+    let whole = view.session.wholes().last()?;
+    let judged = view.session.judge(whole);
+    let mut paragraphs = vec![format!(
+        "All of it against the machine as it was, in {} fresh pairs: {}. {}",
+        judged.pairs,
+        format_gain(judged.ratio, judged.interval),
+        judged.reason
+    )];
+    if let Some(gain) = view.session.gain() {
+        let overlap = match gain.is_less_than_its_parts() {
+            true => " The changes overlap.",
+            false => "",
+        };
+        if whole.changed.len() > 1 {
+            paragraphs.push(format!(
+                "One by one the changes promised {:+.1} % together.{overlap}",
+                gain.promised * 100.0
+            ));
+        }
+    }
+    Some(NotebookSection {
+        heading: "The whole".to_owned(),
+        paragraphs,
+        head: match judged.guards.is_empty() {
+            true => Vec::new(),
+            false => vec!["must not get worse", "worsening", "allowed", "held"],
+        },
+        rows: guard_rows(&judged),
+        ..NotebookSection::default()
+    })
+}
+
+fn guard_rows(judged: &Judgement) -> Vec<Vec<String>> {
+    let row = |guard: &assay_model::trial::GuardJudgement| {
+        let held = match (guard.held, guard.broken) {
+            (true, _) => "proved",
+            (_, true) => "broken",
+            _ => "not proved",
+        };
+        vec![
+            guard.metric.to_string(),
+            format!("{:+.1} %", (guard.worsening - 1.0) * 100.0),
+            format!("{:.0} %", guard.margin * 100.0),
+            held.to_owned(),
+        ]
+    };
+    judged.guards.iter().map(row).collect()
+}
+
+fn tried_section(view: &TuneView<'_>) -> Option<NotebookSection> {
+    let candidates = &view.record.plan.candidates;
+    let row = |proof: &Proof| {
+        let Stage::Proof { candidate, .. } = proof.stage else {
+            return None;
+        };
+        let judged = view.session.judge(proof);
+        Some(vec![
+            candidates[candidate].id.clone(),
+            describe_end(proof.end.as_ref()),
+            format_gain(judged.ratio, judged.interval),
+            judged.pairs.to_string(),
+        ])
+    };
+    let rows: Vec<_> = view.session.proofs().iter().filter_map(row).collect();
+    (!rows.is_empty()).then(|| NotebookSection {
+        heading: "Tried".to_owned(),
+        paragraphs: vec![
+            "Each by itself, against everything accepted before it. The gain is that of the pairs until the verdict: \
+             it is no estimate of what remains."
+                .to_owned(),
+        ],
+        head: vec!["advice", "result", "gain in these pairs", "pairs"],
+        rows,
+        ..NotebookSection::default()
+    })
+}
+
+/// How a proof ended, in words.
+pub(super) fn describe_end(end: Option<&ProofEnd>) -> String {
+    match end {
+        None => "not ended".to_owned(),
+        Some(ProofEnd::Better) => "better, proved".to_owned(),
+        Some(ProofEnd::Verdict { verdict }) => match verdict {
+            assay_model::trial::Verdict::Worse => "worse, proved".to_owned(),
+            assay_model::trial::Verdict::NoPracticalDifference => {
+                "no practical difference".to_owned()
+            }
+            assay_model::trial::Verdict::Unsafe => "unsafe: the load fails with it".to_owned(),
+            other => format!("{other:?}").to_lowercase(),
+        },
+        Some(ProofEnd::GivenUp) => "given up: a gain worth having is unlikely".to_owned(),
+        Some(ProofEnd::GuardHarm { metric }) => format!("better, but {metric} looks worse"),
+        Some(ProofEnd::Open) => "open: the pairs did not suffice".to_owned(),
+        Some(ProofEnd::NoFigure { error }) => format!("no figure: {error}"),
+    }
+}
+
+fn left_out_section(view: &TuneView<'_>) -> Option<NotebookSection> {
+    let candidates = &view.record.plan.candidates;
+    // What was proved to be useless stands among those that were tried.
+    let tried = |at: usize| proof_of(view, at).is_some();
+    let row = |(at, why): (&usize, &LeftOut)| vec![candidates[*at].id.clone(), why.to_string()];
+    let mut known: Vec<(usize, LeftOut)> = match view.session.left_out().is_empty() {
+        // The search did not begin: what was known before.
+        true => view.record.plan.diagnose(0).1.into_iter().collect(),
+        false => view
+            .session
+            .left_out()
+            .iter()
+            .map(|(at, why)| (*at, why.clone()))
+            .collect(),
+    };
+    known.retain(|(at, _)| !tried(*at));
+    let rows: Vec<_> = known.iter().map(|(at, why)| row((at, why))).collect();
+    (!rows.is_empty()).then(|| NotebookSection {
+        heading: "Not tried, and why".to_owned(),
+        head: vec!["advice", "reason"],
+        rows,
+        ..NotebookSection::default()
+    })
+}
+
+fn remaining_section(view: &TuneView<'_>) -> Option<NotebookSection> {
+    let want = view.record.plan.goal.wants.get(view.session.objective())?;
+    let criterion = want.criterion()?;
+    let after = match (view.session.ending(), view.session.wholes().last()) {
+        (Some(Ending::Kept { .. }), Some(whole)) => mean_figures(whole)?[1],
+        _ => return None,
+    };
+    let quantity = criterion.metric.quantity;
+    let text = match criterion.comparison.holds(after, criterion.threshold) {
+        true => format!(
+            "{} now, wanted {want}: met in the pairs of the last proof.",
+            figure(quantity, after)
+        ),
+        false => format!(
+            "{} now, wanted {want}: still missed. No further change that is known to assay, allowed and applicable \
+             here was proved to help; what is left has to come from other hardware, or from less work.",
+            figure(quantity, after)
+        ),
+    };
+    Some(NotebookSection {
+        heading: "What remains".to_owned(),
+        paragraphs: vec![text],
+        ..NotebookSection::default()
+    })
+}
+
+fn certainty_section() -> NotebookSection {
+    NotebookSection {
+        heading: "How sure".to_owned(),
+        paragraphs: vec![
+            ERROR_STATEMENT.to_owned(),
+            "A gain is a ratio of work per time: +25 % means that the same work takes 20 % less time. What the load of \
+             this session does not do was not measured."
+                .to_owned(),
+        ],
+        ..NotebookSection::default()
+    }
+}
+
+fn repeat_section(view: &TuneView<'_>) -> NotebookSection {
+    let record = view.record;
+    let plan = &record.plan;
+    let mut command = "assay tune".to_owned();
+    let mut add = |word: &str| {
+        command.push(' ');
+        command.push_str(word);
+    };
+    if !record.target.is_empty() {
+        add(&quote_word(&record.target));
+    }
+    if let assay_model::Load::Command { argv } = &record.load {
+        let words: Vec<String> = argv.iter().map(|word| quote_word(word)).collect();
+        add(&format!("--load {}", quote_word(&words.join(" "))));
+    }
+    for want in &plan.goal.wants {
+        add(&format!("--want {}", quote_word(&want.to_string())));
+    }
+    add(&format!(
+        "--budget {}",
+        plan.budget.to_string().replace(' ', "")
+    ));
+    add(&format!("--seed {}", plan.seed));
+    NotebookSection {
+        heading: "How to repeat it".to_owned(),
+        paragraphs: vec![format!(
+            "Seed {}, slots of {} after {} of load. All that was seen: `assay tune --show {} --json`.",
+            plan.seed, record.slot, record.washout, view.id
+        )],
+        files: vec![("command".to_owned(), format!("{command}\n"))],
+        ..NotebookSection::default()
+    }
+}
+
+fn snippets_section(view: &TuneView<'_>) -> Option<NotebookSection> {
+    let Some(Ending::Kept { row }) = view.session.ending() else {
+        return None;
+    };
+    let kept = row
+        .iter()
+        .filter_map(|at| view.record.changes.get(*at)?.as_ref());
+    let files = snippets::write_snippets(view.id, kept);
+    (!files.is_empty()).then(|| NotebookSection {
+        heading: "To make it last on this and other machines".to_owned(),
+        paragraphs: vec![
+            "assay does not install these files. Measure on each machine: what helps here may do nothing there."
+                .to_owned(),
+        ],
+        files,
+        ..NotebookSection::default()
+    })
+}
+
+/// A word as a shell reads it back.
+fn quote_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// The objective in A and B, geometric means over the pairs.
+pub(super) fn mean_figures(proof: &Proof) -> Option<[f64; 2]> {
+    let side = |at: usize| {
+        let values: Vec<f64> = proof.figures.iter().map(|pair| pair[at]).collect();
+        geometric_mean(&values)
+    };
+    Some([side(0)?, side(1)?])
+}
+
+pub(super) fn geometric_mean(values: &[f64]) -> Option<f64> {
+    let sum: f64 = values.iter().map(|value| value.ln()).sum();
+    (!values.is_empty()).then(|| (sum / values.len() as f64).exp())
+}
+
+pub(super) fn figure(quantity: Quantity, value: f64) -> String {
+    format_value_with_unit(quantity, value)
+}
+
+/// `+12 % (5 to 19 %)`.
+pub(super) fn format_gain(ratio: Option<f64>, interval: Option<Interval>) -> String {
+    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    match (ratio, interval) {
+        (Some(ratio), Some(interval)) => format!(
+            "{:+.1} % ({:+.1} to {:+.1} %)",
+            percent(ratio),
+            percent(interval.low),
+            percent(interval.high)
+        ),
+        (Some(ratio), None) => format!("{:+.1} %", percent(ratio)),
+        _ => "no figure".to_owned(),
+    }
+}

@@ -1,0 +1,95 @@
+//! What a session would do, before it begins.
+
+use assay_model::Nanos;
+use assay_render::Style;
+use assay_render::table::render_table;
+use assay_render::text::{escape_line, format_named_value, format_paragraph};
+use assay_tune::{CandidateChange, TunePlan};
+
+/// Renders the plan of a session: goal, candidates in their order, those that are left out with their reasons, time.
+#[must_use]
+pub fn render_tune_preview(
+    plan: &TunePlan,
+    changes: &[Option<CandidateChange>],
+    load: &str,
+    style: Style,
+) -> String {
+    let columns = style.columns();
+    let mut out = style.bold("Goal");
+    out.push('\n');
+    for want in &plan.goal.wants {
+        out.push_str(&format!("  {}\n", escape_line(&want.to_string())));
+    }
+    out.push_str(&format_paragraph(
+        &format!("Load: {}.", escape_line(load)),
+        2,
+        columns,
+    ));
+    for guard in &plan.goal.guards {
+        out.push_str(&format!(
+            "  {} must not get worse by more than {:.0} % (judged on all kept changes together)\n",
+            guard.metric,
+            guard.margin * 100.0
+        ));
+    }
+    let limit = match plan.limit {
+        Some(limit) => format!("{limit:?}").to_lowercase(),
+        None => "not known before the first measurement".to_owned(),
+    };
+    out.push_str(&format!("  What limits: {limit}\n\n"));
+    let (order, left_out) = plan.diagnose(0);
+    out.push_str(&style.bold(&format!("Would be tried, in this order: {}", order.len())));
+    out.push('\n');
+    let rows: Vec<Vec<String>> = order
+        .iter()
+        .filter_map(|at| {
+            let (candidate, change) = (&plan.candidates[*at], changes.get(*at)?.as_ref()?);
+            Some(vec![
+                escape_line(&candidate.id),
+                escape_line(&change.name),
+                escape_line(&change.was),
+                escape_line(change.value.as_deref().unwrap_or("no line for it")),
+                format!(
+                    "{:.0} %, {:+.0} %",
+                    candidate.prior.helps * 100.0,
+                    candidate.prior.gain * 100.0
+                ),
+            ])
+        })
+        .collect();
+    if rows.is_empty() {
+        out.push_str("  none: no page of the catalogue can move this figure here\n");
+    } else {
+        let head = ["advice", "setting", "is", "would be", "guess: helps, by"];
+        out.push_str(&render_table(2, "lllll", &head, &rows));
+    }
+    if !left_out.is_empty() {
+        out.push('\n');
+        out.push_str(&style.bold(&format!("Left out: {}", left_out.len())));
+        out.push('\n');
+        for (at, why) in &left_out {
+            let id = escape_line(&plan.candidates[*at].id);
+            out.push_str(&format_named_value(
+                &id,
+                &escape_line(&why.to_string()),
+                30,
+                columns,
+            ));
+        }
+    }
+    out.push('\n');
+    out.push_str(&style.bold("Time"));
+    out.push('\n');
+    let round = |time: Nanos| Nanos(time.0.div_ceil(1_000_000_000) * 1_000_000_000);
+    out.push_str(&format_paragraph(
+        &format!(
+            "At most {} in all; the shortest session that can prove something takes about {}. Everything is \
+             reverted at the end, unless it is proved; what is kept is undone by `assay tune --undo`.",
+            plan.budget,
+            round(plan.shortest())
+        ),
+        2,
+        columns,
+    ));
+    out
+}
