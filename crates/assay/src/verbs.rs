@@ -32,6 +32,7 @@ pub mod trial;
 mod version;
 pub mod watch;
 pub mod web;
+pub mod why;
 
 use crate::cli::Cli;
 use crate::status::Status;
@@ -65,6 +66,7 @@ pub enum Verb {
     Probe(probe::Args),
     Pins(pins::Args),
     Web(web::Args),
+    Why(why::Args),
     Net(net::Args),
     Lab(lab::Args),
     Demo(demo::Args),
@@ -106,6 +108,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Stack(args)) => stack::run(&args, global),
         Some(Verb::Study(args)) => study::run(&args, global),
         Some(Verb::Web(args)) => web::run(&args, global),
+        Some(Verb::Why(args)) => why::run(&args, global),
         Some(Verb::Net(args)) => net::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
         Some(Verb::Store(args)) => store::run(&args, global),
@@ -157,6 +160,7 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Probe(_)
             | Verb::Pins(_)
             | Verb::Web(_)
+            | Verb::Why(_)
             | Verb::Net(_),
         ) => false,
     }

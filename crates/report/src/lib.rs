@@ -27,4 +27,5 @@ pub mod terminal;
 pub mod trial;
 pub mod waterfall;
 pub mod web;
+pub mod why;
 pub mod wifi;
