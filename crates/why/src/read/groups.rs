@@ -147,6 +147,8 @@ fn read_unified(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
         let mut sums = [
             ("rbytes=", "io.read_total", 0.0),
             ("wbytes=", "io.write_total", 0.0),
+            ("rios=", "io.read_ops_total", 0.0),
+            ("wios=", "io.write_ops_total", 0.0),
         ];
         for word in text.split_ascii_whitespace() {
             for (name, _, sum) in &mut sums {
@@ -257,8 +259,30 @@ fn read_blkio(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
             }
         }
     }
-    if !lines.is_empty() {
-        group.texts.insert("io.max".to_owned(), lines.join("; "));
+    if lines.is_empty() {
+        return;
+    }
+    group.texts.insert("io.max".to_owned(), lines.join("; "));
+    for (file, read, write) in [
+        ("io_service_bytes", "io.read_total", "io.write_total"),
+        ("io_serviced", "io.read_ops_total", "io.write_ops_total"),
+    ] {
+        let text = reader.text_at(&dir.join(format!("blkio.throttle.{file}")));
+        let (mut reads, mut writes) = (0.0, 0.0);
+        for line in text.unwrap_or_default().lines() {
+            let mut words = line.split_ascii_whitespace().skip(1);
+            let (Some(kind), Some(Ok(count))) = (words.next(), words.next().map(str::parse::<f64>))
+            else {
+                continue;
+            };
+            match kind {
+                "Read" => reads += count,
+                "Write" => writes += count,
+                _ => {}
+            }
+        }
+        group.set(read, reads);
+        group.set(write, writes);
     }
 }
 

@@ -225,6 +225,9 @@ impl ProcessTable {
         entity.set("majfaults_total", stat.major_faults as f64);
         entity.set("memory", stat.resident_pages as f64 * 4096.0);
         entity.set("threads", stat.threads as f64);
+        if stat.is_kernel() {
+            entity.set("kernel", 1.0);
+        }
         entity.set("started", stat.start as f64 / TICKS);
         entity.set(
             "stopped",

@@ -14,7 +14,11 @@ pub(super) fn complete(window: &mut WatchWindow, thing: &Thing) {
     complete_disks(window);
     complete_groups(window);
     complete_processes(window);
+    complete_group_waits(window);
     add_waiting(window, thing);
+    add_steadiness(window);
+    let is_part = f64::from(u8::from(*thing != Thing::Machine));
+    set(&mut window.machine, "part", is_part);
     add_consumers(window);
 }
 
@@ -284,6 +288,21 @@ fn complete_groups(window: &mut WatchWindow) {
                 set(group, key, used / most);
             }
         }
+        let limited = ["read", "write", "read_ops", "write_ops"].map(|kind| {
+            let limit = group.number(&format!("io.{kind}_limit"));
+            if limit > 0.0 {
+                group.number(&format!("io.{kind}")) / limit
+            } else {
+                0.0
+            }
+        });
+        if group.texts.contains_key("io.max") {
+            set(
+                group,
+                "io.limit_used",
+                limited.into_iter().fold(0.0, f64::max),
+            );
+        }
         if let (Some(high), Some(used)) = (
             group.numbers.get("mem.high"),
             group.numbers.get("mem.current.max"),
@@ -334,6 +353,13 @@ fn complete_processes(window: &mut WatchWindow) {
             .map(|(_, value)| *value)
             .sum();
         set(process, "waits", waits);
+        set(process, "asked", f64::from(u8::from(process.is_asked)));
+        for class in ["disk", "flush", "swap", "network-share", "lock", "frozen"] {
+            process
+                .numbers
+                .entry(format!("wait.{class}"))
+                .or_insert(0.0);
+        }
         let label = label_process(process);
         process.texts.insert("label".to_owned(), label);
         let kind = if process.texts.contains_key("guest") {
@@ -344,6 +370,58 @@ fn complete_processes(window: &mut WatchWindow) {
         process.texts.insert("what".to_owned(), kind.to_owned());
     }
     set(&mut window.machine, "cpu.hogs_share", hogs.min(1.0));
+}
+
+/// Adds to each group what the processes in it and below it wait for.
+fn complete_group_waits(window: &mut WatchWindow) {
+    let processes: Vec<(String, Numbers)> = window
+        .of_kind(EntityKind::Process)
+        .filter_map(|process| Some((process.texts.get("group")?.clone(), process.numbers.clone())))
+        .collect();
+    for group in window
+        .entities
+        .iter_mut()
+        .filter(|entity| entity.kind == EntityKind::Group)
+    {
+        let id = group.id.clone();
+        for (_, numbers) in processes.iter().filter(|(path, _)| is_below(path, &id)) {
+            for (key, value) in numbers.iter().filter(|(key, _)| is_wait(key)) {
+                *group
+                    .numbers
+                    .entry(key.replace("wait.", "waits."))
+                    .or_default() += value;
+            }
+        }
+        for class in [
+            "disk",
+            "flush",
+            "io-limit",
+            "reclaim",
+            "memory-limit",
+            "swap",
+        ] {
+            group.numbers.entry(format!("waits.{class}")).or_insert(0.0);
+        }
+    }
+}
+
+/// Adds how steady the requests of each disk are: the spread of the rates of all intervals over their mean.
+fn add_steadiness(window: &mut WatchWindow) {
+    for disk in window
+        .entities
+        .iter_mut()
+        .filter(|entity| entity.kind == EntityKind::Disk)
+    {
+        let Some(curve) = window.curves.remove(&format!("requests: {}", disk.name)) else {
+            continue;
+        };
+        let count = curve.len() as f64;
+        let mean = curve.iter().map(|(_, value)| *value).sum::<f64>() / count.max(1.0);
+        if count >= 5.0 && mean > 0.0 {
+            let squares: f64 = curve.iter().map(|(_, value)| (value - mean).powi(2)).sum();
+            set(disk, "steadiness", (squares / count).sqrt() / mean);
+        }
+    }
 }
 
 /// A key such as `wait.disk`, without the extremes of it.
@@ -372,12 +450,12 @@ fn add_waiting(window: &mut WatchWindow, thing: &Thing) {
             *waiting.entry(class.to_owned()).or_default() += amount;
         }
     };
-    for process in window
-        .of_kind(EntityKind::Process)
-        .filter(|process| process.is_asked)
-    {
+    let is_waiting = |process: &&WatchedEntity| {
+        // Threads of the kernel wait for others; nobody waits for a stopped task.
+        process.is_asked && (*thing != Thing::Machine || !process.numbers.contains_key("kernel"))
+    };
+    for process in window.of_kind(EntityKind::Process).filter(is_waiting) {
         for (key, value) in process.numbers.iter().filter(|(key, _)| is_wait(key)) {
-            // A stopped task does not wait for anything that is slow.
             add(&key["wait.".len()..], *value);
         }
         add("cpu-queue", process.number("queue"));
@@ -542,6 +620,18 @@ pub(super) fn add_points(
             add(
                 &format!("disk: {}", disk.name),
                 rate(&disk.numbers, &earlier.numbers, "busy_total"),
+            );
+            let requests = ["read", "write"].map(|kind| {
+                rate(
+                    &disk.numbers,
+                    &earlier.numbers,
+                    &format!("{kind}.ops_total"),
+                )
+                .unwrap_or(0.0)
+            });
+            add(
+                &format!("requests: {}", disk.name),
+                Some(requests.iter().sum()),
             );
         }
     }
