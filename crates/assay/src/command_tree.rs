@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 /// The groups of `assay --help`, in the order of what people want.
 pub const GROUPS: [(&str, &[&str]); 6] = [
-    ("Diagnose", &["check", "stack", "facts", "probe"]),
+    ("Diagnose", &["why", "check", "stack", "facts", "probe"]),
     ("Measure", &["run", "web", "net", "login", "lint", "report"]),
     ("Improve", &["tune", "trial", "advice", "study"]),
     ("Plan", &["plan", "dups"]),

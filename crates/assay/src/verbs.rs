@@ -34,6 +34,7 @@ pub mod tune;
 mod version;
 pub mod watch;
 pub mod web;
+pub mod why;
 
 use crate::cli::Cli;
 use crate::status::Status;
@@ -69,6 +70,7 @@ pub enum Verb {
     Pins(pins::Args),
     Cert(cert::Args),
     Web(web::Args),
+    Why(why::Args),
     Net(net::Args),
     Lab(lab::Args),
     Demo(demo::Args),
@@ -110,6 +112,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Stack(args)) => stack::run(&args, global),
         Some(Verb::Study(args)) => study::run(&args, global),
         Some(Verb::Web(args)) => web::run(&args, global),
+        Some(Verb::Why(args)) => why::run(&args, global),
         Some(Verb::Net(args)) => net::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
         Some(Verb::Tune(args)) => tune::run(&args, global),
@@ -165,6 +168,7 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Pins(_)
             | Verb::Cert(_)
             | Verb::Web(_)
+            | Verb::Why(_)
             | Verb::Net(_),
         ) => false,
     }

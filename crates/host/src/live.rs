@@ -41,7 +41,8 @@ impl Host for LiveHost {
     fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
         let fail = |error: std::io::Error| HostError::io(path, &error);
         let file = open(path)?;
-        let mut bytes = Vec::new();
+        // Files of /proc have no size: with room for most of them, two reads suffice.
+        let mut bytes = Vec::with_capacity(4096);
         file.take(MAX_BYTES as u64 + 1)
             .read_to_end(&mut bytes)
             .map_err(fail)?;

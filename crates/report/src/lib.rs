@@ -28,4 +28,5 @@ pub mod trial;
 pub mod tune;
 pub mod waterfall;
 pub mod web;
+pub mod why;
 pub mod wifi;

@@ -27,6 +27,11 @@ fn all() -> Vec<Form> {
             form::<assay_report::stack::StackDocument<'_>>(),
         ),
         (
+            "why",
+            "assay why --json",
+            form::<assay_report::why::WhyDocument<'_>>(),
+        ),
+        (
             "stack-measure",
             "assay stack --measure --json, assay stack --show RUN --json",
             form::<assay_report::waterfall::WaterfallDocument<'_>>(),

@@ -1,0 +1,176 @@
+//! `assay why`: what makes a machine, or a part of it, slow right now.
+
+mod recorded_file;
+mod target_path;
+
+use crate::context;
+use crate::global::Global;
+use crate::progress::Meter;
+use crate::shape::Shape;
+use crate::status::Status;
+use assay_host::{Host, LiveHost};
+use assay_model::Nanos;
+use assay_report::why::{
+    answer_to_json, render_answer_markdown, render_answer_page, render_answer_text,
+};
+use assay_why::{
+    Look, RecordingHeader, Thing, WatchPace, WatchWindow, judge_window, resolve_word, watch,
+};
+use recorded_file::RecordingFile;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay why                         what this machine waits for, and who is to blame
+  assay why --for 10s               the same in ten seconds
+  assay why 4711                    why this process is slow
+  assay why postgresql.service      why this unit is slow; also a container, a guest or a process name
+  assay why /srv/data               why what lies under this path is slow
+  assay why --record slow.jsonl     keep what was seen, for somebody who helps
+  assay why --replay slow.jsonl     judge it again, on any machine
+
+Nothing is changed and no load is made. Root sees more: what other users' processes wait for.
+The exit status is 1 when there are suspects, and 0 when there are none.";
+
+/// Find out what makes this machine slow right now
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Process number, unit, container, guest, process name or path [default: this machine]
+    #[arg(value_name = "THING")]
+    thing: Option<PathBuf>,
+    /// Watch for this long: 10s, 2m
+    #[arg(
+        long = "for",
+        value_name = "TIME",
+        default_value = "60s",
+        value_parser = parse_length,
+        conflicts_with = "replay"
+    )]
+    length: Duration,
+    /// Write what is seen to FILE, to judge it elsewhere
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    record: Option<PathBuf>,
+    /// Judge a recording instead of this machine
+    #[arg(long, value_name = "FILE", conflicts_with = "thing")]
+    replay: Option<PathBuf>,
+    #[command(flatten)]
+    shape: Shape,
+    /// No progress on standard error
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Parses a length of 1 s to 1 h.
+fn parse_length(text: &str) -> Result<Duration, String> {
+    let (number, factor) = match text.strip_suffix('m') {
+        Some(number) => (number, 60),
+        None => (text.strip_suffix('s').unwrap_or(text), 1),
+    };
+    let number: u64 = number
+        .parse()
+        .map_err(|_| "give a time such as 10s or 2m".to_owned())?;
+    match number.checked_mul(factor) {
+        Some(seconds @ 1..=3600) => Ok(Duration::from_secs(seconds)),
+        _ => Err("give 1s to 60m".to_owned()),
+    }
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let (header, looks, is_interrupted) = match &args.replay {
+        Some(file) => {
+            let recording = recorded_file::read(file)?;
+            (recording.header, recording.looks, false)
+        }
+        None => watch_machine(args)?,
+    };
+    if looks.len() < 2 {
+        anyhow::bail!("interrupted before the second look: nothing is known yet");
+    }
+    let window = WatchWindow::new(&looks, &header.thing);
+    let mut answer = judge_window(&window, &header.thing)?;
+    answer.machine = header.machine;
+    answer.started_ms = header.started_ms;
+    args.shape.report(|| render_answer_page(&answer))?;
+    args.shape.print(
+        || answer_to_json(&answer),
+        || render_answer_markdown(&answer),
+        || render_answer_text(&answer, context::style(global)),
+    )?;
+    Ok(match (is_interrupted, answer.suspects.is_empty()) {
+        (true, _) => Status::Interrupted,
+        (false, true) => Status::Ok,
+        (false, false) => Status::Findings,
+    })
+}
+
+/// Watches this machine; the last value is true when the user ended it.
+fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<Look>, bool)> {
+    let host: Arc<dyn Host> = Arc::new(LiveHost);
+    let thing = match &args.thing {
+        None => Thing::Machine,
+        Some(word) => find_thing(&host, word)?,
+    };
+    let line = |path: &str| {
+        let text = host.read_text(Path::new(path)).unwrap_or_default();
+        text.trim().to_owned()
+    };
+    let started = u64::try_from(context::now().as_millisecond()).unwrap_or(0);
+    let header = RecordingHeader::new(
+        line("/proc/sys/kernel/hostname"),
+        line("/proc/sys/kernel/osrelease"),
+        started,
+        thing.clone(),
+    );
+    let mut file = match &args.record {
+        Some(path) => Some(RecordingFile::create(path, &header)?),
+        None => None,
+    };
+    let cancel = context::on_signals()?;
+    let mut meter = Meter::new(args.quiet, Nanos::from(args.length));
+    let mut looks: Vec<Look> = Vec::new();
+    let mut fault = None;
+    meter.say("watching".to_owned());
+    let mut see = |look: Look| {
+        meter.say(format!("look {}", looks.len() + 1));
+        if let Some(file) = &mut file
+            && fault.is_none()
+        {
+            fault = file.add(&look).err();
+        }
+        looks.push(look);
+    };
+    watch(
+        &host,
+        &thing,
+        WatchPace::lasting(args.length),
+        &|| cancel.is_cancelled(),
+        &mut see,
+    );
+    meter.end();
+    if let Some(error) = fault {
+        return Err(error);
+    }
+    if let Some(file) = file {
+        file.finish()?;
+    }
+    Ok((header, looks, cancel.is_cancelled()))
+}
+
+/// A word with a slash, or that is a file, is a path; any other is a name.
+fn find_thing(host: &Arc<dyn Host>, word: &Path) -> anyhow::Result<Thing> {
+    let name = word.to_str();
+    if let Some(name) = name.filter(|name| !name.contains('/') && !name.starts_with('.')) {
+        match resolve_word(host.as_ref(), name) {
+            Ok(thing) => return Ok(thing),
+            Err(error) if !matches!(std::fs::symlink_metadata(word), Ok(_)) => {
+                return Err(error.into());
+            }
+            Err(_) => {}
+        }
+    }
+    target_path::resolve(host, word)
+}

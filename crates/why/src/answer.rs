@@ -1,0 +1,264 @@
+//! The answer: ranked suspects, the waiting that was seen and how much of it they explain. All texts are escaped.
+
+use crate::Thing;
+use crate::look::EntityKind;
+use crate::suspect_page::{Scope, SuspectPage, SuspectPageError, load_suspects};
+use crate::window::{Curve, WatchWindow, WatchedEntity};
+use assay_render::text::escape_line;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Waiting of one kind.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ClassOfWaiting {
+    /// What is waited for: `disk`, `flush`, `cpu-queue` …
+    pub class: String,
+    /// Tasks that waited at a time, on average: seconds of waiting in each second.
+    pub tasks: f64,
+    /// Part of it that the suspects explain, 0 to 1.
+    pub explained: f64,
+}
+
+/// A suspect, with what speaks for and against it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RankedSuspect {
+    /// Name of the page.
+    pub id: String,
+    /// The fault and the thing, in a sentence.
+    pub title: String,
+    /// The layer that is accused.
+    pub layer: String,
+    /// What is accused.
+    pub kind: EntityKind,
+    /// Its name.
+    pub name: String,
+    /// Share of all waiting that it explains, 0 to 1; missing when what it costs does not show as waiting of tasks.
+    pub share: Option<f64>,
+    /// What was seen.
+    pub evidence: Vec<String>,
+    /// What speaks against it.
+    pub against: Vec<String>,
+    /// Why such a thing makes others wait.
+    pub why: String,
+    /// Commands that prove it.
+    pub next: Vec<String>,
+    /// By how much it is ranked: tasks that wait for it, or its weight.
+    #[serde(skip)]
+    rank: f64,
+}
+
+/// What makes a machine, or a part of it, slow.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SlownessAnswer {
+    /// What was asked about.
+    pub thing: Thing,
+    /// Name of the machine.
+    pub machine: String,
+    /// Start of the first look in milliseconds since 1970.
+    pub started_ms: u64,
+    /// Seconds that were watched.
+    pub seconds: f64,
+    /// Number of looks.
+    pub looks: usize,
+    /// Tasks that waited at a time, on average.
+    pub waiting: f64,
+    /// Share of the waiting that no suspect explains, 0 to 1.
+    pub unexplained: f64,
+    /// The waiting by what is waited for, the most first.
+    pub classes: Vec<ClassOfWaiting>,
+    /// Suspects, the first one first.
+    pub suspects: Vec<RankedSuspect>,
+    /// Figures of the machine: utilisation, pressure, and who uses most.
+    pub figures: Vec<(String, String)>,
+    /// What could not be read.
+    pub missing: Vec<String>,
+    /// Curves over time: seconds and values by name.
+    pub curves: BTreeMap<String, Curve>,
+    /// Share of one CPU that the watching took.
+    pub own_cpu: Option<f64>,
+}
+
+/// Below this many waiting tasks on average, a machine does not wait.
+pub const HARDLY_WAITING: f64 = 0.05;
+
+/// Judges what was seen.
+///
+/// # Errors
+/// A page that is built in is wrong.
+pub fn judge_window(
+    window: &WatchWindow,
+    thing: &Thing,
+) -> Result<SlownessAnswer, SuspectPageError> {
+    let pages = load_suspects()?;
+    let mut candidates: Vec<Candidate<'_>> = Vec::new();
+    for page in &pages {
+        let mut found = find_candidates(page, window, thing);
+        found.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
+        found.truncate(page.most);
+        candidates.extend(found);
+    }
+    share_out(&mut candidates, &window.waiting);
+    candidates.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
+    let total: f64 = window.waiting.values().sum();
+    let mut explained: BTreeMap<&str, f64> = BTreeMap::new();
+    for candidate in &candidates {
+        for (class, amount) in &candidate.claims {
+            *explained.entry(class).or_default() += amount;
+        }
+    }
+    let all_explained: f64 = explained.values().sum();
+    let mut classes: Vec<ClassOfWaiting> = window
+        .waiting
+        .iter()
+        .map(|(class, tasks)| ClassOfWaiting {
+            class: class.clone(),
+            tasks: *tasks,
+            explained: explained
+                .get(class.as_str())
+                .map_or(0.0, |part| (part / tasks).min(1.0)),
+        })
+        .collect();
+    classes.sort_by(|a, b| b.tasks.total_cmp(&a.tasks));
+    let suspects = candidates
+        .iter()
+        .map(|candidate| candidate.describe(window, total))
+        .collect();
+    Ok(SlownessAnswer {
+        thing: thing.clone(),
+        machine: String::new(),
+        started_ms: 0,
+        seconds: window.seconds,
+        looks: window.looks,
+        waiting: total,
+        unexplained: if total > 0.0 {
+            (1.0 - all_explained / total).max(0.0)
+        } else {
+            0.0
+        },
+        classes,
+        suspects,
+        figures: crate::figures::list_figures(window),
+        missing: window
+            .missing
+            .iter()
+            .map(|text| escape_line(text))
+            .collect(),
+        curves: window.curves.clone(),
+        own_cpu: window.machine.numbers.get("self.cpu").copied(),
+    })
+}
+
+/// A page that fits an entity.
+struct Candidate<'a> {
+    page: &'a SuspectPage,
+    entity: &'a WatchedEntity,
+    scope: Scope,
+    /// Waiting that it would explain, by class, in tasks.
+    claims: Vec<(&'a str, f64)>,
+    weight: f64,
+}
+
+impl Candidate<'_> {
+    fn rank(&self) -> f64 {
+        let claimed: f64 = self.claims.iter().map(|(_, amount)| *amount).sum();
+        claimed.max(self.weight)
+    }
+
+    fn describe(&self, window: &WatchWindow, total: f64) -> RankedSuspect {
+        let claimed: f64 = self.claims.iter().map(|(_, amount)| *amount).sum();
+        let page = self.page;
+        let fill = |sentence: &crate::suspect_page::Sentence| sentence.fill(window, self.entity);
+        let against = page.against.iter();
+        RankedSuspect {
+            id: page.id.clone(),
+            title: fill(&page.title).unwrap_or_else(|| page.id.clone()),
+            layer: page.layer.clone(),
+            kind: self.entity.kind,
+            name: escape_line(&self.entity.name),
+            share: (claimed > 0.0 && total > 0.0).then(|| claimed / total),
+            evidence: page.evidence.iter().filter_map(fill).collect(),
+            against: against
+                .filter(|(when, _)| when.is_true(&self.scope))
+                .filter_map(|(_, sentence)| fill(sentence))
+                .collect(),
+            why: page.why.clone(),
+            next: page
+                .next
+                .iter()
+                .filter_map(|command| command.fill_command(window, self.entity))
+                .collect(),
+            rank: self.rank(),
+        }
+    }
+}
+
+fn find_candidates<'a>(
+    page: &'a SuspectPage,
+    window: &'a WatchWindow,
+    thing: &Thing,
+) -> Vec<Candidate<'a>> {
+    let entities: Vec<&WatchedEntity> = match page.of {
+        EntityKind::Machine => vec![&window.machine],
+        kind => window
+            .of_kind(kind)
+            .filter(|entity| thing.concerns(entity, &window.groups))
+            .collect(),
+    };
+    let mut found = Vec::new();
+    for entity in entities {
+        let scope = Scope::new(window, entity);
+        if !page.when.is_true(&scope) {
+            continue;
+        }
+        let mut claims = Vec::new();
+        for (class, share) in &page.explains {
+            let waited = window.waiting.get(class).copied().unwrap_or(0.0);
+            let share = share.number(&scope).unwrap_or(0.0).clamp(0.0, 1.0);
+            if share * waited > 0.0 {
+                claims.push((class.as_str(), share * waited));
+            }
+        }
+        let weight = page
+            .weight
+            .as_ref()
+            .and_then(|weight| weight.number(&scope));
+        found.push(Candidate {
+            page,
+            entity,
+            scope,
+            claims,
+            weight: weight.unwrap_or(0.0).max(0.0),
+        });
+    }
+    found
+}
+
+/// What several suspects explain together is no more than what was waited.
+fn share_out(candidates: &mut [Candidate<'_>], waiting: &BTreeMap<String, f64>) {
+    for (class, waited) in waiting {
+        let claims = || candidates.iter().flat_map(|candidate| &candidate.claims);
+        let claimed: f64 = claims()
+            .filter(|(of, _)| of == class)
+            .map(|(_, amount)| *amount)
+            .sum();
+        if claimed <= *waited {
+            continue;
+        }
+        for candidate in candidates.iter_mut() {
+            for (of, amount) in &mut candidate.claims {
+                if of == class {
+                    *amount *= waited / claimed;
+                }
+            }
+        }
+    }
+}
+
+impl RankedSuspect {
+    /// Tasks that wait for it, or the weight of its page where what it costs does not show as waiting.
+    #[must_use]
+    pub fn rank(&self) -> f64 {
+        self.rank
+    }
+}

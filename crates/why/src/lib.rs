@@ -1,0 +1,23 @@
+//! Why a machine is slow: [`watch()`] looks at it every second through [`assay_host::Host`], [`WatchWindow`] turns
+//! the looks into rates, and [`judge_window()`] compares them with the pages in `suspects/`. Nothing is changed and
+//! no load is made. What people read is made in `assay-report`.
+
+mod answer;
+mod figures;
+mod look;
+mod read;
+mod recording;
+mod resolve;
+mod sampler;
+mod suspect_page;
+mod thing;
+mod window;
+
+pub use answer::{ClassOfWaiting, HARDLY_WAITING, RankedSuspect, SlownessAnswer, judge_window};
+pub use look::{Entity, EntityKind, Look, Numbers};
+pub use recording::{RecordingError, RecordingHeader, WatchRecording, read_recording, write_line};
+pub use resolve::{NothingMeant, resolve_word};
+pub use sampler::{WatchPace, watch};
+pub use suspect_page::{SuspectPage, SuspectPageError, load_suspects};
+pub use thing::Thing;
+pub use window::{Curve, WatchWindow, WatchedEntity};

@@ -1,0 +1,100 @@
+//! What one look at a machine sees: numbers of the machine, and of its disks, groups, processes and so on.
+//! How they are read is in `read`, what they mean over time in `window`.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Numbers by name. A name that ends in [`TOTAL`] is a counter since the start of what it counts; any other
+/// number is a level at the moment of the look.
+pub type Numbers = BTreeMap<String, f64>;
+
+/// The end of the name of a counter.
+pub const TOTAL: &str = "_total";
+
+/// What an entity is.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum EntityKind {
+    /// The machine as a whole.
+    Machine,
+    /// A block device.
+    Disk,
+    /// A control group.
+    Group,
+    /// A process with its threads.
+    Process,
+    /// A network interface.
+    Interface,
+    /// A listening TCP socket.
+    Listener,
+    /// A ZFS pool.
+    Pool,
+    /// An md array.
+    Array,
+}
+
+/// Something that a look sees beside the machine as a whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entity {
+    /// What it is.
+    pub kind: EntityKind,
+    /// Identity over time: of a process `PID@START`, so that a reused process number is another entity.
+    pub id: String,
+    /// Name for people, as the kernel has it: not escaped.
+    pub name: String,
+    /// Its numbers.
+    #[serde(default, skip_serializing_if = "Numbers::is_empty")]
+    pub numbers: Numbers,
+    /// Its texts, not escaped: `group`, `wchan`, `guest` …
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub texts: BTreeMap<String, String>,
+}
+
+impl Entity {
+    /// Returns an entity without numbers.
+    #[must_use]
+    pub fn new(kind: EntityKind, id: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            kind,
+            id: id.into(),
+            name: name.into(),
+            numbers: Numbers::new(),
+            texts: BTreeMap::new(),
+        }
+    }
+
+    /// Sets a number.
+    pub fn set(&mut self, key: &str, value: f64) {
+        self.numbers.insert(key.to_owned(), value);
+    }
+}
+
+/// One look at a machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Look {
+    /// Milliseconds of the monotonic clock since the first look began.
+    pub at_ms: u64,
+    /// Numbers of the machine as a whole.
+    #[serde(default)]
+    pub machine: Numbers,
+    /// Texts of the machine: `clocksource`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub texts: BTreeMap<String, String>,
+    /// What it has.
+    #[serde(default)]
+    pub entities: Vec<Entity>,
+    /// What could not be read, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+}
+
+impl Look {
+    /// Sets a number of the machine.
+    pub fn set(&mut self, key: impl Into<String>, value: f64) {
+        self.machine.insert(key.into(), value);
+    }
+}

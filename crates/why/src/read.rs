@@ -1,0 +1,194 @@
+//! Reads one look at a machine through [`Host`]: a file for each part of the machine. When to look, and for how
+//! long a read may take, is decided in `sampler`.
+
+mod cpu;
+mod disks;
+mod groups;
+mod memory;
+mod network;
+mod processes;
+mod sockets;
+mod storage;
+mod wait_class;
+
+use crate::Thing;
+use crate::look::Look;
+use assay_host::Host;
+use groups::GroupDirs;
+use processes::ProcessTable;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The path that is being read, and those that are not to be read again.
+#[derive(Debug, Default)]
+pub(crate) struct ReadProgress {
+    current: Option<PathBuf>,
+    pub(crate) skipped: BTreeSet<PathBuf>,
+}
+
+/// Progress of a reader, shared with those who wait for it.
+pub(crate) type SharedProgress = Arc<Mutex<ReadProgress>>;
+
+/// Reads a machine again and again; remembers what changes never or seldom.
+pub(crate) struct MachineReader {
+    host: Arc<dyn Host>,
+    progress: SharedProgress,
+    thing: Thing,
+    looks: u64,
+    group_dirs: Option<GroupDirs>,
+    processes: ProcessTable,
+    disks: disks::DiskTexts,
+    missing: BTreeSet<String>,
+}
+
+/// Expensive files are read at each of so many looks.
+const SELDOM: u64 = 5;
+
+impl MachineReader {
+    pub(crate) fn new(host: Arc<dyn Host>, progress: SharedProgress, thing: Thing) -> Self {
+        Self {
+            host,
+            progress,
+            thing,
+            looks: 0,
+            group_dirs: None,
+            processes: ProcessTable::default(),
+            disks: disks::DiskTexts::default(),
+            missing: BTreeSet::new(),
+        }
+    }
+
+    /// Returns the path that is being read, after which the read is given up: it is not read again.
+    pub(crate) fn give_up(progress: &SharedProgress) -> Option<PathBuf> {
+        let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = progress.current.take()?;
+        progress.skipped.insert(path.clone());
+        Some(path)
+    }
+
+    /// Looks at the states of the busy processes: what they wait for right now.
+    pub(crate) fn sample_states(&mut self) {
+        let mut table = std::mem::take(&mut self.processes);
+        table.sample_states(self);
+        self.processes = table;
+    }
+
+    /// Looks at everything. `at_ms` is the time of the look.
+    pub(crate) fn look(&mut self, at_ms: u64) -> Look {
+        let mut look = Look {
+            at_ms,
+            ..Look::default()
+        };
+        cpu::read(self, &mut look);
+        memory::read(self, &mut look);
+        network::read(self, &mut look);
+        sockets::read(self, &mut look);
+        storage::read(self, &mut look);
+        let mut disks = std::mem::take(&mut self.disks);
+        disks.read(self, &mut look);
+        self.disks = disks;
+        let mut table = std::mem::take(&mut self.processes);
+        table.read(self, &mut look);
+        let paths = table.group_paths(&self.thing);
+        self.processes = table;
+        let dirs = self.group_dirs.take();
+        let dirs = dirs.unwrap_or_else(|| GroupDirs::find(self));
+        dirs.read(self, &paths, &mut look);
+        self.group_dirs = Some(dirs);
+        look.missing = std::mem::take(&mut self.missing).into_iter().collect();
+        self.looks += 1;
+        look
+    }
+
+    /// Whether what is expensive and seldom changes is read in this look.
+    fn is_thorough(&self) -> bool {
+        self.looks.is_multiple_of(SELDOM)
+    }
+
+    /// Reads a file; none when it is not there or cannot be read, which is noted.
+    fn text(&mut self, path: &str) -> Option<String> {
+        self.text_at(Path::new(path))
+    }
+
+    fn text_at(&mut self, path: &Path) -> Option<String> {
+        if !self.begin(path) {
+            return None;
+        }
+        let read = self.host.read_text(path);
+        self.end();
+        match read {
+            Ok(text) => Some(text),
+            Err(error) if error.is_absent() => None,
+            Err(error) => {
+                let is_of_process = path
+                    .to_str()
+                    .and_then(|path| path.strip_prefix("/proc/"))
+                    .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+                match is_of_process {
+                    // A process that ends meanwhile is no fault; a file that only root may read is one.
+                    true if !rustix::process::geteuid().is_root()
+                        && error.to_string().contains("denied") =>
+                    {
+                        let file = path.file_name().unwrap_or_default().to_string_lossy();
+                        self.missing
+                            .insert(format!("/proc/PID/{file} of other users: run as root"));
+                    }
+                    true => {}
+                    false => {
+                        self.missing.insert(error.to_string());
+                    }
+                }
+                None
+            }
+        }
+    }
+
+    /// Names in a directory.
+    fn names(&mut self, path: &str) -> Vec<String> {
+        let path = Path::new(path);
+        if !self.begin(path) {
+            return Vec::new();
+        }
+        let names = self.host.list(path).unwrap_or_default();
+        self.end();
+        let names = names.into_iter();
+        names.filter_map(|name| name.into_string().ok()).collect()
+    }
+
+    fn number(&mut self, path: &str) -> Option<f64> {
+        self.text(path)?.trim().parse().ok()
+    }
+
+    fn begin(&self, path: &Path) -> bool {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        if progress.skipped.contains(path) {
+            return false;
+        }
+        progress.current = Some(path.to_owned());
+        true
+    }
+
+    fn end(&self) {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.current = None;
+    }
+}
+
+/// Parses a table whose lines are `NAME VALUE…`.
+fn parse_pairs(text: &str) -> impl Iterator<Item = (&str, f64)> {
+    text.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let name = words.next()?.trim_end_matches(':');
+        Some((name, words.next()?.parse().ok()?))
+    })
+}
+
+/// Parses a file of pressure stall information: seconds that some, and that all, tasks were stalled.
+fn parse_pressure(text: &str) -> impl Iterator<Item = (&str, f64)> {
+    text.lines().filter_map(|line| {
+        let (kind, rest) = line.split_once(' ')?;
+        let total = rest.rsplit_once("total=")?.1;
+        Some((kind, total.trim().parse::<f64>().ok()? / 1e6))
+    })
+}

@@ -1,0 +1,84 @@
+//! A line of `/proc/PID/stat` (proc_pid_stat(5)). The name may hold spaces, brackets and line feeds.
+
+/// What is used of the line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StatLine {
+    pub(super) name: String,
+    pub(super) state: char,
+    pub(super) parent: u32,
+    flags: u64,
+    pub(super) major_faults: u64,
+    /// Ticks in user and kernel mode.
+    pub(super) cpu_ticks: u64,
+    /// Ticks of children that ended and were waited for.
+    pub(super) children_ticks: u64,
+    /// Both.
+    pub(super) busy_ticks: u64,
+    pub(super) threads: u64,
+    /// Start in ticks since the machine started.
+    pub(super) start: u64,
+    pub(super) resident_pages: u64,
+}
+
+/// PF_KTHREAD in the flags (include/linux/sched.h).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+impl StatLine {
+    /// Parses a line; none when it is damaged.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let open = text.find('(')?;
+        let close = text.rfind(')')?;
+        let name = text.get(open + 1..close)?;
+        let words: Vec<&str> = text.get(close + 1..)?.split_ascii_whitespace().collect();
+        // The state is field 3 of the manual.
+        let number = |field: usize| words.get(field - 3)?.parse::<u64>().ok();
+        let cpu_ticks = number(14)?.saturating_add(number(15)?);
+        let signed = |field: usize| words.get(field - 3)?.parse::<i64>().ok();
+        let children = signed(16)?
+            .saturating_add(signed(17)?)
+            .max(0)
+            .unsigned_abs();
+        Some(Self {
+            name: name.to_owned(),
+            state: words.first()?.chars().next()?,
+            parent: words.get(1)?.parse().ok()?,
+            flags: number(9)?,
+            major_faults: number(12)?,
+            cpu_ticks,
+            children_ticks: children,
+            busy_ticks: cpu_ticks.saturating_add(children),
+            threads: number(20)?,
+            start: number(22)?,
+            resident_pages: number(24)?,
+        })
+    }
+
+    /// Whether it is a thread of the kernel.
+    pub(super) fn is_kernel(&self) -> bool {
+        self.flags & KERNEL_THREAD != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_name_moves_no_field() {
+        let line = "7 (a) R 1 (\n) S 4 7 7 0 -1 4194304 10 0 3 0 5 6 7 8 20 0 2 0 99 1000 12 0\n";
+        let stat = StatLine::parse(line).unwrap();
+        assert_eq!(
+            (stat.name.as_str(), stat.state, stat.parent),
+            ("a) R 1 (\n", 'S', 4)
+        );
+        assert_eq!(
+            (stat.cpu_ticks, stat.children_ticks, stat.start),
+            (11, 15, 99)
+        );
+        assert_eq!((stat.major_faults, stat.resident_pages), (3, 12));
+        for end in 0..line.len() {
+            let _ = StatLine::parse(&line[..end]);
+        }
+        assert!(StatLine::parse(")(").is_none());
+    }
+}

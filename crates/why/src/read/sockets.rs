@@ -1,0 +1,141 @@
+//! Sockets: how many there are, accept queues that fill, questions to name servers and connections that wait for an
+//! answer.
+
+use super::MachineReader;
+use crate::look::{Entity, EntityKind, Look};
+use std::collections::BTreeMap;
+
+/// With more sockets than this, the kernel's list of them takes too long to read.
+const MOST: f64 = 5000.0;
+
+pub(super) fn read(reader: &mut MachineReader, look: &mut Look) {
+    let mut sockets = 0.0;
+    for path in ["/proc/net/sockstat", "/proc/net/sockstat6"] {
+        let Some(text) = reader.text(path) else {
+            continue;
+        };
+        for line in text.lines() {
+            let Some((name, rest)) = line.split_once(": ") else {
+                continue;
+            };
+            let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+            for pair in words.chunks_exact(2) {
+                let value: f64 = pair[1].parse().unwrap_or(0.0);
+                match (name, pair[0]) {
+                    ("TCP" | "TCP6", "inuse") => sockets += value,
+                    ("TCP", "tw") => {
+                        sockets += value;
+                        look.set("tcp.time_wait", value);
+                    }
+                    ("TCP", "orphan") => look.set("tcp.orphans", value),
+                    ("TCP", "mem") => look.set("tcp.memory_pages", value),
+                    _ => {}
+                }
+            }
+        }
+    }
+    look.set("tcp.sockets", sockets);
+    if reader.is_thorough()
+        && let Some(text) = reader.text("/proc/sys/net/ipv4/ip_local_port_range")
+    {
+        let ends: Vec<f64> = text
+            .split_ascii_whitespace()
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        if let [first, last] = ends[..] {
+            look.set("tcp.ports", last - first + 1.0);
+        }
+    }
+    if sockets > MOST {
+        reader.missing.insert(format!(
+            "queues of single sockets: there are more than {MOST}"
+        ));
+        return;
+    }
+    let mut seen = Seen::default();
+    for path in [
+        "/proc/net/tcp",
+        "/proc/net/tcp6",
+        "/proc/net/udp",
+        "/proc/net/udp6",
+    ] {
+        if let Some(text) = reader.text(path) {
+            text.lines()
+                .skip(1)
+                .for_each(|line| seen.add(line, path.contains("udp")));
+        }
+    }
+    look.set("tcp.connecting", seen.connecting);
+    look.set("dns.open", seen.questions);
+    for (port, queue) in seen.listeners {
+        let mut entity = Entity::new(
+            EntityKind::Listener,
+            port.to_string(),
+            format!("port {port}"),
+        );
+        entity.set("queue", queue);
+        look.entities.push(entity);
+    }
+    if let Some((peer, _)) = seen.peers.iter().max_by_key(|(_, count)| **count) {
+        look.texts.insert("connecting_to".to_owned(), peer.clone());
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    /// Connections that are being opened: SYN sent, no answer.
+    connecting: f64,
+    /// UDP sockets that are connected to a name server: questions without an answer yet.
+    questions: f64,
+    /// Accept queues that are not empty.
+    listeners: BTreeMap<u16, f64>,
+    peers: BTreeMap<String, u32>,
+}
+
+impl Seen {
+    /// A line `sl local remote state tx:rx …` of `/proc/net/tcp` or `udp`.
+    fn add(&mut self, line: &str, is_udp: bool) {
+        let words: Vec<&str> = line.split_ascii_whitespace().take(5).collect();
+        let [_, local, remote, state, queues] = words[..] else {
+            return;
+        };
+        let port = |address: &str| {
+            let (_, port) = address.rsplit_once(':')?;
+            u16::from_str_radix(port, 16).ok()
+        };
+        match (is_udp, state) {
+            (true, "01") if port(remote) == Some(53) => self.questions += 1.0,
+            (false, "02") => {
+                self.connecting += 1.0;
+                if let Some(peer) = format_peer(remote) {
+                    *self.peers.entry(peer).or_default() += 1;
+                }
+            }
+            (false, "0A") => {
+                let waiting = queues
+                    .split_once(':')
+                    .map(|(_, rx)| u32::from_str_radix(rx, 16));
+                if let (Some(Ok(waiting)), Some(port)) = (waiting, port(local))
+                    && waiting > 0
+                    && self.listeners.len() < 64
+                {
+                    *self.listeners.entry(port).or_default() += f64::from(waiting);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// `0100007F:0016` as `127.0.0.1:22`; addresses of IPv6 only by their port.
+fn format_peer(address: &str) -> Option<String> {
+    let (ip, port) = address.rsplit_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    match ip.len() {
+        8 => {
+            let [a, b, c, d] = u32::from_str_radix(ip, 16).ok()?.to_le_bytes();
+            Some(format!("{a}.{b}.{c}.{d}:{port}"))
+        }
+        _ => Some(format!("port {port} over IPv6")),
+    }
+}

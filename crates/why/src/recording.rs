@@ -1,0 +1,158 @@
+//! Recordings: JSON Lines, a header and then one look a line. A recording is read strictly: what is damaged,
+//! too long or out of order is an error with its line.
+
+use crate::look::Look;
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, Read as _, Write};
+
+/// Version of the format.
+const FORMAT: u32 = 1;
+/// Longest line in bytes.
+const LONGEST_LINE: usize = 16 << 20;
+/// Most looks.
+const MOST_LOOKS: usize = 100_000;
+/// Most bytes of a whole recording.
+const MOST_BYTES: usize = 1 << 30;
+
+/// The first line of a recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordingHeader {
+    /// Version of the format.
+    #[serde(rename = "assay-why")]
+    pub format: u32,
+    /// Name of the machine; not escaped.
+    pub machine: String,
+    /// Version of its kernel; not escaped.
+    pub kernel: String,
+    /// Start of the first look in milliseconds since 1970.
+    pub started_ms: u64,
+    /// What was asked about; not escaped.
+    #[serde(default)]
+    pub thing: crate::Thing,
+}
+
+impl RecordingHeader {
+    /// Returns a header of the present format.
+    #[must_use]
+    pub fn new(machine: String, kernel: String, started_ms: u64, thing: crate::Thing) -> Self {
+        Self {
+            format: FORMAT,
+            machine,
+            kernel,
+            started_ms,
+            thing,
+        }
+    }
+}
+
+/// Looks at a machine over some time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WatchRecording {
+    /// Where and when.
+    pub header: RecordingHeader,
+    /// The looks, in their order.
+    pub looks: Vec<Look>,
+}
+
+/// What is wrong with a recording.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// A line is damaged.
+    #[error("line {line}: {message}")]
+    Line {
+        /// 1-based.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// Writes a line of a recording: the header or a look.
+///
+/// # Errors
+/// The writer fails.
+pub fn write_line(out: &mut dyn Write, line: &impl Serialize) -> Result<(), RecordingError> {
+    let mut text = serde_json::to_vec(line).map_err(std::io::Error::other)?;
+    text.push(b'\n');
+    out.write_all(&text)?;
+    Ok(())
+}
+
+/// Reads a recording.
+///
+/// # Errors
+/// The reader fails, or a line is damaged: the first of these.
+pub fn read_recording(input: &mut dyn BufRead) -> Result<WatchRecording, RecordingError> {
+    let fault = |line: usize, message: String| RecordingError::Line { line, message };
+    let mut header: Option<RecordingHeader> = None;
+    let mut looks: Vec<Look> = Vec::new();
+    let mut bytes = 0;
+    let mut text = Vec::new();
+    for line in 1.. {
+        text.clear();
+        let got = input
+            .take(LONGEST_LINE as u64 + 1)
+            .read_until(b'\n', &mut text)?;
+        if got == 0 {
+            break;
+        }
+        bytes += got;
+        if text.len() > LONGEST_LINE || bytes > MOST_BYTES || looks.len() >= MOST_LOOKS {
+            return Err(fault(line, "the recording is too long".to_owned()));
+        }
+        if text.pop_if(|byte| *byte == b'\n').is_none() {
+            return Err(fault(
+                line,
+                "the line has no end: the recording was cut off".to_owned(),
+            ));
+        }
+        let damaged = |error: serde_json::Error| {
+            fault(
+                line,
+                format!("column {}: {}", error.column(), describe(&error)),
+            )
+        };
+        if header.is_none() {
+            let read: RecordingHeader = serde_json::from_slice(&text).map_err(damaged)?;
+            if read.format != FORMAT {
+                let message = format!(
+                    "format {} is not known; this assay reads {FORMAT}",
+                    read.format
+                );
+                return Err(fault(line, message));
+            }
+            header = Some(read);
+            continue;
+        }
+        let look: Look = serde_json::from_slice(&text).map_err(damaged)?;
+        if looks.last().is_some_and(|last| look.at_ms <= last.at_ms) {
+            return Err(fault(
+                line,
+                "this look is not later than the one before it".to_owned(),
+            ));
+        }
+        looks.push(look);
+    }
+    let header = header.ok_or_else(|| fault(1, "the recording is empty".to_owned()))?;
+    if looks.len() < 2 {
+        let message = "two looks or more are needed; record for longer".to_owned();
+        return Err(fault(looks.len() + 1, message));
+    }
+    Ok(WatchRecording { header, looks })
+}
+
+/// serde_json's message without its position, which counts lines of the line.
+fn describe(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once(" at line ") {
+        Some((message, _)) => message.to_owned(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! Looks at a machine at a steady pace. A read that does not return within a deadline is given up, noted and not
+//! tried again; so a dead disk or a hung share stops neither the watch nor its end.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "keeps the pace of the looks by the clock"
+)]
+
+use crate::Thing;
+use crate::look::Look;
+use crate::read::{MachineReader, SharedProgress};
+use assay_host::Host;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// How a machine is watched.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchPace {
+    /// Time from the first look to the last.
+    pub length: Duration,
+    /// Time between two looks.
+    pub interval: Duration,
+    /// Time that a single read may take.
+    pub deadline: Duration,
+}
+
+impl WatchPace {
+    /// Returns a pace of a look a second.
+    #[must_use]
+    pub fn lasting(length: Duration) -> Self {
+        Self {
+            length,
+            interval: Duration::from_secs(1)
+                .min(length / 2)
+                .max(Duration::from_millis(100)),
+            deadline: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Samples of states between two looks.
+const SAMPLES: u32 = 5;
+
+/// A thread that looks.
+struct Worker {
+    looks: Receiver<Look>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Watches a machine, and hands each look to `see`. `is_cancelled` is asked about twenty times a second.
+pub fn watch(
+    host: &Arc<dyn Host>,
+    thing: &Thing,
+    pace: WatchPace,
+    is_cancelled: &dyn Fn() -> bool,
+    see: &mut dyn FnMut(Look),
+) {
+    let begin = Instant::now();
+    let progress = SharedProgress::default();
+    let mut worker = start_worker(host, thing, pace, begin, &progress);
+    let mut missing = Vec::new();
+    let mut last_look = Instant::now();
+    loop {
+        match worker.looks.recv_timeout(Duration::from_millis(50)) {
+            Ok(mut look) => {
+                last_look = Instant::now();
+                look.missing.append(&mut missing);
+                look.set("self.cpu_total", own_cpu_seconds());
+                let is_last = u128::from(look.at_ms) >= pace.length.as_millis();
+                see(look);
+                if is_last {
+                    return;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            // The thread ended by a fault of its own.
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        if is_cancelled() {
+            return;
+        }
+        if last_look.elapsed() > pace.interval + pace.deadline {
+            last_look = Instant::now();
+            if let Some(path) = MachineReader::give_up(&progress) {
+                missing.push(format!(
+                    "{}: no answer within {} s",
+                    path.display(),
+                    pace.deadline.as_secs_f64()
+                ));
+            }
+            worker = start_worker(host, thing, pace, begin, &progress);
+        }
+        // What hangs in its last second is not waited for.
+        if begin.elapsed() > pace.length + pace.interval + pace.deadline * 2 {
+            return;
+        }
+    }
+}
+
+/// CPU time of this process in seconds.
+fn own_cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn start_worker(
+    host: &Arc<dyn Host>,
+    thing: &Thing,
+    pace: WatchPace,
+    begin: Instant,
+    progress: &SharedProgress,
+) -> Worker {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (sender, looks) = channel();
+    let mut reader = MachineReader::new(Arc::clone(host), Arc::clone(progress), thing.clone());
+    let stopped = Arc::clone(&stop);
+    std::thread::spawn(move || {
+        let mut next = Instant::now();
+        while !stopped.load(Ordering::Relaxed) {
+            let at = begin.elapsed().as_millis();
+            let look = reader.look(u64::try_from(at).unwrap_or(u64::MAX));
+            if sender.send(look).is_err() {
+                return;
+            }
+            for _ in 1..SAMPLES {
+                std::thread::sleep(pace.interval / SAMPLES);
+                if stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                reader.sample_states();
+            }
+            next += pace.interval;
+            let now = Instant::now();
+            // A look that came late moves those after it: two at once show nothing.
+            next = next.max(now + Duration::from_millis(1));
+            std::thread::sleep(next - now);
+        }
+    });
+    Worker { looks, stop }
+}

@@ -1,0 +1,149 @@
+//! A suspect as a page of data: what it is about, when it is suspected, what it would explain, what speaks against
+//! it and how to prove it.
+
+mod expression;
+mod sentence;
+
+pub(crate) use expression::{Expression, Scope};
+pub(crate) use sentence::Sentence;
+
+use crate::look::EntityKind;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A page as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenPage {
+    title: String,
+    layer: String,
+    of: EntityKind,
+    when: String,
+    weight: Option<String>,
+    #[serde(default)]
+    explains: BTreeMap<String, String>,
+    why: String,
+    evidence: Vec<String>,
+    #[serde(default)]
+    against: Vec<WrittenDoubt>,
+    next: Vec<String>,
+    most: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenDoubt {
+    when: String,
+    text: String,
+}
+
+/// A suspect before a machine is looked at.
+#[derive(Debug)]
+pub struct SuspectPage {
+    /// Name of the file without its ending.
+    pub id: String,
+    /// The layer that it accuses.
+    pub layer: String,
+    /// Which entities can be the suspect.
+    pub of: EntityKind,
+    /// Why such a thing makes others wait, in a sentence or two.
+    pub why: String,
+    pub(crate) title: Sentence,
+    pub(crate) when: Expression,
+    pub(crate) weight: Option<Expression>,
+    /// Classes of waiting, and the share of each that it explains.
+    pub(crate) explains: Vec<(String, Expression)>,
+    pub(crate) evidence: Vec<Sentence>,
+    pub(crate) against: Vec<(Expression, Sentence)>,
+    pub(crate) next: Vec<Sentence>,
+    /// Most entities that are named.
+    pub(crate) most: usize,
+}
+
+/// What is wrong with a page.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("suspects/{id}.toml: {message}")]
+pub struct SuspectPageError {
+    /// Name of the file without its ending.
+    pub id: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl SuspectPage {
+    /// Parses a page.
+    ///
+    /// # Errors
+    /// It is no such TOML, or an expression or a placeholder in it is wrong.
+    pub fn parse(id: &str, text: &str) -> Result<Self, SuspectPageError> {
+        let fault = |message: String| SuspectPageError {
+            id: id.to_owned(),
+            message,
+        };
+        let page: WrittenPage = toml::from_str(text).map_err(|error| fault(error.to_string()))?;
+        let expression = |source: &str| {
+            Expression::parse(source).map_err(|message| fault(format!("{source}: {message}")))
+        };
+        let sentence = |source: &String| {
+            Sentence::parse(source).map_err(|message| fault(format!("{source}: {message}")))
+        };
+        let explains = page.explains.iter();
+        let against = page.against.iter();
+        Ok(Self {
+            id: id.to_owned(),
+            title: sentence(&page.title)?,
+            layer: page.layer.clone(),
+            of: page.of,
+            why: page.why.clone(),
+            when: expression(&page.when)?,
+            weight: page.weight.as_deref().map(expression).transpose()?,
+            explains: explains
+                .map(|(class, source)| Ok((class.clone(), expression(source)?)))
+                .collect::<Result<_, _>>()?,
+            evidence: page
+                .evidence
+                .iter()
+                .map(sentence)
+                .collect::<Result<_, _>>()?,
+            against: against
+                .map(|doubt| Ok((expression(&doubt.when)?, sentence(&doubt.text)?)))
+                .collect::<Result<_, _>>()?,
+            next: page.next.iter().map(sentence).collect::<Result<_, _>>()?,
+            most: page.most.unwrap_or(2),
+        })
+    }
+}
+
+/// Pages that are built in.
+const BUILTIN: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/suspects.rs"));
+
+/// Returns all suspects that are built in.
+///
+/// # Errors
+/// The first page that is wrong; tests parse all of them.
+pub fn load_suspects() -> Result<Vec<SuspectPage>, SuspectPageError> {
+    BUILTIN
+        .iter()
+        .map(|(id, text)| SuspectPage::parse(id, text))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_page_can_be_read_and_says_how_to_prove_it() {
+        let pages = load_suspects().unwrap();
+        assert!(pages.len() >= 6);
+        for page in pages {
+            let is_whole =
+                !page.evidence.is_empty() && !page.next.is_empty() && !page.why.is_empty();
+            assert!(
+                is_whole && (page.weight.is_some() || !page.explains.is_empty()),
+                "{}",
+                page.id
+            );
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! CEL expressions over numbers and texts: `m` of the machine, `e` of the entity, `texts` of the entity, and
+//! `machine_texts`.
+
+use crate::look::Numbers;
+use crate::window::{WatchWindow, WatchedEntity};
+use cel::{Context, Program, Value};
+use std::collections::{BTreeMap, HashMap};
+
+/// Names that an expression may use.
+const NAMES: [&str; 4] = ["m", "e", "texts", "machine_texts"];
+
+/// An expression.
+#[derive(Debug)]
+pub(crate) struct Expression(Program);
+
+/// What expressions are evaluated over: a machine and one of its entities.
+pub(crate) struct Scope(Context<'static, 'static>);
+
+impl Scope {
+    /// Returns the scope of an entity; of the machine itself when it is the entity.
+    pub(crate) fn new(window: &WatchWindow, entity: &WatchedEntity) -> Self {
+        let mut context = Context::default();
+        let numbers = |numbers: &Numbers| -> HashMap<String, Value> {
+            let pairs = numbers.iter();
+            pairs
+                .map(|(key, value)| (key.clone(), Value::Float(*value)))
+                .collect()
+        };
+        let texts = |texts: &BTreeMap<String, String>| -> HashMap<String, Value> {
+            let pairs = texts.iter();
+            pairs
+                .map(|(key, value)| (key.clone(), Value::from(value.as_str())))
+                .collect()
+        };
+        context.add_variable_from_value("m", numbers(&window.machine.numbers));
+        context.add_variable_from_value("e", numbers(&entity.numbers));
+        context.add_variable_from_value("texts", texts(&entity.texts));
+        context.add_variable_from_value("machine_texts", texts(&window.machine.texts));
+        Self(context)
+    }
+}
+
+impl Expression {
+    /// Parses an expression.
+    pub(crate) fn parse(source: &str) -> Result<Self, String> {
+        let program = Program::compile(source).map_err(|errors| errors.to_string())?;
+        let references = program.references();
+        let mut variables = references.variables().into_iter();
+        if let Some(name) = variables.find(|name| !NAMES.contains(name) && !name.starts_with('@')) {
+            return Err(format!(
+                "`{name}` is not known; expressions use {}",
+                NAMES.join(", ")
+            ));
+        }
+        Ok(Self(program))
+    }
+
+    /// Whether it is true; false as well when a number that it needs is missing.
+    pub(crate) fn is_true(&self, scope: &Scope) -> bool {
+        matches!(self.0.execute(&scope.0), Ok(Value::Bool(true)))
+    }
+
+    /// Its number; none when a number that it needs is missing.
+    pub(crate) fn number(&self, scope: &Scope) -> Option<f64> {
+        match self.0.execute(&scope.0).ok()? {
+            Value::Float(number) => Some(number).filter(|number| number.is_finite()),
+            Value::Int(number) => Some(number as f64),
+            Value::UInt(number) => Some(number as f64),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What the user asks about: the machine, a process, a control group or what has a name.
+
+use crate::look::EntityKind;
+use crate::window::WatchedEntity;
+use serde::{Deserialize, Serialize};
+
+/// What the user asks about. Names are not escaped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Thing {
+    /// The whole machine.
+    #[default]
+    Machine,
+    /// A process and those below it, by number.
+    Process(u32),
+    /// A control group and those below it: its path below the root, `/system.slice/ssh.service`.
+    Group(String),
+    /// Processes of this name, or guests of QEMU of this name.
+    Named(String),
+    /// Those that use the file system, or the disks, of a path.
+    Path {
+        /// The path.
+        path: String,
+        /// Kernel names of the disks that it lies on.
+        disks: Vec<String>,
+    },
+}
+
+impl Thing {
+    /// Whether a process is asked for by its number or name.
+    #[must_use]
+    pub fn is_process(&self, pid: u32, name: &str) -> bool {
+        match self {
+            Self::Process(asked) => *asked == pid,
+            Self::Named(asked) => asked == name,
+            _ => false,
+        }
+    }
+
+    /// Whether what was seen may be a suspect for the thing. What belongs to others may be: they take what the
+    /// thing waits for. A limit of another group is none.
+    #[must_use]
+    pub fn concerns(&self, entity: &WatchedEntity, groups: &[String]) -> bool {
+        match (self, entity.kind) {
+            (Self::Machine, _) => true,
+            (_, EntityKind::Group) => groups.iter().any(|group| is_below(group, &entity.id)),
+            (Self::Path { disks, .. }, EntityKind::Disk) => disks.contains(&entity.name),
+            _ => true,
+        }
+    }
+}
+
+/// Whether a group is another one or lies below it.
+#[must_use]
+pub fn is_below(group: &str, above: &str) -> bool {
+    let above = above.trim_end_matches('/');
+    group
+        .strip_prefix(above)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_holds_those_below_it_and_no_namesake() {
+        assert!(is_below("/a/b/c", "/a/b") && is_below("/a/b", "/a/b/") && is_below("/x", "/"));
+        assert!(!is_below("/a/bc", "/a/b"));
+    }
+}
