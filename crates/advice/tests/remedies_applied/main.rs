@@ -6,6 +6,9 @@
     reason = "copies trees and runs the programs' own checks"
 )]
 
+mod daemons;
+mod system;
+
 use assay_advice::{Catalogue, findings};
 use assay_facts::{CollectOptions, collect};
 use assay_host::Root;
@@ -15,7 +18,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Page, tree below `fires`, file, and what of it is replaced by what.
-type Remedy = (
+pub(crate) type Remedy = (
     &'static str,
     &'static str,
     &'static str,
@@ -374,7 +377,11 @@ fn remedies_clear_their_findings_and_open_none() {
     let catalogue = Catalogue::builtin().unwrap();
     let advice = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../advice");
     let mut faults: Vec<String> = Vec::new();
-    for (id, tree, file, replaced) in REMEDIES {
+    let all = REMEDIES
+        .iter()
+        .chain(daemons::REMEDIES)
+        .chain(system::REMEDIES);
+    for &(id, tree, file, replaced) in all {
         let page = catalogue.get(id).unwrap();
         let dir = tempfile::tempdir().unwrap();
         copy(
