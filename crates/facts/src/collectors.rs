@@ -3,6 +3,7 @@
 pub(crate) mod btrfs;
 pub(crate) mod cgroup;
 pub(crate) mod cpu;
+pub(crate) mod daemons;
 pub(crate) mod disk;
 pub(crate) mod dm;
 pub(crate) mod dovecot;

@@ -3,6 +3,7 @@
 
 use super::cases::{self, Case};
 use super::lists::{EXECUTED_ELSEWHERE, NOT_EXECUTED, TREES_LEFT};
+use super::lists_applied::{APPLIED, NOT_APPLIED};
 use super::machine::Machine;
 use assay_advice::Catalogue;
 use std::collections::BTreeSet;
@@ -73,8 +74,14 @@ fn every_remedy_is_executed_or_has_a_reason() {
         // `every_remedy_that_can_be_carried_out…` compares its cases with these.
         let by_assay = !remedy.edits.is_empty();
         let here = cases::all().any(|case| case.page == page.id);
-        let elsewhere = EXECUTED_ELSEWHERE.iter().any(|(id, ..)| *id == page.id);
-        let reason = NOT_EXECUTED.iter().find(|(id, _)| *id == page.id);
+        let elsewhere = EXECUTED_ELSEWHERE
+            .iter()
+            .chain(APPLIED)
+            .any(|(id, ..)| *id == page.id);
+        let reason = NOT_EXECUTED
+            .iter()
+            .chain(NOT_APPLIED)
+            .find(|(id, _)| *id == page.id);
         listed += usize::from(reason.is_some());
         match (by_assay || here || elsewhere, reason) {
             (true, Some(_)) => wrong.insert(format!("{}: executed: take it off the list", page.id)),
@@ -100,7 +107,11 @@ fn every_remedy_is_executed_or_has_a_reason() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(listed, NOT_EXECUTED.len(), "a page of the list is gone");
+    assert_eq!(
+        listed,
+        NOT_EXECUTED.len() + NOT_APPLIED.len(),
+        "a page of the list is gone"
+    );
 }
 
 /// Cases name pages and fixtures that there are.
@@ -121,7 +132,7 @@ fn every_case_names_a_fixture() {
 #[test]
 fn tests_elsewhere_execute_what_is_said_of_them() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for (page, file, mark) in EXECUTED_ELSEWHERE {
+    for (page, file, mark) in EXECUTED_ELSEWHERE.iter().chain(APPLIED) {
         let text = std::fs::read_to_string(root.join(file)).unwrap();
         let mark = mark.replace('@', page);
         assert!(text.contains(&mark), "{file}: no {mark}");

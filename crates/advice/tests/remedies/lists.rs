@@ -1,7 +1,7 @@
 //! What the test of remedies goes by: programs, words that are none, and what is still to be done.
 
 /// Programs that a remedy may name, with the package of Debian that has each, or who else.
-pub const PROGRAMS: [(&str, &str); 88] = [
+pub const PROGRAMS: [(&str, &str); 91] = [
     ("a2dismod", "apache2"),
     ("a2enmod", "apache2"),
     ("adduser", "adduser"),
@@ -61,6 +61,7 @@ pub const PROGRAMS: [(&str, &str); 88] = [
     ("qm", "qemu-server of Proxmox VE"),
     ("qshape", "postfix"),
     ("rsync", "rsync"),
+    ("run-parts", "debianutils"),
     ("sed", "sed"),
     ("smartctl", "smartmontools"),
     ("smbpasswd", "samba-common-bin"),
@@ -74,11 +75,13 @@ pub const PROGRAMS: [(&str, &str); 88] = [
     ("sync", "coreutils"),
     ("sysctl", "procps"),
     ("systemctl", "systemd"),
+    ("systemd-analyze", "systemd"),
     ("tctl", "Teleport"),
     ("testparm", "samba-common-bin"),
     ("time", "bash"),
     ("timedatectl", "systemd"),
     ("tune2fs", "e2fsprogs"),
+    ("update-grub", "grub2-common"),
     ("update-initramfs", "initramfs-tools-core"),
     ("upsc", "nut-client"),
     ("upsmon", "nut-client"),
@@ -190,7 +193,7 @@ const RULE: &str = "rule: \"@\"";
 const FOUND: &str = "found(\"@\"";
 const STEPS: &str = "crates/assay/tests/fix/steps.rs";
 const BY_HAND: &str = "crates/assay/tests/fix/by_hand.rs";
-const APPLIED: &str = "crates/advice/tests/remedies_applied.rs";
+const APPLIED: &str = "crates/advice/tests/remedies_applied/main.rs";
 const DISKS: &str = "crates/advice/tests/remedies_on_disks/main.rs";
 const CONVERSIONS: &str = "crates/advice/tests/remedies_on_disks/conversions.rs";
 

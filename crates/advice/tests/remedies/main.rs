@@ -11,6 +11,7 @@
 mod cases;
 mod coverage;
 mod lists;
+mod lists_applied;
 mod machine;
 
 use assay_advice::Catalogue;

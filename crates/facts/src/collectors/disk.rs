@@ -47,7 +47,7 @@ const NUMBERS: [(&str, &str, i64); 12] = [
     ("queue_depth", "device/queue_depth", 1),
 ];
 /// What else is read of a device, below it.
-const MORE: [&str; 21] = [
+const MORE: [&str; 22] = [
     "dev",
     "size",
     "partition",
@@ -65,6 +65,7 @@ const MORE: [&str; 21] = [
     "md/chunk_size",
     "md/degraded",
     "md/stripe_cache_size",
+    "md/mismatch_cnt",
     "loop/backing_file",
     "loop/dio",
     "loop/offset",
@@ -267,7 +268,13 @@ fn stacked(g: &mut Gather<'_>, key: &str, device: &Device) {
                 &at(&format!("md/{name}")),
             );
         }
-        for name in ["raid_disks", "chunk_size", "degraded", "stripe_cache_size"] {
+        for name in [
+            "raid_disks",
+            "chunk_size",
+            "degraded",
+            "stripe_cache_size",
+            "mismatch_cnt",
+        ] {
             g.number(&format!("{key}.md_{name}"), &at(&format!("md/{name}")), 1);
         }
         let of = |name: &str| g.facts.u64(&format!("{key}.md_{name}"));

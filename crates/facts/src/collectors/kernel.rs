@@ -5,10 +5,14 @@ use assay_model::FactKind;
 
 pub(crate) const CMDLINE: &str = "/proc/cmdline";
 
+/// What the kernel reads the time from.
+const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
 pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
     g.text("kernel.release", "/proc/sys/kernel/osrelease");
     g.text("kernel.arch", "/proc/sys/kernel/arch");
     g.text("kernel.cmdline", CMDLINE);
+    g.text("kernel.clocksource", CLOCK);
     page_size(g);
     os_name(g);
     if with_identity {

@@ -25,8 +25,56 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             Some(format!("{}/{name}", row.get("vg_name")?))
         });
         health(g);
+        fill(g);
         report(g, "lvm.vg", &lvm::VGS, |row| row.get("vg_name").cloned());
         report(g, "lvm.pv", &lvm::PVS, |row| row.get("pv_name").cloned());
+    }
+}
+
+/// `lvm.fill.VG/LV`: how full thin pools and snapshots are, in percent, from what was just reported of all volumes.
+fn fill(g: &mut Gather<'_>) {
+    let layouts: Vec<(String, String)> = g
+        .facts
+        .under("lvm.lv.")
+        .filter_map(
+            |(key, fact)| match (&fact.value, key.strip_suffix(".lv_role")) {
+                (assay_model::FactValue::Known(value), Some(name)) => {
+                    Some((name.to_owned(), value.as_str()?.to_owned()))
+                }
+                _ => None,
+            },
+        )
+        .collect();
+    let place = FactPlace::command(lvm::LVS);
+    for (key, role) in layouts {
+        let layout = g.facts.str(&format!("{key}.lv_layout")).unwrap_or_default();
+        let pool = layout.split(',').any(|word| word == "pool") && layout.contains("thin");
+        let snapshot = role.contains("snapshot") && !layout.contains("thin");
+        if !pool && !snapshot {
+            continue;
+        }
+        let percent = |field: &str| {
+            let value = g.facts.get(&format!("{key}.{field}"))?;
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            text.split('.').next()?.parse::<i64>().ok()
+        };
+        let (data, metadata) = (percent("data_percent"), percent("metadata_percent"));
+        let name = key.trim_start_matches("lvm.lv.").to_owned();
+        let kind = if pool { "thin pool" } else { "snapshot" };
+        let mut note = |what: &str, value: Value| {
+            let fact = format!("lvm.fill.{name}.{what}");
+            g.facts.known(fact, value, FactKind::Runtime, place.clone());
+        };
+        note("kind", kind.into());
+        if let Some(data) = data {
+            note("data", data.into());
+        }
+        if let Some(metadata) = metadata.filter(|_| pool) {
+            note("metadata", metadata.into());
+        }
+        g.about(["lvm.fill", &name]);
     }
 }
 

@@ -64,6 +64,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, accounts: bool) {
     tls_lines::collect(g);
     power::collect(g);
     databases::collect(g);
+    super::daemons::collect(g);
     if !accounts {
         not_asked::collect(g);
     }

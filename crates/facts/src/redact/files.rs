@@ -1,6 +1,7 @@
 //! Of each file that may be read, what may be kept of it. What no line here names is not read.
 
 use super::{cmdline, mount};
+use crate::collectors::daemons::cleaned_words;
 use crate::collectors::services::{
     apache, apache_redact, authorized_keys, certificates, databases, mapped, openvpn, packages,
     postfix, postfix_redact, power, resolver, samba, setting_lines, spam, ssh, swap, timers,
@@ -115,6 +116,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         _ if tls_lines::is_of_lighttpd(path) => {
             Rule::Lines(|line, _| tls_lines::redact_lighttpd(line))
         }
+        _ if cleaned_words::is_file(path) => Rule::Lines(|line, _| cleaned_words::redact(line)),
         _ if certificates::may_be(path) => Rule::Bytes(|bytes, _| certificates::redact(bytes)),
         timers::CRONTAB => Rule::Lines(|line, _| timers::redact(line)),
         _ if timers::CRON.iter().any(|dir| below(path, dir)) => {
@@ -184,6 +186,7 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
         || timers::CRON.contains(&dir.trim_end_matches('/'))
         || dir.starts_with(SSH)
         || dir.starts_with(openvpn::DIR)
+        || cleaned_words::may_be_listed(&dir)
         || dir == samba::DIR
         || databases::may_be_listed(&dir)
         || spam::may_be_listed(&dir)

@@ -73,6 +73,7 @@ function line_of(class, line) {
     if (class == "master") { split("", MAIL_CLASS); return master(line) }
     if (class == "guest") return guest(line)
     if (class == "storage") return storage(line)
+    if (class == "words") return words_of(line)
     if (class == "mounts") return mounts(line)
     if (class == "fstab") return fstab(line)
     return ""
@@ -292,6 +293,22 @@ function nut(line,   value) {
 function upsmon(line,   n, words) {
     n = split(line, words, " ")
     return (n && words[1] ~ /^(MONITOR|SHUTDOWNCMD)$/) ? words[1] : ""
+}
+# Known words and the signs between them; any other word is an x.
+function words_of(line,   out) {
+    out = ""
+    while (match(line, /[^] \t\r\f=;{}"\047,[<>!#()|]+/)) {
+        out = out substr(line, 1, RSTART - 1) known_word(substr(line, RSTART, RLENGTH))
+        line = substr(line, RSTART + RLENGTH)
+    }
+    return out line
+}
+function known_word(word,   low, begin, longest) {
+    low = tolower(word); longest = ""
+    if (low in WORD) return word
+    if (low ~ /:$/) { sub(/:+$/, "", low); if (low in WORD) return word; low = tolower(word) }
+    for (begin in WORD_BEGIN) if (index(low, begin) == 1 && length(begin) > length(longest)) longest = begin
+    return longest "x"
 }
 function session(line,   words, n, i) {
     if (!index(line, "pam_systemd.so")) return ""

@@ -1,6 +1,7 @@
 //! What the collector asks for, and the lists by which it cleans: one table, made of those of the
 //! collectors and of the rules of redaction.
 
+use crate::collectors::daemons::cleaned_words as words;
 use crate::collectors::services::{
     apache, certificates, databases, dnsbl, mail_queue, openvpn, packages, postfix, power,
     resolver, samba, setting_lines, smart, spam, ssh, ssh_access, swap, timers, tls_lines,
@@ -107,6 +108,11 @@ pub(super) const WANTS: &[Want] = &[
     Want::Files("whole", "/sys/devices/system/node", &["node*/cpulist"]),
     Want::Files(
         "whole",
+        "/sys/devices/system/clocksource/clocksource0",
+        &["current_clocksource"],
+    ),
+    Want::Files(
+        "whole",
         "/sys/devices/system/edac/mc",
         &["mc*/ce_count", "mc*/ue_count"],
     ),
@@ -171,6 +177,18 @@ pub(super) const WANTS: &[Want] = &[
     Want::Files("cron", "/etc/cron.monthly", ALL),
     Want::Files("cron", "/var/spool/cron/crontabs", ALL),
     Want::File("cron", &[timers::CRONTAB]),
+    Want::File("words", words::FILES),
+    Want::Files("words", words::BIND, words::BIND_FILES),
+    Want::Files("words", words::UNBOUND, CONF),
+    Want::Files("words", words::MOSQUITTO, CONF),
+    Want::Files("words", words::PROFTPD, CONF),
+    Want::Files("words", words::SQUID, CONF),
+    Want::Files("words", words::HOSTAPD, CONF),
+    Want::Files("words", words::JOURNALD, CONF),
+    Want::Files("words", words::XINETD, ALL),
+    Want::Files("words", words::APT, ALL),
+    Want::Files("words", words::SOURCES, words::SOURCES_FILES),
+    Want::Files("words", words::PHP, words::PHP_FILES),
     // The names of the timers that start with the machine.
     Want::Files("comm", timers::WANTED, &["*.timer"]),
 ];
@@ -197,7 +215,8 @@ pub(super) fn disk() -> impl Iterator<Item = &'static str> {
 
 /// What `disks`, `mounts` and the other functions of the script look at: patterns, in which `**` stands for
 /// any number of directories.
-const ELSEWHERE: [&str; 29] = [
+const ELSEWHERE: [&str; 30] = [
+    "/etc/php/*/fpm/pool.d",
     "/sys/block/**",
     "/sys/class/block/**",
     "/sys/dev/block/*",
@@ -322,6 +341,8 @@ pub(super) fn tables() -> String {
         ("DM_TARGET", lists::TARGETS.to_owned()),
         ("LVM", join(lvm_fields())),
         ("VERSION_WORD", lists::VERSION_WORDS.to_owned()),
+        ("WORD", words::WORDS.to_owned()),
+        ("WORD_BEGIN", join(words::BEGINNINGS.to_vec())),
         ("QEMU_KEY", join(qemu::KEYS.to_vec())),
         ("QEMU_ALONE", join(qemu::WITHOUT_ARGUMENT.to_vec())),
     ];

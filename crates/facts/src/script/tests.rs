@@ -346,6 +346,27 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             ),
         ),
         (
+            "words",
+            "/etc/redis/redis.conf",
+            text(
+                "bind 0.0.0.0 -::1 10.1.2.3\nrequirepass hunter2\nuser bob on >secret ~* +@all\nsave \"\"\n# alice\n",
+            ),
+        ),
+        (
+            "words",
+            "/etc/apt/sources.list",
+            text(
+                "deb [trusted=yes signed-by=/etc/key] https://alice:hunter2@secret.example/debian bookworm main\ndeb file:/srv/secret ./\n",
+            ),
+        ),
+        (
+            "words",
+            "/etc/bind/named.conf.local",
+            text(
+                "zone \"secret.example\" { type master; allow-transfer { any; 10.0.0.1; }; };\n\tkey \"k\" { secret \"aHVudGVyMg==\"; };\nlisten-on { 127.0.0.1; }; [::1]:53\n",
+            ),
+        ),
+        (
             "session",
             "/etc/pam.d/common-session",
             text(

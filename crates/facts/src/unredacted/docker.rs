@@ -33,6 +33,7 @@ fn daemon(g: &mut Gather<'_>) {
             FactPlace::from(format!("{DAEMON}:{}", at + 1))
         });
         note(g, "docker.daemon", "file", &place, &[("open", open.into())]);
+        settings(g, &text, &said);
     }
     let files = super::lines_of_files::files(g, "docker.daemon", DROP_INS, ".conf");
     for (number, path) in files.into_iter().enumerate() {
@@ -55,6 +56,34 @@ fn daemon(g: &mut Gather<'_>) {
             &line.place,
             &properties,
         );
+    }
+}
+
+/// Notes settings of daemon.json that take protection away from all containers or from images.
+fn settings(g: &mut Gather<'_>, text: &str, said: &Value) {
+    let registries = said["insecure-registries"].as_array();
+    let insecure = registries
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .any(|registry| !is_loopback(registry));
+    for (key, name, holds) in [
+        ("insecure-registries", "insecure_registry", insecure),
+        ("iptables", "iptables_off", said["iptables"] == false),
+        (
+            "seccomp-profile",
+            "seccomp_off",
+            said["seccomp-profile"] == "unconfined",
+        ),
+    ] {
+        if said[key].is_null() {
+            continue;
+        }
+        let line = text
+            .lines()
+            .position(|line| line.contains(&format!("\"{key}\"")));
+        let place = crate::collectors::daemons::lines::at_line(DAEMON, line.unwrap_or(0) + 1);
+        note(g, "docker.daemon", "file", &place, &[(name, holds.into())]);
     }
 }
 

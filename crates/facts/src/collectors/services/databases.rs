@@ -22,10 +22,17 @@ pub(crate) const BELOW: [&str; 2] = ["/etc/mysql/", "/etc/my.cnf.d/"];
 
 /// What is asked of PostgreSQL. All are on unless something else is said (postgres --describe-config).
 const SWITCHES: [&str; 4] = ["fsync", "full_page_writes", "autovacuum", "track_counts"];
+/// Switches of PostgreSQL that hide damage; all are off by default.
+const DAMAGE: [&str; 3] = [
+    "zero_damaged_pages",
+    "ignore_checksum_failure",
+    "ignore_invalid_pages",
+];
 /// What is asked of InnoDB, and its default (mariadbd 10.11 --no-defaults --help --verbose).
-const INNODB: [(&str, &str); 2] = [
+const INNODB: [(&str, &str); 3] = [
     ("innodb_flush_log_at_trx_commit", "1"),
     ("innodb_doublewrite", "on"),
+    ("innodb_force_recovery", "0"),
 ];
 /// Groups of which mariadbd reads the options; MySQL reads the first two.
 pub(crate) const GROUPS: [&str; 6] = [
@@ -102,6 +109,9 @@ fn postgresql(g: &mut Gather<'_>) {
             all.note_missing(g, &subject);
             for key in SWITCHES {
                 all.note(g, &subject, key, ("on", "postgres --describe-config"));
+            }
+            for key in DAMAGE {
+                all.note(g, &subject, key, ("off", "postgres --describe-config"));
             }
             if g.facts.str(&format!("{subject}.full_page_writes")) == Some("off") {
                 atomic_page_writes::note(g, &format!("{subject}.whole_pages"), &data);
@@ -465,6 +475,7 @@ pub(crate) fn names() -> Vec<&'static str> {
     let innodb = INNODB.iter().map(|(key, _)| *key);
     SWITCHES
         .into_iter()
+        .chain(DAMAGE)
         .chain(innodb)
         .chain(DATA_DIRECTORIES)
         .collect()

@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason and the files or directories without which there is nothing to ask.
-const KINDS: [(&str, &str, &str); 29] = [
+const KINDS: [(&str, &str, &str); 43] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -59,6 +59,24 @@ const KINDS: [(&str, &str, &str); 29] = [
     ("system.clock_kept", STATE, "/run/systemd/system"),
     ("system.guarded", STATE, "/etc/passwd"),
     ("network_mount", NAMES, "/etc/fstab"),
+    ("pam.line", NAMES, "/etc/pam.d"),
+    ("sudo.line", NAMES, "/etc/sudoers"),
+    ("ignored_file.cron", NAMES, "/etc/cron.d"),
+    ("ignored_file.sudo", NAMES, "/etc/sudoers.d"),
+    ("ignored_file.kernel", NAMES, "/etc/sysctl.d"),
+    ("secret_file", STATE, "/etc/shadow"),
+    ("shell_file", STATE, "/etc/passwd"),
+    ("cron.job", STATE, "/etc/cron.daily"),
+    ("root_program", STATE, "/etc/crontab"),
+    ("search_path", NAMES, "/etc/profile"),
+    ("container_file", NAMES, "/etc/docker /etc/containers"),
+    (
+        "backup",
+        NAMES,
+        "/etc/sanoid/sanoid.conf /etc/rsnapshot.conf /etc/borgmatic/config.yaml",
+    ),
+    ("network_card", STATE, "/sys/class/net"),
+    ("firewall.open_ports", STATE, "/etc/passwd"),
 ];
 
 /// Notes those of which the machine may have something.

@@ -1,0 +1,29 @@
+//! Settings of small servers and tools, of which a check asks for a few: who may use them, what they lose, what they
+//! report. All files are cleaned by one list of words, see [`cleaned_words`]; larger programs have files of their own
+//! in `services`.
+
+mod access_points;
+pub(crate) mod cleaned_words;
+mod data_servers;
+mod file_transfer;
+mod key_values;
+pub(crate) mod lines;
+mod name_servers;
+pub(crate) mod nested;
+mod package_sources;
+mod remote_logins;
+mod web_and_monitors;
+
+use crate::gather::Gather;
+
+/// Notes the settings of all of them.
+pub(crate) fn collect(g: &mut Gather<'_>) {
+    key_values::collect(g);
+    data_servers::collect(g);
+    name_servers::collect(g);
+    file_transfer::collect(g);
+    web_and_monitors::collect(g);
+    access_points::collect(g);
+    package_sources::collect(g);
+    remote_logins::collect(g);
+}

@@ -1,0 +1,69 @@
+//! Networks of hostapd: how each is protected. One file may have several, each begins with `bss=`.
+
+use super::cleaned_words::HOSTAPD;
+use super::lines::{Line, files, note, read};
+use crate::gather::Gather;
+use std::collections::BTreeMap;
+
+const KEYS: [&str; 10] = [
+    "wpa",
+    "wpa_pairwise",
+    "rsn_pairwise",
+    "wpa_key_mgmt",
+    "ieee80211w",
+    "ieee8021x",
+    "wps_state",
+    "ap_pin",
+    "config_methods",
+    "wep_key0",
+];
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let mut number = 0;
+    for path in files(g, "hostapd", HOSTAPD, &[".conf"]) {
+        let lines = read(g, "hostapd", &path, &['#']);
+        // Without a radio it is no configuration of an access point.
+        if !lines.iter().any(|line| line.first() == "ssid") {
+            continue;
+        }
+        let mut networks: Vec<Vec<Line>> = vec![Vec::new()];
+        for line in lines {
+            if line.first() == "bss" {
+                networks.push(Vec::new());
+            }
+            if let Some(network) = networks.last_mut() {
+                network.push(line);
+            }
+        }
+        for network in networks {
+            number += 1;
+            note_network(g, &number.to_string(), &network);
+        }
+    }
+}
+
+fn note_network(g: &mut Gather<'_>, which: &str, lines: &[Line]) {
+    let said: BTreeMap<&str, &Line> = lines.iter().map(|line| (line.first(), line)).collect();
+    let Some(network) = said.get("ssid").or(said.get("bss")) else {
+        return;
+    };
+    let value = |key: &str| {
+        said.get(key)
+            .map(|line| line.rest().collect::<Vec<_>>().join(" "))
+    };
+    for key in KEYS {
+        if let (Some(line), Some(value)) = (said.get(key), value(key)) {
+            note(g, ("hostapd", which), key, value, &line.place);
+        }
+    }
+    let encrypted = value("wpa").is_some_and(|wpa| wpa != "0")
+        || said.contains_key("wep_key0")
+        || value("wpa_key_mgmt").is_some_and(|how| how.contains("owe"));
+    note(
+        g,
+        ("hostapd", which),
+        "encrypted",
+        encrypted,
+        &network.place,
+    );
+}

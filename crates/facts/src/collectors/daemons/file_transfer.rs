@@ -1,0 +1,137 @@
+//! Servers of files that strangers may write to: ProFTPD and rsync's daemon. vsftpd and tftpd are in `key_values`.
+
+use super::cleaned_words::PROFTPD;
+use super::lines::{Line, files, is_loopback, note, read};
+use crate::gather::Gather;
+use std::collections::BTreeMap;
+
+const RSYNCD: &str = "/etc/rsyncd.conf";
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    proftpd(g);
+    rsyncd(g);
+}
+
+/// Follows the sections of ProFTPD: who may write as anonymous, and whether root may log in.
+fn proftpd(g: &mut Gather<'_>) {
+    let mut all = vec!["/etc/proftpd/proftpd.conf".to_owned()];
+    all.extend(files(g, "proftpd", PROFTPD, &[".conf"]));
+    let mut number = 0;
+    for path in all {
+        let mut within: Vec<Vec<String>> = Vec::new();
+        for line in read(g, "proftpd", &path, &['#']) {
+            let text = line.text.to_lowercase();
+            if let Some(section) = text.strip_prefix('<') {
+                match section.starts_with('/') {
+                    true => drop(within.pop()),
+                    false => within.push(
+                        section
+                            .trim_end_matches('>')
+                            .split_whitespace()
+                            .map(str::to_owned)
+                            .collect(),
+                    ),
+                }
+                continue;
+            }
+            let inside = |name: &str, of: &[&str]| {
+                within.iter().any(|words| {
+                    words[0] == name
+                        && (of.is_empty() || words.iter().any(|one| of.contains(&&**one)))
+                })
+            };
+            if inside("limit", &["write", "stor"]) && inside("anonymous", &[]) {
+                number += 1;
+                let allows = line.first() == "allowall"
+                    || (line.first() == "allow" && line.rest().any(|word| word == "all"));
+                let which = number.to_string();
+                note(
+                    g,
+                    ("proftpd.limit", &which),
+                    "strangers_write",
+                    allows,
+                    &line.place,
+                );
+            }
+            if line.first() == "rootlogin" {
+                let on = line
+                    .rest()
+                    .any(|word| matches!(word, "on" | "yes" | "true" | "1"));
+                note(g, ("proftpd", "login"), "root", on, &line.place);
+            }
+        }
+    }
+}
+
+/// Modules of rsync's daemon that everybody may write to; a module has the settings that stand before all modules.
+fn rsyncd(g: &mut Gather<'_>) {
+    let lines = read(g, "rsyncd", RSYNCD, &['#', ';']);
+    let mut common: BTreeMap<String, Line> = BTreeMap::new();
+    let mut modules: Vec<BTreeMap<String, Line>> = Vec::new();
+    for line in lines {
+        if line.text.starts_with('[') {
+            modules.push(common.clone());
+            continue;
+        }
+        let Some((name, _)) = line.text.split_once('=') else {
+            continue;
+        };
+        // Blanks in names count for nothing.
+        let name: String = name.split_whitespace().collect::<String>().to_lowercase();
+        modules.last_mut().unwrap_or(&mut common).insert(name, line);
+    }
+    let value = |line: &Line| {
+        let value = line.text.split_once('=').map(|(_, value)| value.trim());
+        value.unwrap_or_default().to_lowercase()
+    };
+    let local = common
+        .get("address")
+        .is_some_and(|line| is_loopback(&value(line)));
+    for (number, module) in modules.iter().enumerate() {
+        let Some(line) = module.get("readonly") else {
+            continue;
+        };
+        let writable = matches!(value(line).as_str(), "no" | "false" | "0");
+        let guarded = module.contains_key("authusers") || module.contains_key("hostsallow");
+        let open = writable && !guarded && !local;
+        let which = (number + 1).to_string();
+        note(g, ("rsyncd.module", &which), "open", open, &line.place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    fn facts(path: &str, text: &str) -> assay_model::Facts {
+        let host = Recorded::new().file(path, text);
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        g.facts
+    }
+
+    #[test]
+    fn modules_of_rsync() {
+        let text = "uid = nobody\n[a]\npath = /a\nread only = no\n[b]\nread only=false\nauth users = x\n\
+                    [c]\nread only = yes\n";
+        let found = facts(RSYNCD, text);
+        let open = |number: u32| found.get(&format!("rsyncd.module.{number}.open"));
+        assert_eq!(open(1), Some(&true.into()));
+        assert_eq!(open(2), Some(&false.into()));
+        assert_eq!(open(3), Some(&false.into()));
+    }
+
+    #[test]
+    fn sections_of_proftpd() {
+        let text = "RootLogin on\n<Anonymous ~ftp>\n <Directory *>\n  <Limit WRITE>\n   AllowAll\n  </Limit>\n\
+                    </Directory>\n</Anonymous>\n<Limit WRITE>\n AllowAll\n</Limit>\n";
+        let found = facts("/etc/proftpd/proftpd.conf", text);
+        assert_eq!(
+            found.get("proftpd.limit.1.strangers_write"),
+            Some(&true.into())
+        );
+        assert!(!found.map.contains_key("proftpd.limit.2.strangers_write"));
+        assert_eq!(found.get("proftpd.login.root"), Some(&true.into()));
+    }
+}

@@ -1,0 +1,282 @@
+//! Programs whose files have one setting a line, a name and a value: the last line of a name counts. What each
+//! setting means is in the page that asks for it.
+
+use super::cleaned_words::{JOURNALD, PHP};
+use super::lines::{Line, files, note, read};
+use crate::gather::{Gather, lossy};
+use assay_model::{FactKind, FactPlace};
+use std::path::Path;
+
+/// A program, its files in the order in which it reads them, and the settings that a check asks for.
+struct KeyValues {
+    kind: &'static str,
+    files: &'static [&'static str],
+    keys: &'static [&'static str],
+}
+
+const PROGRAMS: [KeyValues; 12] = [
+    KeyValues {
+        kind: "vsftpd",
+        files: &["/etc/vsftpd.conf"],
+        keys: &[
+            "anonymous_enable",
+            "anon_upload_enable",
+            "anon_mkdir_write_enable",
+            "anon_other_write_enable",
+            "write_enable",
+            "local_enable",
+            "ssl_enable",
+            "ssl_sslv2",
+            "ssl_sslv3",
+            "force_local_logins_ssl",
+        ],
+    },
+    KeyValues {
+        kind: "login_defs",
+        files: &["/etc/login.defs"],
+        keys: &["encrypt_method"],
+    },
+    KeyValues {
+        kind: "apcupsd",
+        files: &["/etc/apcupsd/apcupsd.conf"],
+        keys: &["batterylevel", "minutes", "timeout"],
+    },
+    KeyValues {
+        kind: "libvirtd",
+        files: &["/etc/libvirt/libvirtd.conf"],
+        keys: &[
+            "listen_tcp",
+            "listen_addr",
+            "auth_tcp",
+            "unix_sock_rw_perms",
+            "auth_unix_rw",
+        ],
+    },
+    KeyValues {
+        kind: "libvirt_qemu",
+        files: &["/etc/libvirt/qemu.conf"],
+        keys: &[
+            "vnc_listen",
+            "vnc_password",
+            "vnc_sasl",
+            "vnc_tls_x509_verify",
+            "security_driver",
+        ],
+    },
+    KeyValues {
+        kind: "tftpd",
+        files: &["/etc/default/tftpd-hpa"],
+        keys: &["tftp_options"],
+    },
+    KeyValues {
+        kind: "etcd",
+        files: &["/etc/default/etcd"],
+        keys: &["etcd_listen_client_urls"],
+    },
+    KeyValues {
+        kind: "exim",
+        files: &["/etc/exim4/update-exim4.conf.conf"],
+        keys: &["dc_relay_nets"],
+    },
+    KeyValues {
+        kind: "openssl_cnf",
+        files: &["/etc/ssl/openssl.cnf"],
+        keys: &["minprotocol", "cipherstring"],
+    },
+    KeyValues {
+        kind: "mdadm",
+        files: &["/etc/mdadm/mdadm.conf"],
+        keys: &["mailaddr", "program"],
+    },
+    KeyValues {
+        kind: "mdadm_check",
+        files: &["/etc/default/mdadm"],
+        keys: &["autocheck"],
+    },
+    KeyValues {
+        kind: "redis_durability",
+        files: &["/etc/redis/redis.conf", "/etc/valkey/valkey.conf"],
+        keys: &["stop-writes-on-bgsave-error", "appendonly", "appendfsync"],
+    },
+];
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    for program in &PROGRAMS {
+        for path in program.files {
+            if g.host.exists(Path::new(path)).unwrap_or(true) {
+                let lines = read(g, program.kind, path, &['#', ';']);
+                note_last(g, (program.kind, "settings"), &lines, program.keys);
+            }
+        }
+    }
+    journald(g);
+    php(g);
+    arrays(g);
+    smartd(g);
+}
+
+/// Notes the last value of each setting that a file has, in lower case.
+fn note_last(g: &mut Gather<'_>, subject: (&str, &str), lines: &[Line], keys: &[&str]) {
+    for key in keys {
+        let mut of_key = lines.iter().rev();
+        if let Some(line) = of_key.find(|line| name_of(&line.text) == *key) {
+            let name = key.replace(['.', '-'], "_");
+            note(g, subject, &name, value_of(&line.text), &line.place);
+        }
+    }
+}
+
+fn ends_name(letter: char) -> bool {
+    letter.is_whitespace() || letter == '='
+}
+
+fn name_of(text: &str) -> String {
+    let text = text.strip_prefix("export ").unwrap_or(text).trim_start();
+    let end = text.find(ends_name).unwrap_or(text.len());
+    text[..end].to_lowercase()
+}
+
+/// The value without quotation marks and without a comment that follows it.
+fn value_of(text: &str) -> String {
+    let text = text.strip_prefix("export ").unwrap_or(text).trim_start();
+    let rest = text.find(ends_name).map_or("", |end| &text[end..]);
+    let rest = rest.trim_start().trim_start_matches('=').trim();
+    let rest = rest.split(" #").next().unwrap_or_default();
+    let rest = rest.split("\t#").next().unwrap_or_default().trim();
+    rest.trim_matches(['"', '\'']).to_lowercase()
+}
+
+/// Drop-ins come after the main file.
+fn journald(g: &mut Gather<'_>) {
+    let mut all = vec!["/etc/systemd/journald.conf".to_owned()];
+    all.extend(files(g, "journald", JOURNALD, &[".conf"]));
+    let mut lines = Vec::new();
+    for path in all {
+        lines.extend(read(g, "journald", &path, &['#', ';']));
+    }
+    let keys = ["storage", "forwardtosyslog"];
+    note_last(g, ("journald", "settings"), &lines, &keys);
+}
+
+/// Each version of PHP has its settings, and each pool of PHP-FPM a file.
+fn php(g: &mut Gather<'_>) {
+    let versions: Vec<String> = g.list("php", PHP).iter().map(|name| lossy(name)).collect();
+    let mut number = 0;
+    for version in versions.iter().take(20) {
+        for part in ["fpm", "apache2"] {
+            let path = format!("{PHP}/{version}/{part}/php.ini");
+            let lines = read(g, "php", &path, &[';', '#']);
+            let which = format!("{}-{part}", version.replace('.', "-"));
+            let keys = ["allow_url_include", "display_errors"];
+            note_last(g, ("php", &which), &lines, &keys);
+        }
+        let pools = format!("{PHP}/{version}/fpm/pool.d");
+        for path in files(g, "php_pool", &pools, &[".conf"]) {
+            number += 1;
+            let lines = read(g, "php_pool", &path, &[';', '#']);
+            let which = number.to_string();
+            let keys = [
+                "listen",
+                "listen.allowed_clients",
+                "security.limit_extensions",
+                "user",
+            ];
+            note_last(g, ("php_pool", &which), &lines, &keys);
+            let Some(line) = lines.iter().rfind(|line| name_of(&line.text) == "listen") else {
+                continue;
+            };
+            let address = value_of(&line.text);
+            // A number alone is a port on all addresses; a name with a slash is a socket.
+            let open = !address.contains('/') && !super::lines::is_loopback(&address);
+            note(g, ("php_pool", &which), "all_addresses", open, &line.place);
+        }
+    }
+}
+
+/// Whether there is an array for which `mdadm` would report and check.
+fn arrays(g: &mut Gather<'_>) {
+    let Some(text) = g.read("mdadm", "/proc/mdstat") else {
+        return;
+    };
+    let any = text
+        .lines()
+        .any(|line| line.starts_with("md") && line.contains(" : active") && line.contains(" raid"));
+    if any {
+        let place = FactPlace::from("/proc/mdstat");
+        let config = Path::new("/etc/mdadm/mdadm.conf");
+        if g.host.exists(config).unwrap_or(false) {
+            note(g, ("mdadm", "settings"), "arrays", true, &place);
+        }
+        if g.host
+            .exists(Path::new("/etc/default/mdadm"))
+            .unwrap_or(false)
+        {
+            note(g, ("mdadm_check", "settings"), "arrays", true, &place);
+        }
+    }
+}
+
+/// Whether smartd sends its warnings to somebody.
+fn smartd(g: &mut Gather<'_>) {
+    let lines = read(g, "smartd", "/etc/smartd.conf", &['#']);
+    let watches = |line: &&Line| line.first() == "devicescan" || line.text.starts_with('/');
+    let warns = |line: &Line| line.rest().any(|word| word == "-m");
+    let Some(first) = lines.iter().find(watches) else {
+        return;
+    };
+    let by_default = lines
+        .iter()
+        .any(|line| line.first() == "default" && warns(line));
+    let warned = by_default || lines.iter().filter(watches).any(warns);
+    g.facts.known(
+        "smartd.settings.warns",
+        warned,
+        FactKind::Configured,
+        first.place.clone(),
+    );
+    g.about(["smartd", "settings"]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn names_and_values() {
+        for (text, name, value) in [
+            ("write_enable=YES", "write_enable", "yes"),
+            ("ENCRYPT_METHOD  MD5", "encrypt_method", "md5"),
+            ("auth_tcp = \"none\"", "auth_tcp", "none"),
+            (
+                "security.limit_extensions =",
+                "security.limit_extensions",
+                "",
+            ),
+            (
+                "TFTP_OPTIONS=\"--secure --create\"",
+                "tftp_options",
+                "--secure --create",
+            ),
+            ("AUTOCHECK=false  # later", "autocheck", "false"),
+        ] {
+            assert_eq!(
+                (name_of(text).as_str(), value_of(text).as_str()),
+                (name, value)
+            );
+        }
+    }
+
+    #[test]
+    fn the_last_line_counts() {
+        let host = Recorded::new().file(
+            "/etc/vsftpd.conf",
+            "# anonymous_enable=NO\nanonymous_enable=NO\nwrite_enable=YES\nanonymous_enable=YES\n",
+        );
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        let fact = &g.facts.map["vsftpd.settings.anonymous_enable"];
+        assert_eq!(fact.place.line(), Some(4));
+        assert_eq!(g.facts.str("vsftpd.settings.anonymous_enable"), Some("yes"));
+    }
+}

@@ -1,0 +1,193 @@
+//! Name servers: whom BIND and Unbound answer, to whom BIND hands whole zones, and who may change them.
+
+use super::cleaned_words::{BIND, UNBOUND};
+use super::lines::{Line, at_line, files, is_loopback, is_world, note, read};
+use super::nested::{Statement, read_braces};
+use crate::gather::Gather;
+
+/// Lists of addresses of BIND that a check asks for.
+const LISTS: [&str; 4] = [
+    "allow-recursion",
+    "allow-query-cache",
+    "allow-transfer",
+    "allow-update",
+];
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    bind(g);
+    unbound(g);
+}
+
+fn bind(g: &mut Gather<'_>) {
+    let mut all: Vec<String> = g
+        .list("bind", BIND)
+        .iter()
+        .map(|name| format!("{BIND}/{}", name.to_string_lossy()))
+        .collect();
+    all.retain(|path| path.starts_with("/etc/bind/named.conf") && !path.ends_with('~'));
+    all.push("/etc/named.conf".to_owned());
+    all.sort();
+    let mut statements: Vec<(String, Statement)> = Vec::new();
+    for path in all {
+        let text = g.read("bind", &path).unwrap_or_default();
+        statements.extend(
+            read_braces(&text)
+                .into_iter()
+                .map(|one| (path.clone(), one)),
+        );
+    }
+    let says = |words: [&str; 2]| statements.iter().any(|(_, one)| one.words == words);
+    let in_block = |name: &str| -> Vec<&Statement> {
+        let of = |one: &&(String, Statement)| head(&one.1) == name;
+        statements.iter().filter(of).map(|(_, one)| one).collect()
+    };
+    // Named listens on all addresses unless it is told otherwise.
+    let listens = in_block("listen-on");
+    let local = !listens.is_empty()
+        && listens.iter().all(|one| {
+            one.words
+                .iter()
+                .all(|word| is_loopback(word) || word == "none" || word == "localhost")
+        });
+    let queries = in_block("allow-query");
+    let asked = queries.is_empty()
+        || queries
+            .iter()
+            .any(|one| one.words.iter().any(|word| is_world(word)));
+    let recursion = !says(["recursion", "no"]);
+    let mut number = 0;
+    for (path, one) in &statements {
+        let list = head(one);
+        let place = at_line(&path, one.line);
+        if LISTS.contains(&list) {
+            number += 1;
+            let which = number.to_string();
+            let any = one.words.iter().any(|word| is_world(word)) && !local;
+            note(g, ("bind.list", &which), "list", list, &place);
+            let open = match list {
+                "allow-recursion" | "allow-query-cache" => any && recursion && asked,
+                _ => any,
+            };
+            note(g, ("bind.list", &which), "open", open, &place);
+        }
+        if let [name, value] = &one.words[..]
+            && name == "dnssec-validation"
+        {
+            let off = value == "no" && recursion;
+            note(g, ("bind", "validation"), "off", off, &place);
+        }
+    }
+}
+
+/// The first word of the innermost block.
+fn head(one: &Statement) -> &str {
+    let block = one.within.last().and_then(|(_, words)| words.first());
+    block.map_or("", String::as_str)
+}
+
+fn unbound(g: &mut Gather<'_>) {
+    let mut all = vec!["/etc/unbound/unbound.conf".to_owned()];
+    all.extend(files(g, "unbound", UNBOUND, &[".conf"]));
+    let mut lines = Vec::new();
+    for path in all {
+        lines.extend(read(g, "unbound", &path, &['#']));
+    }
+    let of = |name: &str| -> Vec<&Line> {
+        let is = |line: &&Line| line.first().trim_end_matches(':') == name;
+        lines.iter().filter(is).collect()
+    };
+    let says = |name: &str, value: &str| {
+        let last = of(name)
+            .last()
+            .map(|line| line.rest().any(|word| word == value));
+        last.unwrap_or(false)
+    };
+    let beyond = |name: &str| {
+        let of = of(name);
+        of.iter()
+            .any(|line| line.rest().any(|address| !is_loopback(address)))
+    };
+    let serves = beyond("interface") || says("interface-automatic", "yes");
+    for (number, line) in of("access-control").into_iter().enumerate() {
+        let world = line
+            .rest()
+            .any(|word| matches!(word, "0.0.0.0/0" | "::/0" | "::0/0"));
+        let allows = line
+            .rest()
+            .any(|word| matches!(word, "allow" | "allow_snoop"));
+        let open = world && allows && serves;
+        note(
+            g,
+            ("unbound.access", &(number + 1).to_string()),
+            "open",
+            open,
+            &line.place,
+        );
+    }
+    if let Some(line) = of("control-interface").last() {
+        let open = says("control-enable", "yes")
+            && says("control-use-cert", "no")
+            && beyond("control-interface");
+        note(g, ("unbound", "control"), "open", open, &line.place);
+    }
+    if let Some(line) = of("val-permissive-mode").last() {
+        let on = says("val-permissive-mode", "yes");
+        note(g, ("unbound", "validation"), "permissive", on, &line.place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn lists_of_addresses() {
+        for (text, open) in [
+            ("options { allow-recursion { any; }; };", true),
+            (
+                "options { allow-recursion { any; }; recursion no; };",
+                false,
+            ),
+            ("options { allow-recursion { localnets; }; };", false),
+            (
+                "options { listen-on { 127.0.0.1; }; allow-recursion { any; }; };",
+                false,
+            ),
+            (
+                "options { allow-query { localnets; }; allow-recursion { any; }; };",
+                false,
+            ),
+            ("zone \"a\" { type master; allow-update { any; }; };", true),
+            (
+                "zone \"a\" { type master; allow-transfer { none; }; };",
+                false,
+            ),
+        ] {
+            let host = Recorded::new().file("/etc/named.conf", text);
+            let mut g = Gather::new(&host);
+            collect(&mut g);
+            let found = g.facts.map.iter().any(|(key, fact)| {
+                key.ends_with(".open") && fact.value == assay_model::FactValue::Known(true.into())
+            });
+            assert_eq!(found, open, "{text}");
+        }
+    }
+
+    #[test]
+    fn whom_unbound_answers() {
+        let open = |text: &str| {
+            let host = Recorded::new().file("/etc/unbound/unbound.conf", text);
+            let mut g = Gather::new(&host);
+            collect(&mut g);
+            g.facts.get("unbound.access.1.open") == Some(&true.into())
+        };
+        assert!(open(
+            "server:\n  interface: 0.0.0.0\n  access-control: 0.0.0.0/0 allow\n"
+        ));
+        assert!(!open("server:\n  access-control: 0.0.0.0/0 allow\n"));
+        assert!(!open(
+            "server:\n  interface: ::\n  access-control: 0.0.0.0/0 refuse\n"
+        ));
+    }
+}

@@ -1,0 +1,158 @@
+//! Files with nested settings: blocks in braces as named and apt have them, and the simple YAML of servers. A setting
+//! is a path of names with its value and its line.
+
+/// A statement within its blocks: the heads of the blocks around it, its words, its line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Statement {
+    /// The words of each block around it, from outside, and a number that is the same for all in one block.
+    pub(super) within: Vec<(usize, Vec<String>)>,
+    pub(super) words: Vec<String>,
+    pub(super) line: usize,
+}
+
+/// Reads statements that end with a semicolon or with a block in braces. Comments are those of C, C++ and shells.
+pub(super) fn read_braces(text: &str) -> Vec<Statement> {
+    let mut statements = Vec::new();
+    let mut within: Vec<(usize, Vec<String>)> = Vec::new();
+    let (mut words, mut word): (Vec<String>, String) = (Vec::new(), String::new());
+    let (mut line, mut blocks, mut quoted) = (1, 0, false);
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter == '\n' {
+            line += 1;
+        }
+        if quoted || letter == '"' {
+            quoted = if letter == '"' { !quoted } else { quoted };
+            if letter != '"' {
+                word.push(letter);
+            }
+            continue;
+        }
+        let comment = letter == '#' || (letter == '/' && letters.peek() == Some(&'/'));
+        if comment {
+            while letters.peek().is_some_and(|next| *next != '\n') {
+                letters.next();
+            }
+            continue;
+        }
+        if letter == '/' && letters.peek() == Some(&'*') {
+            let mut last = ' ';
+            for next in letters.by_ref() {
+                line += usize::from(next == '\n');
+                if last == '*' && next == '/' {
+                    break;
+                }
+                last = next;
+            }
+            continue;
+        }
+        if !letter.is_whitespace() && !"{};".contains(letter) {
+            word.push(letter.to_ascii_lowercase());
+            continue;
+        }
+        if !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+        match letter {
+            '{' => {
+                blocks += 1;
+                within.push((blocks, std::mem::take(&mut words)));
+            }
+            ';' | '}' => {
+                if !words.is_empty() {
+                    statements.push(Statement {
+                        within: within.clone(),
+                        words: std::mem::take(&mut words),
+                        line,
+                    });
+                }
+                if letter == '}' {
+                    within.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+    statements
+}
+
+/// A value of YAML: names with dots between them, in lower case, the value, and its line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct YamlValue {
+    pub(crate) path: String,
+    pub(crate) value: String,
+    pub(crate) line: usize,
+}
+
+/// Reads the scalars of block mappings; an item of a list has the path of its list.
+pub(crate) fn read_yaml(text: &str) -> Vec<YamlValue> {
+    let mut values = Vec::new();
+    let mut open: Vec<(usize, String)> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let body = line.split(" #").next().unwrap_or_default().trim_end();
+        let bare = body.trim_start();
+        if bare.is_empty() || bare.starts_with('#') || bare == "---" {
+            continue;
+        }
+        let (mut indent, mut bare) = (body.len() - bare.len(), bare);
+        while let Some(item) = bare.strip_prefix("- ") {
+            indent += 2;
+            bare = item.trim_start();
+            open.retain(|(at, _)| *at < indent);
+            if !bare.contains(": ") && !bare.ends_with(':') {
+                push(&mut values, &open, bare, number);
+                bare = "";
+            }
+        }
+        let Some((name, value)) = bare.split_once(':') else {
+            continue;
+        };
+        open.retain(|(at, _)| *at < indent);
+        open.push((indent, name.trim_matches(['"', '\'']).to_lowercase()));
+        if !value.trim().is_empty() {
+            push(&mut values, &open, value, number);
+        }
+    }
+    values
+}
+
+fn push(values: &mut Vec<YamlValue>, open: &[(usize, String)], value: &str, number: usize) {
+    let names: Vec<&str> = open.iter().map(|(_, name)| name.as_str()).collect();
+    values.push(YamlValue {
+        path: names.join("."),
+        value: value.trim().trim_matches(['"', '\'']).to_lowercase(),
+        line: number + 1,
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_named() {
+        let text = "// c\noptions {\n  recursion yes; # x\n  allow-recursion { any; };\n};\n/* a\n b */ zone \"a\" { type master; };\n";
+        let read = read_braces(text);
+        assert_eq!(read[0].words, ["recursion", "yes"]);
+        assert_eq!((read[1].line, read[1].words[0].as_str()), (4, "any"));
+        assert_eq!(read[1].within[1].1, ["allow-recursion"]);
+        assert_eq!(
+            (read[2].line, &read[2].within[0].1[0]),
+            (7, &"zone".to_owned())
+        );
+    }
+
+    #[test]
+    fn mappings_of_yaml() {
+        let text = "net:\n  port: 1\n  bindIp: \"0.0.0.0\" # x\nsecurity.on: false\nlist:\n  - a\n  - name: b\n";
+        let read = read_yaml(text);
+        let of = |path: &str| {
+            let one = read.iter().find(|one| one.path == path).unwrap();
+            (one.value.as_str(), one.line)
+        };
+        assert_eq!(of("net.bindip"), ("0.0.0.0", 3));
+        assert_eq!(of("security.on"), ("false", 4));
+        assert_eq!(of("list"), ("a", 6));
+        assert_eq!(of("list.name"), ("b", 7));
+    }
+}

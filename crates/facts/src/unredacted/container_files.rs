@@ -1,0 +1,159 @@
+//! What definitions of containers give them: compose files below the usual directories, and Podman's quadlets.
+//! Containers that run are in `docker`.
+
+use super::lines_of_files::{files, note, read};
+use crate::collectors::daemons::lines::at_line;
+use crate::collectors::daemons::nested::{YamlValue, read_yaml};
+use crate::gather::{Gather, lossy};
+use assay_model::FactPlace;
+use std::collections::BTreeMap;
+
+const DIRS: [&str; 4] = ["/opt", "/srv", "/root", "/etc/docker"];
+const NAMES: [&str; 4] = [
+    "compose.yaml",
+    "compose.yml",
+    "docker-compose.yaml",
+    "docker-compose.yml",
+];
+const QUADLETS: &str = "/etc/containers/systemd";
+/// Most directories that are looked into.
+const MOST: usize = 200;
+
+/// What one container is given.
+#[derive(Default)]
+struct Given {
+    privileged: Option<usize>,
+    socket: Option<usize>,
+    whole_machine: Option<usize>,
+}
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let mut number = 0;
+    let mut dirs: Vec<String> = DIRS.map(str::to_owned).to_vec();
+    for dir in DIRS {
+        let mut names: Vec<String> = g
+            .list("container_file", dir)
+            .iter()
+            .map(|name| lossy(name))
+            .collect();
+        names.sort();
+        names.retain(|name| !name.contains('.'));
+        dirs.extend(names.iter().take(MOST).map(|name| format!("{dir}/{name}")));
+    }
+    for dir in dirs {
+        for name in NAMES {
+            let path = format!("{dir}/{name}");
+            let Ok(text) = g.host.read_text(std::path::Path::new(&path)) else {
+                continue;
+            };
+            for given in of_compose(&read_yaml(&text)).values() {
+                number += 1;
+                note_given(g, number, &path, given);
+            }
+        }
+    }
+    for path in files(g, "container_file", QUADLETS, ".container") {
+        number += 1;
+        let mut given = Given::default();
+        for line in read(g, "container_file", &path) {
+            let at = line.place.line();
+            let text = line.text.trim();
+            if let Some(volume) = text.strip_prefix("Volume=") {
+                given.take_volume(volume, at);
+            } else if text.starts_with("PodmanArgs=") && text.contains("--privileged") {
+                given.privileged = at;
+            }
+        }
+        note_given(g, number, &path, &given);
+    }
+}
+
+fn note_given(g: &mut Gather<'_>, number: usize, path: &str, given: &Given) {
+    let all = [
+        ("privileged", given.privileged),
+        ("socket", given.socket),
+        ("whole_machine", given.whole_machine),
+    ];
+    for (name, line) in all {
+        let place = line.map_or(FactPlace::from(path), |line| at_line(path, line));
+        note(
+            g,
+            "container_file",
+            &number.to_string(),
+            &place,
+            &[(name, line.is_some().into())],
+        );
+    }
+}
+
+/// Services of a compose file.
+fn of_compose(values: &[YamlValue]) -> BTreeMap<&str, Given> {
+    let mut all: BTreeMap<&str, Given> = BTreeMap::new();
+    for one in values {
+        let mut parts = one.path.splitn(3, '.');
+        let (Some("services"), Some(service), Some(setting)) =
+            (parts.next(), parts.next(), parts.next())
+        else {
+            continue;
+        };
+        let given = all.entry(service).or_default();
+        match setting {
+            "privileged" if one.value == "true" => given.privileged = Some(one.line),
+            "volumes" => given.take_volume(&one.value, Some(one.line)),
+            "volumes.source" => given.take_volume(&format!("{0}:{0}", one.value), Some(one.line)),
+            _ => {}
+        }
+    }
+    all
+}
+
+impl Given {
+    fn take_volume(&mut self, volume: &str, line: Option<usize>) {
+        let mut parts = volume.trim_matches(['"', '\'']).split(':');
+        let (source, _, options) = (parts.next().unwrap_or_default(), parts.next(), parts.next());
+        if source.ends_with("/docker.sock") || source.ends_with("/podman.sock") {
+            self.socket = line;
+        }
+        let read_only = options.is_some_and(|options| options.split(',').any(|one| one == "ro"));
+        if source == "/" && !read_only {
+            self.whole_machine = line;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn what_containers_are_given() {
+        let compose = "services:\n  a:\n    image: x\n    privileged: true\n  b:\n    privileged: false\n    volumes:\n\
+                       \x20     - /var/run/docker.sock:/var/run/docker.sock:ro\n      - /:/host:ro\n  c:\n    volumes:\n      - data:/data\n";
+        let host = Recorded::new().file("/opt/app/compose.yml", compose).file(
+            "/etc/containers/systemd/x.container",
+            "[Container]\nImage=x\nVolume=/:/host\n",
+        );
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        let holds: Vec<&str> = g
+            .facts
+            .map
+            .keys()
+            .map(String::as_str)
+            .filter(|key| g.facts.get(key) == Some(&true.into()))
+            .collect();
+        assert_eq!(
+            holds,
+            [
+                "container_file.1.privileged",
+                "container_file.2.socket",
+                "container_file.4.whole_machine"
+            ]
+        );
+        assert_eq!(
+            g.facts.map["container_file.1.privileged"].place.line(),
+            Some(4)
+        );
+    }
+}

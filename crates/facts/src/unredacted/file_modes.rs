@@ -1,0 +1,376 @@
+//! Rights of files, as stat names them: secrets that everybody may read, programs that root runs and everybody may
+//! write, shells that give root to everybody, jobs that are not executable, directories of PATH that anybody fills.
+
+use super::lines_of_files::{exists, files, note, read};
+use crate::gather::Gather;
+use assay_model::FactPlace;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most files whose rights are asked.
+const MOST: usize = 400;
+
+const SECRETS: [&str; 16] = [
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/krb5.keytab",
+    "/etc/ipsec.secrets",
+    "/etc/ppp/chap-secrets",
+    "/etc/ppp/pap-secrets",
+    "/etc/mysql/debian.cnf",
+    "/etc/bind/rndc.key",
+    "/etc/nut/upsd.users",
+    "/etc/postfix/sasl_passwd",
+    "/etc/munge/munge.key",
+    "/etc/pam_ldap.secret",
+    "/etc/libnss-ldap.secret",
+    "/etc/dovecot/private/dovecot.key",
+    "/var/lib/samba/private/passdb.tdb",
+];
+/// Directories with secrets, and how the names of these end.
+const SECRET_DIRS: [(&str, &str); 6] = [
+    ("/etc/ssh", "_key"),
+    ("/etc/wireguard", ".conf"),
+    ("/etc/openvpn", ".key"),
+    ("/etc/openvpn/server", ".key"),
+    ("/etc/openvpn/client", ".key"),
+    ("/etc/NetworkManager/system-connections", ""),
+];
+/// Programs with which everybody is root when they run as their owner.
+const SHELLS: [&str; 20] = [
+    "bash",
+    "dash",
+    "sh",
+    "zsh",
+    "ksh",
+    "env",
+    "find",
+    "vim",
+    "vim.basic",
+    "nano",
+    "less",
+    "awk",
+    "mawk",
+    "cp",
+    "tar",
+    "python3",
+    "perl",
+    "ruby",
+    "php",
+    "gdb",
+];
+const JOBS: [&str; 4] = [
+    "/etc/cron.hourly",
+    "/etc/cron.daily",
+    "/etc/cron.weekly",
+    "/etc/cron.monthly",
+];
+const UNITS: &str = "/etc/systemd/system";
+
+/// A program that root runs, and the line that says so.
+struct Run {
+    program: String,
+    by: &'static str,
+    place: FactPlace,
+}
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let mut secrets: Vec<String> = SECRETS.map(str::to_owned).to_vec();
+    for (dir, end) in SECRET_DIRS {
+        secrets.extend(files(g, "secret_file", dir, end));
+    }
+    let mut runs = runs_of_cron(g);
+    runs.extend(runs_of_units(g));
+    let shells: Vec<String> = SHELLS
+        .iter()
+        .map(|name| format!("/usr/bin/{name}"))
+        .collect();
+    let jobs: Vec<String> = JOBS
+        .iter()
+        .flat_map(|dir| files(g, "cron.job", dir, ""))
+        .collect();
+    let programs = runs.iter().map(|run| run.program.clone());
+    let mut all: BTreeSet<String> = secrets
+        .iter()
+        .chain(&shells)
+        .chain(&jobs)
+        .cloned()
+        .chain(programs)
+        .collect();
+    all.retain(|path| exists(g, path));
+    let parents: Vec<String> = all.iter().filter_map(|path| parent(path)).collect();
+    all.extend(parents);
+    let modes = modes(g, &all);
+    for path in &secrets {
+        let Some(mode) = modes.get(path) else {
+            continue;
+        };
+        // Nobody comes to a file in a directory that is closed.
+        let closed = parent(path)
+            .and_then(|dir| modes.get(&dir))
+            .is_some_and(|dir| dir & 0o001 == 0);
+        let open = mode & 0o004 != 0 && !closed;
+        note(
+            g,
+            "secret_file",
+            &name(path),
+            &FactPlace::from(path.as_str()),
+            &[("by_all", open.into())],
+        );
+    }
+    for path in &shells {
+        let Some(mode) = modes.get(path) else {
+            continue;
+        };
+        let as_owner = mode & 0o4000 != 0;
+        note(
+            g,
+            "shell_file",
+            &name(path),
+            &FactPlace::from(path.as_str()),
+            &[("as_owner", as_owner.into())],
+        );
+    }
+    for path in &jobs {
+        let Some(mode) = modes.get(path) else {
+            continue;
+        };
+        let runs = mode & 0o111 != 0;
+        note(
+            g,
+            "cron.job",
+            &name(path),
+            &FactPlace::from(path.as_str()),
+            &[("executable", runs.into())],
+        );
+    }
+    for (number, run) in runs.iter().enumerate() {
+        let Some(mode) = modes.get(&run.program) else {
+            continue;
+        };
+        let dir = parent(&run.program)
+            .and_then(|dir| modes.get(&dir).copied())
+            .unwrap_or(0);
+        // In a directory with the sticky bit nobody replaces the file of another.
+        let replaced = dir & 0o002 != 0 && dir & 0o1000 == 0;
+        let properties = [
+            ("by_all", (mode & 0o002 != 0 || replaced).into()),
+            ("program", run.program.clone().into()),
+            ("by", run.by.into()),
+        ];
+        note(
+            g,
+            "root_program",
+            &(number + 1).to_string(),
+            &run.place,
+            &properties,
+        );
+    }
+    search_paths(g);
+}
+
+fn parent(path: &str) -> Option<String> {
+    let (dir, _) = path.rsplit_once('/')?;
+    (!dir.is_empty()).then(|| dir.to_owned())
+}
+
+/// A path as part of the name of a fact.
+fn name(path: &str) -> String {
+    path.trim_start_matches('/').replace('.', "-")
+}
+
+fn modes(g: &Gather<'_>, paths: &BTreeSet<String>) -> BTreeMap<String, u32> {
+    let mut argv = vec!["stat", "--dereference", "--format=%a %n", "--"];
+    argv.extend(paths.iter().take(MOST).map(String::as_str));
+    let mut modes = BTreeMap::new();
+    if argv.len() > 4
+        && let Ok(output) = g.try_ask(&argv)
+    {
+        for line in output.text().lines() {
+            if let Some((mode, path)) = line.split_once(' ')
+                && let Ok(mode) = u32::from_str_radix(mode, 8)
+            {
+                modes.insert(path.to_owned(), mode);
+            }
+        }
+    }
+    modes
+}
+
+/// Programs named by whole paths in the jobs of root.
+fn runs_of_cron(g: &mut Gather<'_>) -> Vec<Run> {
+    let mut all = vec![("/etc/crontab".to_owned(), true)];
+    all.extend(
+        files(g, "root_program", "/etc/cron.d", "")
+            .into_iter()
+            .map(|path| (path, true)),
+    );
+    all.push(("/var/spool/cron/crontabs/root".to_owned(), false));
+    let mut runs = Vec::new();
+    for (path, names_user) in all {
+        for line in read(g, "root_program", &path) {
+            let text = line.text.trim();
+            if text.starts_with('#')
+                || text
+                    .split_whitespace()
+                    .next()
+                    .is_none_or(|word| word.contains('='))
+            {
+                continue;
+            }
+            let times = if text.starts_with('@') { 1 } else { 5 };
+            let mut words = text.split_whitespace().skip(times);
+            if names_user && words.next() != Some("root") {
+                continue;
+            }
+            runs.extend(words.filter(|word| is_program(word)).map(|word| Run {
+                program: word.to_owned(),
+                by: "cron",
+                place: line.place.clone(),
+            }));
+        }
+    }
+    runs
+}
+
+/// Programs of units that an administrator wrote and that run as root.
+fn runs_of_units(g: &mut Gather<'_>) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for path in files(g, "root_program", UNITS, ".service") {
+        let lines = read(g, "root_program", &path);
+        let other = lines.iter().any(|line| {
+            let user = line.text.trim().strip_prefix("User=").map(str::trim);
+            user.is_some_and(|user| !matches!(user, "root" | "0" | ""))
+                || line.text.trim() == "DynamicUser=yes"
+        });
+        for line in lines.iter().filter(|_| !other) {
+            let Some((name, command)) = line.text.trim().split_once('=') else {
+                continue;
+            };
+            if !name.starts_with("Exec") {
+                continue;
+            }
+            let command = command.trim_start_matches(['-', '@', ':', '+', '!', '|']);
+            runs.extend(
+                command
+                    .split_whitespace()
+                    .filter(|word| is_program(word))
+                    .map(|word| Run {
+                        program: word.to_owned(),
+                        by: "unit",
+                        place: line.place.clone(),
+                    }),
+            );
+        }
+    }
+    runs
+}
+
+/// A path of a file that is no device, no log and no temporary data by where it lies.
+fn is_program(word: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+@-".contains(&byte);
+    let elsewhere = [
+        "/dev/",
+        "/proc/",
+        "/sys/",
+        "/run/",
+        "/var/log/",
+        "/var/lib/",
+    ];
+    word.starts_with('/')
+        && word.len() > 4
+        && word.bytes().all(plain)
+        && !elsewhere.iter().any(|dir| word.starts_with(dir))
+        && !word.ends_with('/')
+}
+
+/// Lines that set PATH for all accounts or for root.
+fn search_paths(g: &mut Gather<'_>) {
+    let mut number = 0;
+    for path in [
+        "/etc/environment",
+        "/etc/crontab",
+        "/etc/profile",
+        "/root/.profile",
+        "/root/.bashrc",
+        "/etc/bash.bashrc",
+    ] {
+        for line in read(g, "search_path", path) {
+            let text = line.text.trim().trim_start_matches("export ").trim_start();
+            let Some(value) = text.strip_prefix("PATH=") else {
+                continue;
+            };
+            number += 1;
+            let value = value
+                .split(" #")
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .trim_matches(['"', '\'']);
+            let foreign = |dir: &str| {
+                let relative = !dir.starts_with(['/', '$', '~']);
+                let shared = ["/tmp", "/var/tmp", "/dev/shm"];
+                relative
+                    || shared
+                        .iter()
+                        .any(|one| dir == *one || dir.starts_with(&format!("{one}/")))
+            };
+            let open = value.split(':').any(foreign);
+            note(
+                g,
+                "search_path",
+                &number.to_string(),
+                &line.place,
+                &[("foreign", open.into())],
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn directories_of_path() {
+        for (text, foreign) in [
+            ("PATH=\"/usr/bin:/bin\"\n", false),
+            ("export PATH=$PATH:/opt/x/bin\n", false),
+            ("PATH=.:/usr/bin\n", true),
+            ("PATH=/usr/bin:\n", true),
+            ("PATH=/tmp/bin:/usr/bin\n", true),
+        ] {
+            let host = Recorded::new().file("/etc/profile", text);
+            let mut g = Gather::new(&host);
+            search_paths(&mut g);
+            assert_eq!(
+                g.facts.get("search_path.1.foreign"),
+                Some(&foreign.into()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn programs_of_root() {
+        let host = Recorded::new()
+            .file("/etc/cron.d/own", "SHELL=/bin/sh\n0 3 * * * root /opt/own/backup.sh > /var/log/x\n1 * * * * bob /opt/own/other\n")
+            .file("/opt/own/backup.sh", "#!/bin/sh\n")
+            .command(
+                &["stat", "--dereference", "--format=%a %n", "--", "/opt/own", "/opt/own/backup.sh"],
+                "755 /opt/own\n757 /opt/own/backup.sh\n",
+            );
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        assert_eq!(g.facts.get("root_program.1.by_all"), Some(&true.into()));
+        assert_eq!(
+            g.facts
+                .map
+                .keys()
+                .filter(|key| key.starts_with("root_program"))
+                .count(),
+            3
+        );
+    }
+}

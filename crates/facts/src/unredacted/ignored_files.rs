@@ -1,0 +1,98 @@
+//! Files that their reader skips because of their names: jobs of cron, rules of sudo, settings of the kernel. Names
+//! that say that a file is a copy or off are left out.
+
+use super::lines_of_files::{exists, note};
+use crate::gather::{Gather, lossy};
+use assay_model::FactPlace;
+
+/// Directories whose files cron and run-parts read when a name has letters, digits, `_` and `-` alone.
+const CRON: [&str; 5] = [
+    "/etc/cron.d",
+    "/etc/cron.hourly",
+    "/etc/cron.daily",
+    "/etc/cron.weekly",
+    "/etc/cron.monthly",
+];
+/// Ends of names that are meant to be skipped.
+const ASIDE: [&str; 14] = [
+    "~",
+    ".bak",
+    ".old",
+    ".off",
+    ".disabled",
+    ".orig",
+    ".save",
+    ".dpkg-old",
+    ".dpkg-dist",
+    ".dpkg-new",
+    ".ucf-dist",
+    ".ucf-old",
+    ".swp",
+    ".example",
+];
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let debian = exists(g, "/etc/debian_version") || exists(g, "/var/lib/dpkg/status");
+    if debian {
+        for dir in CRON {
+            note_all(g, "cron", dir, |name| {
+                let known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+                name.bytes().all(known)
+            });
+        }
+    }
+    note_all(g, "sudo", "/etc/sudoers.d", |name| !name.contains('.'));
+    for dir in ["/etc/sysctl.d", "/etc/modprobe.d"] {
+        note_all(g, "kernel", dir, |name| name.ends_with(".conf"));
+    }
+}
+
+fn note_all(g: &mut Gather<'_>, reader: &str, dir: &str, is_read: fn(&str) -> bool) {
+    let mut names: Vec<String> = g
+        .list("ignored_file", dir)
+        .iter()
+        .map(|name| lossy(name))
+        .collect();
+    names.sort();
+    for name in names.iter().take(1000) {
+        let low = name.to_lowercase();
+        let aside = ASIDE.iter().any(|end| low.ends_with(end));
+        if name.starts_with('.') || low.starts_with("readme") || aside {
+            continue;
+        }
+        let place = FactPlace::from(format!("{dir}/{name}"));
+        let kind = format!("ignored_file.{reader}");
+        let which = format!("{}/{name}", dir.rsplit('/').next().unwrap_or_default());
+        note(
+            g,
+            &kind,
+            &which.replace('.', "-"),
+            &place,
+            &[("ignored", (!is_read(name)).into())],
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn names_that_are_skipped() {
+        let host = Recorded::new()
+            .file("/etc/debian_version", "12.5\n")
+            .file("/etc/cron.daily/backup.sh", "#!/bin/sh\n")
+            .file("/etc/cron.daily/backup.sh.bak", "#!/bin/sh\n")
+            .file("/etc/cron.daily/man-db", "#!/bin/sh\n")
+            .file("/etc/sudoers.d/README", "#\n")
+            .file("/etc/sudoers.d/bob.smith", "bob ALL=(ALL) ALL\n")
+            .file("/etc/sysctl.d/90-own", "vm.swappiness=1\n");
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        let ignored = g.facts.map.iter().filter(|(key, fact)| {
+            key.ends_with(".ignored") && fact.value == assay_model::FactValue::Known(true.into())
+        });
+        assert_eq!(ignored.count(), 3, "{:?}", g.facts.map.keys());
+    }
+}

@@ -1,0 +1,199 @@
+//! Lines of PAM that let everybody in, name a module that is not there, or hash passwords in an old way: pam.d(5).
+
+use super::lines_of_files::{Line, exists, files, note, read};
+use crate::gather::Gather;
+
+const DIR: &str = "/etc/pam.d";
+/// Services by which somebody gets in from outside, or becomes somebody else, and what they include.
+const DOORS: [&str; 20] = [
+    "common-auth",
+    "system-auth",
+    "password-auth",
+    "sshd",
+    "login",
+    "remote",
+    "other",
+    "su",
+    "su-l",
+    "sudo",
+    "sudo-i",
+    "dovecot",
+    "vsftpd",
+    "proftpd",
+    "samba",
+    "smtp",
+    "xrdp-sesman",
+    "cockpit",
+    "cron",
+    "polkit-1",
+];
+/// Modules that refuse nobody who has the wrong password.
+const ASK_NOTHING: [&str; 9] = [
+    "pam_env.so",
+    "pam_permit.so",
+    "pam_faildelay.so",
+    "pam_nologin.so",
+    "pam_securetty.so",
+    "pam_warn.so",
+    "pam_echo.so",
+    "pam_group.so",
+    "pam_mail.so",
+];
+/// Directories of modules.
+const MODULES: [&str; 7] = [
+    "/lib/x86_64-linux-gnu/security",
+    "/usr/lib/x86_64-linux-gnu/security",
+    "/lib/aarch64-linux-gnu/security",
+    "/usr/lib/aarch64-linux-gnu/security",
+    "/lib64/security",
+    "/usr/lib64/security",
+    "/lib/security",
+];
+
+/// A line: what it is for, what its result counts, and its module.
+struct Entry {
+    kind: String,
+    control: String,
+    module: String,
+    arguments: Vec<String>,
+}
+
+impl Entry {
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.split('#').next().unwrap_or_default().trim();
+        if let Some(file) = text.strip_prefix("@include") {
+            return Some(Self {
+                kind: "auth".to_owned(),
+                control: "include".to_owned(),
+                module: file.trim().to_owned(),
+                arguments: Vec::new(),
+            });
+        }
+        let (kind, rest) = text.split_once(char::is_whitespace)?;
+        let rest = rest.trim_start();
+        let (control, rest) = match rest.strip_prefix('[') {
+            Some(inner) => inner.split_once(']')?,
+            None => rest.split_once(char::is_whitespace)?,
+        };
+        let mut words = rest.split_whitespace();
+        let module = words.next()?.rsplit('/').next().unwrap_or_default();
+        Some(Self {
+            kind: kind.to_lowercase(),
+            control: control.to_lowercase(),
+            module: module.to_owned(),
+            arguments: words.map(str::to_owned).collect(),
+        })
+    }
+
+    /// Whether a failure of its module refuses.
+    fn binds(&self) -> bool {
+        let words = ["required", "requisite", "include", "substack"];
+        words.contains(&self.control.as_str())
+            || self.control.contains("=bad")
+            || self.control.contains("=die")
+    }
+
+    fn ends_with_success(&self) -> bool {
+        self.control == "sufficient" || self.control.contains("success=done")
+    }
+}
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let modules: Vec<&str> = MODULES
+        .into_iter()
+        .filter(|dir| exists(g, &format!("{dir}/pam_unix.so")))
+        .collect();
+    let mut number = 0;
+    for path in files(g, "pam.line", DIR, "") {
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        if name.contains(['.', '~']) {
+            continue;
+        }
+        let lines = read(g, "pam.line", &path);
+        let entries: Vec<(&Line, Entry)> = lines
+            .iter()
+            .filter_map(|line| Some((line, Entry::parse(&line.text)?)))
+            .collect();
+        for (at, (line, entry)) in entries.iter().enumerate() {
+            number += 1;
+            let which = number.to_string();
+            let admits = DOORS.contains(&name.as_str()) && admits_everybody(&entries, at);
+            let mut properties = vec![("admits", admits.into())];
+            // A missing module of a line that begins with a hyphen is skipped.
+            let counts =
+                entry.binds() && entry.module.ends_with(".so") && !entry.kind.starts_with('-');
+            if counts && !modules.is_empty() {
+                let absolute = line.text.contains(&format!("/{}", entry.module));
+                let there = modules
+                    .iter()
+                    .any(|dir| exists(g, &format!("{dir}/{}", entry.module)));
+                properties.push(("missing", (!there && !absolute).into()));
+            }
+            if entry.module == "pam_unix.so" && entry.kind == "password" {
+                let old = entry
+                    .arguments
+                    .iter()
+                    .any(|one| one == "md5" || one == "bigcrypt");
+                properties.push(("old_hash", old.into()));
+            }
+            note(g, "pam.line", &which, &line.place, &properties);
+        }
+    }
+}
+
+/// Whether this line of pam_permit lets in whoever gave a wrong password.
+fn admits_everybody(entries: &[(&Line, Entry)], at: usize) -> bool {
+    let of_auth = |entry: &Entry| entry.kind.trim_start_matches('-') == "auth";
+    let (_, this) = &entries[at];
+    if !of_auth(this) || this.module != "pam_permit.so" {
+        return false;
+    }
+    let refuses = |entries: &[(&Line, Entry)]| {
+        entries.iter().any(|(_, one)| {
+            of_auth(one) && one.binds() && !ASK_NOTHING.contains(&one.module.as_str())
+        })
+    };
+    match this.ends_with_success() {
+        true => !refuses(&entries[..at]),
+        false => this.binds() && !refuses(entries),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn stacks_and_their_near_misses() {
+        for (text, admits) in [
+            (
+                "auth sufficient pam_permit.so\nauth required pam_unix.so\n",
+                true,
+            ),
+            (
+                "auth [success=1 default=ignore] pam_unix.so\nauth required pam_permit.so\n",
+                true,
+            ),
+            (
+                "auth [success=1 default=ignore] pam_unix.so nullok\nauth requisite pam_deny.so\nauth required pam_permit.so\n",
+                false,
+            ),
+            (
+                "auth required pam_unix.so\nauth sufficient pam_permit.so\n",
+                false,
+            ),
+            ("@include common-auth\nauth required pam_permit.so\n", false),
+            ("account required pam_permit.so\n", false),
+            ("# auth sufficient pam_permit.so\n", false),
+        ] {
+            let host = Recorded::new().file("/etc/pam.d/sshd", text);
+            let mut g = Gather::new(&host);
+            collect(&mut g);
+            let found = g.facts.map.iter().any(|(key, fact)| {
+                key.ends_with(".admits") && fact.value == assay_model::FactValue::Known(true.into())
+            });
+            assert_eq!(found, admits, "{text}");
+        }
+    }
+}
