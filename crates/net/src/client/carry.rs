@@ -53,7 +53,7 @@ impl<'a> Carrying<'a> {
         self.aborted.store(true, Ordering::SeqCst);
     }
 
-    /// How it went since the last time this was asked.
+    /// Returns the progress since the last call.
     pub fn live(&self) -> Live {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = live.iter().map(|role| LiveRole {
