@@ -80,7 +80,7 @@ pub fn set(
         ),
         (None, None) => return Ok(text.to_vec()),
     };
-    // // The written text must be read back as the same value.
+    // The written text must be read back as the same value.
     let plain = |value: &str| write_value(language, key, value, None);
     match get(language, &new, section, key) {
         Ok(Some(found)) if plain(&found.value) == plain(value) => Ok(new),
@@ -227,7 +227,7 @@ fn replace(text: &[u8], directive: &Directive, value: &str) -> Vec<u8> {
         new.push(b' ');
     }
     new.extend(value.as_bytes());
-    // // Comments before the value stay in their place.
+    // Comments before the value stay in their place.
     if directive.inner.iter().any(|line| line.start >= place.start) {
         new.extend(line_ending(text));
         new.extend(inner_lines(text, directive, place.start));
@@ -239,7 +239,7 @@ fn take_out(text: &[u8], directive: &Directive) -> Vec<u8> {
     let span = directive.span.clone();
     let inner = inner_lines(text, directive, 0);
     if !stands_alone(text, &span) || !inner.is_empty() {
-        // // Inside a line, the blank before the statement is removed too.
+        // Inside a line, the blank before the statement is removed too.
         let before = &text[line_start(text, span.start)..span.start];
         let joined = before.last() == Some(&b' ') && before.iter().any(|&byte| !is_blank(byte));
         return splice_text(text, span.start - usize::from(joined)..span.end, &inner);
@@ -252,7 +252,7 @@ fn take_out(text: &[u8], directive: &Directive) -> Vec<u8> {
 fn whole_lines(text: &[u8], span: &Range<usize>) -> Range<usize> {
     let (mut start, end) = (line_start(text, span.start), line_end(text, span.end));
     if end == text.len() && text.last() != Some(&b'\n') {
-        // // The last line end itself is excluded: a `\r` before it may be part of the text.
+        // The last line end itself is excluded: a `\r` before it may be part of the text.
         let newline = line_ending(&text[..start.saturating_sub(1)]);
         start -= match text[..start].ends_with(newline) {
             true => newline.len(),

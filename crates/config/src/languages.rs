@@ -40,7 +40,7 @@ pub fn same_key(language: Language, a: &str, b: &str) -> bool {
 pub fn merges_blocks(language: Language, head: &[String]) -> bool {
     match language {
         Language::Ini => true,
-        // // Lists of arbitrary names have no name of their own (SET_STRLIST).
+        // Lists of arbitrary names have no name of their own (SET_STRLIST).
         Language::Dovecot => head.len() > 1 || head == ["plugin"] || head == ["dict"],
         _ => false,
     }

@@ -69,7 +69,7 @@ fn walk(
     keep: &dyn Fn(&str, &str) -> Option<String>,
     pieces: &mut Vec<Piece>,
 ) {
-    // // The number of lines of a statement stays the same; the replacement is one line.
+    // The number of lines of a statement stays the same; the replacement is one line.
     let written = |mut new: String, place: Range<usize>| {
         new = new.replace(['\n', '\r'], " ");
         Piece {

@@ -39,7 +39,7 @@ pub fn setting_at_line(
         }));
     }
     let found = search(language, text, &root, line, key, &mut Vec::new());
-    // // If one section selects two blocks, an edit could change the wrong one.
+    // If one section selects two blocks, an edit could change the wrong one.
     Ok(found.filter(|found| {
         let chosen = select(language, text, &root, &found.section);
         chosen.is_ok_and(|chosen| {
@@ -103,7 +103,7 @@ fn key_as_written(
 ) -> Option<String> {
     let here = |at: usize| line_number(text, at) == line;
     if language == Language::Ini {
-        // // smb.conf(5): names of parameters are compared without blanks and case.
+        // smb.conf(5): names of parameters are compared without blanks and case.
         let plain = |name: &str| -> String {
             let name = name.split_whitespace().collect::<String>();
             name.to_ascii_lowercase()

@@ -215,7 +215,7 @@ impl<'a> Builder<'a> {
         place: SettingPlace,
     ) {
         let number = self.out.settings.len();
-        // // Most keys occur many times, so the key is copied only once.
+        // Most keys occur many times, so the key is copied only once.
         if !self.out.by_key.contains_key(&key) {
             self.out.by_key.insert(key.clone(), BTreeMap::new());
         }

@@ -147,7 +147,7 @@ pub fn scope_chain(all: &Effective, scope: ScopeId) -> Vec<ScopeId> {
     let mut rest: Vec<&[String]> = path.clone();
     while let Some(at) = rest.iter().rposition(|head| is_filter(head)) {
         rest.remove(at);
-        // // A block without a name is separate, so it does not exist outside the filter.
+        // A block without a name is separate, so it does not exist outside the filter.
         if rest
             .iter()
             .any(|head| !merges_blocks(Language::Dovecot, head))

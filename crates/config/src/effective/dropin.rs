@@ -28,7 +28,7 @@ pub fn sysctl(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     drop_ins(builder, main, &dirs, Language::KeyValue);
     match builder.open(main) {
         Ok(source) => add(builder, &source, Language::KeyValue),
-        // // The file is optional: systemd-sysctl does not read it.
+        // The file is optional: systemd-sysctl does not read it.
         Err(FileFault::Absent) => {}
         Err(fault) => return Err(fault),
     }
@@ -81,7 +81,7 @@ fn drop_ins(builder: &mut Builder<'_>, main: &Path, dirs: &[&str], language: Lan
     for path in by_name.into_values() {
         match builder.open(&path) {
             Ok(source) => add(builder, &source, language),
-            // // A dangling symbolic link.
+            // A dangling symbolic link.
             Err(FileFault::Absent) => {}
             Err(fault) => unread(builder, &path, fault, from.clone()),
         }

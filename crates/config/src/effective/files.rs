@@ -42,7 +42,7 @@ pub struct OfHost<'a>(pub &'a dyn Host);
 impl Files for OfHost<'_> {
     fn read(&self, path: &Path) -> Result<Vec<u8>, FileFault> {
         self.0.read(path).or_else(|error| {
-            // // A symbolic link to /dev/null masks a drop-in; it counts as an empty file.
+            // A symbolic link to /dev/null masks a drop-in; it counts as an empty file.
             let target = self.0.realpath(path);
             match target.is_ok_and(|target| target == Path::new("/dev/null")) {
                 true => Ok(Vec::new()),
@@ -56,7 +56,7 @@ impl Files for OfHost<'_> {
     }
 
     fn exists(&self, path: &Path) -> Result<bool, FileFault> {
-        // // glob(3) also matches a dangling symbolic link.
+        // glob(3) also matches a dangling symbolic link.
         match self.0.link(path) {
             Ok(_) => Ok(true),
             Err(_) => self.0.exists(path).map_err(to_fault),

@@ -52,7 +52,7 @@ fn match_pattern(
         let dotted = unescape_component(component).starts_with('.');
         let mut next = Vec::new();
         for dir in found {
-            // // Without GLOB_ERR, glob(3) finds no match in a path that is not a directory or cannot be
+            // Without GLOB_ERR, glob(3) finds no match in a path that is not a directory or cannot be
             // listed. A directory that cannot be listed here may still be readable for the program, which runs
             // as another user.
             let names = match files.list(&dir) {
@@ -105,7 +105,7 @@ fn component_matcher(component: &str, style: Style) -> Result<Option<GlobMatcher
         match letter {
             '*' => {
                 wild = true;
-                // // Two stars are written as one, because `**` has another meaning in globset.
+                // Two stars are written as one, because `**` has another meaning in globset.
                 if !out.ends_with('*') || out.ends_with("\\*") {
                     out.push('*');
                 }
@@ -120,7 +120,7 @@ fn component_matcher(component: &str, style: Style) -> Result<Option<GlobMatcher
                     out.push_str(&class);
                     at += length;
                 }
-                // // A bracket that is not closed is an ordinary character.
+                // A bracket that is not closed is an ordinary character.
                 None => escape('[', &mut out),
             },
             '\\' => {
@@ -193,7 +193,7 @@ fn parse_class(letters: &[char], style: Style) -> Option<(String, usize)> {
             }
             _ => letter,
         };
-        // // A range from a greater to a lesser character is empty.
+        // A range from a greater to a lesser character is empty.
         if letter <= to {
             ranges.push((letter, to));
         }
@@ -205,7 +205,7 @@ fn parse_class(letters: &[char], style: Style) -> Option<(String, usize)> {
 /// put where they are not special.
 fn render_class(ranges: &[(char, char)], negated: bool) -> String {
     if ranges.is_empty() {
-        // // An empty class matches nothing, a negated one every character; names contain no NUL.
+        // An empty class matches nothing, a negated one every character; names contain no NUL.
         return if negated { "?" } else { "[\0]" }.to_owned();
     }
     let mut out = String::from(if negated { "[!" } else { "[" });
@@ -213,7 +213,7 @@ fn render_class(ranges: &[(char, char)], negated: bool) -> String {
     let holds = |letter: char| ranges.iter().any(|&(a, b)| a <= letter && letter <= b);
     out.extend(holds(']').then_some(']'));
     for &(from, to) in ranges {
-        // // A range that begins or ends with a special character is shortened, and the character is added
+        // A range that begins or ends with a special character is shortened, and the character is added
         // separately.
         let from = if special(&from) { next(from) } else { from };
         let to = if special(&to) { previous_char(to) } else { to };
@@ -223,7 +223,7 @@ fn render_class(ranges: &[(char, char)], negated: bool) -> String {
             std::cmp::Ordering::Greater => {}
         }
     }
-    // // In the first place these characters would negate the class.
+    // In the first place these characters would negate the class.
     if out == "[" && (holds('!') || holds('^')) {
         out.push('\0');
     }

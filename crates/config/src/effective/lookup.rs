@@ -38,7 +38,7 @@ impl Effective {
     /// Returns a scope.
     #[must_use]
     pub fn scope(&self, id: ScopeId) -> &Scope {
-        // // An id of another configuration returns the root.
+        // An id of another configuration returns the root.
         self.scopes.get(id.0).unwrap_or(&self.scopes[0])
     }
 
@@ -121,7 +121,7 @@ impl Effective {
             let related =
                 around.contains(&problem.scope) || self.chain(scope, key).contains(&problem.scope);
             let reaches = match (self.program, self.rule(key), at) {
-                // // A keyword that hides other settings comes before them.
+                // A keyword that hides other settings comes before them.
                 _ if !ssh::hidden_by(self.program, key).is_empty() => true,
                 (_, _, None) | (Program::Nginx, ..) => true,
                 (_, Rule::First, Some(at)) => problem.before <= at,
@@ -166,7 +166,7 @@ impl Effective {
         let hider = |out: bool| hiders.iter().find(|at| outside(at) == out);
         let hiders = [hider(false), hider(true)];
         applies.retain(|at| hiders[usize::from(outside(at))].is_none_or(|hider| at < hider));
-        // // In sshd a matching block takes precedence over the lines outside of blocks.
+        // In sshd a matching block takes precedence over the lines outside of blocks.
         if self.program == Program::Sshd {
             match rule {
                 Rule::Halves => applies.sort_by_key(outside),
@@ -203,7 +203,7 @@ impl Effective {
                     enough |= self.program == Program::Ssh || scope != ScopeId::ROOT;
                 }
                 Some(false) => {}
-                // // A later line has no effect, so the undecided block is harmless.
+                // A later line has no effect, so the undecided block is harmless.
                 None if rule == Rule::First && enough => {}
                 None => return Err(self.scope(scope)),
             }

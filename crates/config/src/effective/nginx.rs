@@ -29,7 +29,7 @@ impl ProgramRules for Nginx {
     }
 
     fn patterns(&self, said: &Inclusion) -> (Vec<String>, bool) {
-        // // A name without wildcards must exist; a missing file is recorded as unread.
+        // A name without wildcards must exist; a missing file is recorded as unread.
         (vec![said.pattern.clone()], false)
     }
 
@@ -65,11 +65,11 @@ pub fn included_files(
     pattern: &str,
     files: &dyn Files,
 ) -> Result<Vec<PathBuf>, FileFault> {
-    // // The prefix of relative paths is the directory of the configuration.
+    // The prefix of relative paths is the directory of the configuration.
     let dir = main.parent().unwrap_or(Path::new("/"));
     let path = dir.join(pattern);
     match path.to_str() {
-        // // nginx calls glob(3) only for names with wildcards; a backslash in another name is part of the
+        // nginx calls glob(3) only for names with wildcards; a backslash in another name is part of the
         // name.
         Some(pattern) if pattern.contains(['*', '?', '[']) => {
             glob::expand(files, pattern, glob::Style::Libc)

@@ -33,7 +33,7 @@ pub fn read(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     let master = main.with_file_name("master.cf");
     match builder.open(&master) {
         Ok(source) => services(builder, &source),
-        // // A machine without a mail server has no master.cf.
+        // A machine without a mail server has no master.cf.
         Err(FileFault::Absent) => {}
         Err(fault) => {
             let include = master.display().to_string();
@@ -65,7 +65,7 @@ fn services(builder: &mut Builder<'_>, source: &SourceFile) {
         services.push((line, fields, head));
     }
     for (at, (line, fields, head)) in services.into_iter().enumerate() {
-        // // Of several lines for one service, the last takes effect.
+        // Of several lines for one service, the last takes effect.
         let counts = last.get(&head) == Some(&at);
         let scope = builder.same_scope(ScopeId::ROOT, head, source.place(&line.span(0)));
         if counts {

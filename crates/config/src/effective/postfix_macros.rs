@@ -108,7 +108,7 @@ impl Expansion<'_> {
                 if rest.is_empty() {
                     return self.put(&said.text(), depth, out);
                 }
-                // // The condition tests the value before the value's own macros are expanded.
+                // The condition tests the value before the value's own macros are expanded.
                 (Some(!said.value.is_empty()), rest)
             }
         };

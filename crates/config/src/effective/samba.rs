@@ -157,7 +157,7 @@ fn depends_on_client(builder: &Builder<'_>, path: &Path) -> Result<bool, FileFau
         return Ok(true);
     }
     let (begin, rest) = name.split_once('%').unwrap_or((name, ""));
-    // // The text after the last macro; a macro is one letter.
+    // The text after the last macro; a macro is one letter.
     let end = rest.rsplit('%').next().unwrap_or_default();
     let end = end.get(1..).unwrap_or_default();
     let names = match builder

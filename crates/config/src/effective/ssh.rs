@@ -158,7 +158,7 @@ pub fn included_files(
     pattern: &str,
     files: &dyn Files,
 ) -> Result<Vec<PathBuf>, FileFault> {
-    // // sshd does not expand `~` and finds no file; ssh expands it in the users' files.
+    // sshd does not expand `~` and finds no file; ssh expands it in the users' files.
     let user = program == Program::Ssh && !main.starts_with(BASE);
     let dir = main.parent().filter(|dir| dir.ends_with(".ssh"));
     let pattern = match (pattern.strip_prefix("~/"), user) {

@@ -40,7 +40,7 @@ pub(super) fn split_head(parsed: &[String], line: &[u8]) -> Vec<String> {
         }
         words.push(to_lossy_text(&word));
     }
-    // // A quoted keyword yields an empty word before it.
+    // A quoted keyword yields an empty word before it.
     if words
         .first()
         .is_none_or(|first| !first.eq_ignore_ascii_case(name))
@@ -127,7 +127,7 @@ fn criterion_matches(attribute: &str, wanted: &str, connection: &Connection) -> 
         "localaddress" => address_matches(connection.local_address?, wanted),
         "localport" => Some(connection.local_port? == wanted.parse::<u16>().ok()?),
         "rdomain" => Some(list(connection.rdomain.as_ref()?, wanted)),
-        // // Criteria of newer versions, or of the client, that run a command or read its state.
+        // Criteria of newer versions, or of the client, that run a command or read its state.
         _ => None,
     }
 }

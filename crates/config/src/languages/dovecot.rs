@@ -149,7 +149,7 @@ fn push(open: &mut [Block], item: Item) {
 /// Removes one pair of quotes around the whole value and unescapes as `str_unescape`: a backslash stands for
 /// the next character.
 fn unquote_value(value: &[u8]) -> (Option<u8>, Vec<u8>) {
-    // // Dovecot treats a single quote character as both the opening and the closing quote.
+    // Dovecot treats a single quote character as both the opening and the closing quote.
     if let &[quote @ (b'"' | b'\'')] = value {
         return (Some(quote), Vec::new());
     }
@@ -171,7 +171,7 @@ fn unquote_value(value: &[u8]) -> (Option<u8>, Vec<u8>) {
 }
 
 pub fn write_value(value: &str, quote: Option<u8>) -> Result<String, &'static str> {
-    // // `<` stays outside quotes: it replaces the value by the content of a file.
+    // `<` stays outside quotes: it replaces the value by the content of a file.
     let needed = value.trim() != value
         || value.contains('#')
         || value.starts_with(['"', '\''])

@@ -29,7 +29,7 @@ pub fn parse(text: &[u8], separator: u8, sections: bool) -> Block {
         let key = trim(text, line.start..line.start + place);
         let mut value = trim(text, line.start + place + 1..line.end);
         if separator == b':' {
-            // // Only nsswitch.conf allows comments after a value.
+            // Only nsswitch.conf allows comments after a value.
             let comment = text[value.clone()].iter().position(|&byte| byte == b'#');
             let end = comment.map_or(value.end, |at| value.start + at);
             value = trim(text, value.start..end);

@@ -122,7 +122,7 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
                     open: at,
                     ..Block::default()
                 };
-                // // Lua code inside braces has its own syntax.
+                // Lua code inside braces has its own syntax.
                 if block.head[0].ends_with("_by_lua_block") {
                     at = end_of_lua(text, at)
                         .ok_or_else(|| error((place, "a `{` is not closed")))?;
@@ -238,7 +238,7 @@ pub fn write_value(value: &str) -> Result<String, &'static str> {
     loop {
         match next_token(text, at).map_err(|(_, what)| what)? {
             Some(Token::Word(word)) => {
-                // // A backslash at the end would escape the `;`.
+                // A backslash at the end would escape the `;`.
                 if word.end > text.len() || trailing_backslash(&text[word.clone()]) {
                     return Err("it ends with a backslash");
                 }

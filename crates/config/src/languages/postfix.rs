@@ -33,7 +33,7 @@ fn find_stray_continuation(text: &[u8]) -> Option<usize> {
 /// before it; comments and empty lines between them belong to neither.
 pub fn logical_lines(text: &[u8]) -> Vec<Logical> {
     let mut all: Vec<Logical> = Vec::new();
-    // // Comment lines and blank lines that belong inside if another continuation line follows.
+    // Comment lines and blank lines that belong inside if another continuation line follows.
     let mut pending: Vec<Range<usize>> = Vec::new();
     for line in line_ranges(text) {
         let content = trim(text, line.clone());
@@ -46,7 +46,7 @@ pub fn logical_lines(text: &[u8]) -> Vec<Logical> {
                 logical.inner.append(&mut pending);
                 logical.push(text, content);
             }
-            // // Postfix warns of a first line that begins with a blank, and ignores it.
+            // Postfix warns of a first line that begins with a blank, and ignores it.
             None if is_blank(text[line.start]) => {}
             _ => {
                 pending.clear();

@@ -13,7 +13,7 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
     let mut block: Option<Block> = None;
     for line in line_ranges(text) {
         let mut line = trim(text, line);
-        // // `strdelim` ignores a `=` before the keyword.
+        // `strdelim` ignores a `=` before the keyword.
         if text[line.clone()].first() == Some(&b'=') {
             line = trim(text, line.start + 1..line.end);
         }
@@ -154,7 +154,7 @@ fn parse_keyword(text: &[u8], line: Range<usize>) -> Result<(String, Range<usize
         ));
     }
     let mut rest = trim(text, line.start + end..line.end);
-    // // One `=` may separate the keyword and the arguments.
+    // One `=` may separate the keyword and the arguments.
     if text[rest.clone()].first() == Some(&b'=') {
         rest = trim(text, rest.start + 1..rest.end);
     }
@@ -218,7 +218,7 @@ fn split(bytes: &[u8], comments: bool) -> Option<Vec<Word>> {
 
 /// Joins arguments in one line, quoted where necessary.
 fn join(values: &[Vec<u8>]) -> Vec<u8> {
-    // // A single argument stays unquoted if that is unambiguous.
+    // A single argument stays unquoted if that is unambiguous.
     let words: Vec<Vec<u8>> = values
         .iter()
         .map(|value| quote_value(value, None))
