@@ -106,8 +106,8 @@ impl<'a> Things<'a> {
         Ok(dir)
     }
 
-    /// Attaches a loop device to an open file. `shown` is the name of the file. No other program may rename
-    /// the file unless it is `lasting`, that is, unless it can still be accessed when the device is detached.
+    /// Attaches a loop device to an open file. `shown` is the path of the file. `lasting`: the file can still
+    /// be accessed when the device is detached. If it is not lasting, no other program may rename it.
     pub fn attach(
         &mut self,
         file: &File,

@@ -20,7 +20,7 @@ pub(super) fn read_back(image: &Image, things: &Things<'_>) -> Result<String, Ar
         dir: things.dir(),
         log: "info.log",
     };
-    // -U: it is open, which is the point. The format is told, not guessed from the contents.
+    // -U: the image is open in the server. The format is given, so qemu-img does not guess it from the contents.
     let format = arguments::format_driver(&image.arm);
     let args = ["info", "-U", "-f", format, "--output=json", IMAGE];
     let info = program.run(&args, &Cancel::default())?;
