@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// path, such as a mount, goes to [`ChangeSession::dir`] instead.
 #[derive(Debug)]
 pub struct OwnDirectory {
-    /// Its number in the journal.
+    /// Number of the directory in the journal.
     pub id: MadeId,
     /// The open directory.
     pub held: Directory,

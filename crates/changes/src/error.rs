@@ -31,9 +31,9 @@ pub enum ChangeError {
     Busy {
         /// The target or setting.
         what: String,
-        /// Its process id.
+        /// Process id.
         pid: u32,
-        /// Description of its work.
+        /// Description of the work of that process.
         label: String,
     },
     /// An assay process that was killed, or that could not roll back a setting, left changes.
@@ -44,9 +44,9 @@ pub enum ChangeError {
     Pending {
         /// The target or setting.
         what: String,
-        /// Description of its work.
+        /// Description of the work of that process.
         label: String,
-        /// Its state directory, if it differs from this one.
+        /// State directory of that process, if it differs from this one.
         place: Option<PathBuf>,
     },
     /// An assay process that was killed left the setting changed, and its journal is missing.

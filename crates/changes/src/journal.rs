@@ -37,11 +37,11 @@ pub struct Journal {
 /// A session whose process has ended and that left changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// Description of its work.
+    /// Description of the session's work.
     pub label: String,
-    /// Its target.
+    /// Target of the session.
     pub target: String,
-    /// Time of its beginning, in seconds since 1970.
+    /// Time at which the session began, in seconds since 1970.
     pub begun: u64,
     /// Descriptions of everything to roll back, newest first.
     pub left: Vec<String>,
@@ -54,7 +54,7 @@ pub struct Pending {
 pub struct Recovering {
     /// Description of the session's work.
     pub label: String,
-    /// Its target.
+    /// Target of the session.
     pub target: String,
     /// Id of that process; `None` if it has not recorded itself yet.
     pub pid: Option<u32>,

@@ -24,11 +24,11 @@ const CONFIRMED: &str = "confirmed";
 pub struct KeptSession {
     /// Number of the session.
     pub uid: String,
-    /// Description of its work.
+    /// Description of the session's work.
     pub label: String,
-    /// Its target.
+    /// Target of the session.
     pub target: String,
-    /// Time of its beginning, in seconds since 1970.
+    /// Time at which the session began, in seconds since 1970.
     pub begun: u64,
     /// Descriptions of its changes, oldest first.
     pub what: Vec<String>,
@@ -39,7 +39,7 @@ pub struct KeptSession {
 pub struct Waiting {
     /// Number of the session.
     pub uid: String,
-    /// Description of its work.
+    /// Description of the session's work.
     pub label: String,
 }
 

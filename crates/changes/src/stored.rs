@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 /// A session on disk.
 pub(crate) struct Stored {
     pub(crate) dir: PathBuf,
-    /// Its contents; `None` if the session had not begun.
+    /// Contents of the session; `None` if the session had not begun.
     pub(crate) found: Option<Found>,
-    /// Its locks if its process has ended; `None` while the process lives.
+    /// Locks of the session if the session's process has ended; `None` while the process lives.
     pub(crate) locks: Option<Vec<File>>,
 }
 

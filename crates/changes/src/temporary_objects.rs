@@ -47,7 +47,7 @@ pub enum Made {
     },
     /// A named network namespace (ip-netns(8)), with its devices.
     Netns {
-        /// Its name.
+        /// Name of the namespace.
         name: String,
     },
     /// A ZFS file system or volume. Create it with the property [`Made::ZFS_MARK`] set to

@@ -21,7 +21,7 @@ impl TableSource {
     /// Uses an open file.
     ///
     /// # Errors
-    /// Its length is unknown.
+    /// The length of the file cannot be read.
     pub fn file(file: File) -> std::io::Result<Self> {
         let length = file.metadata()?.len();
         Ok(Self::File(Arc::new(file), length))

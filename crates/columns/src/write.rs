@@ -23,7 +23,7 @@ const PAGE: usize = 32 * 1024;
 /// A value of a row in one column.
 #[derive(Clone, Copy, Debug)]
 pub enum CellValue<'a> {
-    /// Nothing.
+    /// No value.
     None,
     /// Value of [`ColumnKind::Text`].
     Text(&'a str),

@@ -30,7 +30,7 @@ pub enum ConfError {
         what: String,
         /// Line numbers, from 1.
         lines: Vec<usize>,
-        /// How to specify one of them.
+        /// Advice on how to specify one of them.
         way_out: &'static str,
     },
     /// This key cannot be written in this language.

@@ -38,7 +38,7 @@ pub const fn export_columns(hash: usize) -> [Column; 4] {
 pub(crate) mod note {
     /// Kind of the table.
     pub const WHAT: &str = "assay";
-    /// Its version.
+    /// Version of the format.
     pub const VERSION: &str = "version";
     /// Name of the machine.
     pub const MACHINE: &str = "machine";

@@ -22,17 +22,17 @@ use rustix::fs::StatxFlags;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What happens to a redundant file.
+/// Action on a redundant file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// Its name becomes a hard link to the kept file.
+    /// Replace the file by a hard link to the kept file.
     Hardlink,
-    /// It stays a separate file but shares its blocks with the kept file.
+    /// Keep the file, but share its blocks with the kept file.
     Reflink,
-    /// It is deleted.
+    /// Delete the file.
     Delete,
-    /// It is moved into a folder, below which it keeps its whole path.
+    /// Move the file into a folder, below which it keeps its whole path.
     Move(#[serde(with = "crate::name_json")] Vec<u8>),
 }
 
@@ -118,7 +118,7 @@ impl Subject {
 /// One step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActStep {
-    /// What to do.
+    /// Action of the step.
     pub action: Action,
     /// The copy that stays.
     pub keep: Subject,
@@ -137,7 +137,7 @@ pub struct Refusal {
     /// Path of the file that stays unchanged.
     #[serde(with = "crate::name_json")]
     pub path: Vec<u8>,
-    /// Why.
+    /// Reason.
     pub why: String,
 }
 

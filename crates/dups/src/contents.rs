@@ -19,7 +19,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// How many.
+    /// Returns the number of contents.
     pub fn len(&self) -> usize {
         self.hashes.len()
     }

@@ -29,7 +29,7 @@ pub enum Error {
     Foreign {
         /// The index file.
         path: PathBuf,
-        /// What was found and expected, and the way out.
+        /// Description of the found and the expected state, with the remedy.
         what: String,
     },
     /// A table for or from another machine cannot be used.

@@ -10,11 +10,11 @@ use std::collections::HashMap;
 /// Folders with equal names and contents at all levels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SameFolders {
-    /// Their paths, sorted. Paths of other machines start with the machine's name and a colon.
+    /// Paths of the folders, sorted. A path of another machine starts with the machine's name and a colon.
     pub paths: Vec<Vec<u8>>,
     /// Number of files in each folder.
     pub files: u64,
-    /// Bytes in each.
+    /// Bytes of the files in each folder.
     pub bytes: u64,
     /// Number of folders that may be the same as another of them, see
     /// [`crate::group::DuplicateGroup::doubtful`].

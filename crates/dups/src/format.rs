@@ -174,7 +174,7 @@ struct GroupSeen {
     /// Further hard links of the same inodes.
     #[schemars(skip_serializing_if = "absent")]
     links: std::collections::BTreeMap<String, Vec<String>>,
-    /// Number of files that may be the same as another of them.
+    /// Number of files of the group that may be the same file as another one of the group.
     #[schemars(skip_serializing_if = "absent")]
     doubtful: u64,
     /// Machine of each file, in merged indexes.

@@ -205,7 +205,7 @@ struct Head {
 }
 
 impl Groups {
-    /// How many.
+    /// Returns the number of groups.
     pub fn len(&self) -> usize {
         self.heads.len()
     }

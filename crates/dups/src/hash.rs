@@ -8,7 +8,7 @@ use twox_hash::XxHash3_128 as Xxh3;
 /// Hash of a whole content, padded with zeros.
 pub type Hash = [u8; 32];
 
-/// Which hash.
+/// Kind of hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HashKind {
     /// 256 bits, cryptographic.

@@ -16,11 +16,11 @@ use std::sync::OnceLock;
 /// Origin of a file system's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// Its own disk. File systems of one family can read each other's disks.
+    /// A disk of the file system, with its family. File systems of one family can read each other's disks.
     Disk(&'static str),
     /// A storage pool, which a machine imports once. Each data set has its own files.
     Pool,
-    /// Memory of its own.
+    /// Memory of the file system, such as tmpfs.
     Memory,
     /// Files of another owner with reliable numbers within one mount: a remote machine (NFS file numbers are
     /// unique within a file system, RFC 8881 section 5.8.1.20) or overlay layers.
@@ -183,7 +183,7 @@ fn describe_mount(mount: &Mount) -> String {
     crate::name::format_readable(sys::path_bytes(&mount.point))
 }
 
-/// The file systems below some folders, by number, and which of them may show the same files.
+/// The numbered file systems below some folders, and the pairs of them that may show the same files.
 #[derive(Debug, Default)]
 pub(crate) struct Landscape {
     /// Folders at which a file system starts, longest paths first.

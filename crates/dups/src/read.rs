@@ -83,7 +83,7 @@ impl std::ops::DerefMut for Buffer {
     }
 }
 
-/// What reading cost, for the report and the benchmark.
+/// Cost of reading, for the report and the benchmark.
 #[derive(Default, Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Cost {
     /// Files opened.

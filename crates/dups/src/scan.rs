@@ -16,7 +16,7 @@ use crate::{Control, Error, rotational, sharing};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How to scan.
+/// Options of a scan.
 #[derive(Clone, Debug, Default)]
 pub struct ScanOptions {
     /// Roots and file selection.
@@ -41,7 +41,7 @@ pub struct ScanOptions {
     pub rotates: Option<bool>,
 }
 
-/// What a scan found.
+/// Result of a scan.
 #[derive(Debug)]
 pub struct Scan {
     /// All examined files.

@@ -83,7 +83,7 @@ impl Reason {
 pub struct Skip {
     /// Full path, as bytes.
     pub path: Vec<u8>,
-    /// Why.
+    /// Reason.
     pub reason: Reason,
     /// Kernel error, or description of the change.
     pub detail: String,

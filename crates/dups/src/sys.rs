@@ -349,7 +349,7 @@ struct DedupeRange {
 /// Result of deduplicating a range.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Deduped {
-    /// This many bytes are now shared.
+    /// Number of bytes that are now shared.
     Bytes(u64),
     /// The ranges differ; nothing was changed.
     Differs,

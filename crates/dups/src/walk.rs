@@ -31,7 +31,7 @@ const LISTING: usize = 32 * 1024;
 pub(crate) struct Walked {
     /// Selected files.
     pub files: Files,
-    /// What was left out.
+    /// Skipped files and folders.
     pub skipped: Skipped,
     /// Open folders with files that are not known yet.
     pub doors: Doors,

@@ -28,15 +28,15 @@ pub enum RenderError {
     Filename {
         /// The path with escaped control characters.
         path: String,
-        /// What is wrong.
+        /// Description of the error.
         reason: &'static str,
     },
     /// The workload is incomplete or impossible in fio.
     #[error("workload `{name}`: {reason}")]
     Workload {
-        /// Its name with escaped control characters.
+        /// Name of the workload with escaped control characters.
         name: String,
-        /// What is wrong.
+        /// Description of the error.
         reason: String,
     },
 }

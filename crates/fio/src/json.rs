@@ -88,7 +88,7 @@ pub enum JsonError {
         "no fio result in it: expected `{{ \"fio version\": … }}`; run fio with --output-format=json+{hint}"
     )]
     NoDocument {
-        /// What the text looks like, starting with `; `, or empty.
+        /// Probable kind of the text, starting with `; `; or empty.
         hint: String,
     },
     /// The text ends in the middle of a document.
@@ -114,7 +114,7 @@ pub enum JsonError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What is wrong.
+        /// Description of the error.
         message: String,
     },
 }

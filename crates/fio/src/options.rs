@@ -72,7 +72,7 @@ const ALIASES: [(&str, &str); 19] = [
 pub struct OptionsError {
     /// Position `file:line: `, or empty for a command line.
     pub place: String,
-    /// What is wrong and what is expected.
+    /// Error, and the expected value.
     pub message: String,
 }
 

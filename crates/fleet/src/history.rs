@@ -29,7 +29,7 @@ pub struct Entry {
 pub struct Told {
     /// Fingerprint that identifies the finding across checks.
     pub fingerprint: String,
-    /// How bad it was.
+    /// Severity of the finding.
     pub severity: Severity,
 }
 
@@ -75,7 +75,7 @@ const NAME: &str = "name";
 struct Lines {
     /// Entries that this version understands, oldest first.
     known: Vec<Entry>,
-    /// Lines of other versions.
+    /// Lines written by other versions of assay.
     foreign: Vec<Foreign>,
 }
 

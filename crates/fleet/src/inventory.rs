@@ -63,7 +63,7 @@ pub enum InventoryError {
     Invalid {
         /// Name of the file, with the line if known.
         name: String,
-        /// What is wrong.
+        /// Cause of the error.
         source: Cause,
     },
     /// No machine or group has this name.

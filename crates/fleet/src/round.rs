@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Maximum number of simultaneous sessions. A session mostly waits for its machine.
 const AT_ONCE: usize = 32;
 
-/// How often a session is retried that was dropped at its start.
+/// Maximum number of retries of a session that the machine drops at its start.
 const AGAIN: u32 = 2;
 
 /// Time over which the starts of the first sessions are spread.
@@ -23,7 +23,7 @@ pub enum Outcome<T> {
     Done(T),
     /// The session failed.
     Failed(SessionError),
-    /// The same machine and login as the machine with this number, which was checked.
+    /// Not checked, because the machine with this number is the same machine with the same login.
     Same(usize),
 }
 

@@ -17,7 +17,7 @@ const MAX_COMPLAINT: usize = 16 << 10;
 /// Default time limit of a session.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// How to reach a machine.
+/// Address and login of a machine.
 #[derive(Clone, Debug)]
 pub struct SshSession {
     /// Destination for ssh: a name, `user@name`, a name in the ssh configuration, or `ssh://…`.

@@ -20,7 +20,7 @@ pub enum CaptureError {
     /// The directory or a file in it cannot be used.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Which.
+        /// Path of the file or directory.
         path: PathBuf,
         /// Error of the kernel.
         source: std::io::Error,
@@ -30,7 +30,7 @@ pub enum CaptureError {
     Index {
         /// The index file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the error.
         source: IndexError,
     },
     /// The index or the directory cannot be read.
@@ -39,9 +39,9 @@ pub enum CaptureError {
     /// A bundle is invalid.
     #[error("{name}: {source}")]
     Bundle {
-        /// Its name.
+        /// Name of the bundle.
         name: String,
-        /// What is wrong.
+        /// Description of the error.
         source: Box<dyn Error + Send + Sync>,
     },
     /// Writing a capture would overwrite something.
@@ -200,7 +200,7 @@ impl Index {
 
 /// Object at a path, for [`resolve`].
 pub(crate) enum Node {
-    /// Nothing.
+    /// No object exists.
     Missing,
     /// An object other than a link.
     Here,

@@ -26,7 +26,7 @@ pub enum HostError {
     /// The command is not installed.
     #[error("{name}: command not found")]
     NoCommand {
-        /// Its name.
+        /// Name of the command.
         name: String,
     },
     /// The command did not run to its end.
@@ -34,7 +34,7 @@ pub enum HostError {
     Command {
         /// The command line.
         argv: String,
-        /// What happened.
+        /// Description of the error.
         reason: String,
     },
     /// The command exceeded its time limit and was killed.

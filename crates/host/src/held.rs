@@ -28,9 +28,9 @@ use std::path::{Component, Path, PathBuf};
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 pub struct Identity {
-    /// `st_dev`.
+    /// Device number (`st_dev`).
     pub device: u64,
-    /// `st_ino`.
+    /// Inode number (`st_ino`).
     pub inode: u64,
 }
 
@@ -54,9 +54,9 @@ impl Identity {
 /// Mode of opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// To be read.
+    /// For reading.
     Read,
-    /// To be read and written.
+    /// For reading and writing.
     ReadWrite,
 }
 
@@ -155,7 +155,7 @@ impl Directory {
     /// [`Directory::name`] gives it a name. Returns `None` if the file system does not support this.
     ///
     /// # Errors
-    /// It is not permitted, or there is no space.
+    /// Permission is denied, or there is no space.
     pub fn unnamed(&self) -> Result<Option<Held>, HostError> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         match rustix::fs::openat(&self.fd, ".", flags, Mode::RUSR | Mode::WUSR) {
@@ -281,7 +281,7 @@ impl Directory {
         Identity::of(&self.fd).map_err(fail(&self.shown))
     }
 
-    /// Returns the path by which it was opened, for messages.
+    /// Returns the path by which the file was opened, for messages.
     #[must_use]
     pub fn shown(&self) -> &Path {
         &self.shown
@@ -372,7 +372,7 @@ impl Held {
         self.identity
     }
 
-    /// Returns the path by which it was opened, for messages.
+    /// Returns the path by which the file was opened, for messages.
     #[must_use]
     pub fn shown(&self) -> &Path {
         &self.shown

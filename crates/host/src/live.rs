@@ -1,4 +1,4 @@
-//! This machine.
+//! Reads and runs programs on this machine.
 
 use crate::error::HostError;
 use crate::{

@@ -72,7 +72,7 @@ pub fn find_loop_devices(backing: Identity) -> Result<Vec<PathBuf>, HostError> {
 /// Detaches a loop device if it is still on that file. The kernel does it as soon as the device is unused.
 ///
 /// # Errors
-/// It is not permitted.
+/// Permission is denied.
 pub fn detach(node: &Path, backing: Identity) -> Result<(), HostError> {
     let device = open(node)?;
     let fail = |error: io::Error| HostError::io(node, &error);

@@ -52,9 +52,9 @@ struct Beside {
     name: OsString,
     aside: OsString,
     file: File,
-    /// It has the name `aside`.
+    /// The file has the temporary name `aside`.
     named: bool,
-    /// It replaces an existing file.
+    /// The file replaces an existing file.
     replaces: bool,
     published: bool,
 }

@@ -32,7 +32,7 @@ pub struct KnownFile {
     born: Option<Born>,
 }
 
-/// `stx_btime` (statx(2)).
+/// Time of creation, `stx_btime` (statx(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Born {
     seconds: i64,
@@ -49,9 +49,9 @@ struct Handle {
 /// Result of a search for a known file or directory.
 #[derive(Debug)]
 pub enum Whereabouts {
-    /// It exists and is open (`O_PATH`).
+    /// The object exists and is open (`O_PATH`).
     Open(OwnedFd),
-    /// It was removed.
+    /// The object was removed.
     Removed,
     /// Unknown: the file system does not support the search, or this user may not use it.
     Unknown,

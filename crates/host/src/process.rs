@@ -71,7 +71,7 @@ pub struct Running {
     ended: Option<ProgramEnd>,
 }
 
-/// How a program ended.
+/// End of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramEnd {
     /// Exit status or signal.

@@ -141,7 +141,7 @@ fn open_nearest_parent(path: &Path) -> Result<Directory, HostError> {
 enum Place {
     /// In this directory under this name, with its current identity.
     Here(Directory, OsString, Identity),
-    /// It was removed according to the file system; or nothing has its name, and more is unknown.
+    /// The object was removed according to the file system; or no object has its name, and more is unknown.
     Absent,
     /// Another object has its name or is at its path, and more is unknown.
     Another,

@@ -25,9 +25,9 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Times {
-    /// `st_atim`.
+    /// Time of the last access (`st_atim`): seconds, nanoseconds.
     pub accessed: (i64, i64),
-    /// `st_mtim`.
+    /// Time of the last modification (`st_mtim`): seconds, nanoseconds.
     pub modified: (i64, i64),
 }
 

@@ -100,7 +100,7 @@ pub trait HostMut: Host {
     /// a directory that others could have replaced is removed only if it is empty.
     ///
     /// # Errors
-    /// It is not permitted, not empty, or contains a mount.
+    /// Permission is denied, or the directory is not empty or contains a mount.
     fn remove_made(&self, path: &Path, known: Option<&KnownFile>) -> Result<Removed, HostError>;
 
     /// Returns the nodes of the loop devices on a file.
@@ -112,13 +112,13 @@ pub trait HostMut: Host {
     /// Detaches a loop device if it is still on that file.
     ///
     /// # Errors
-    /// It is not permitted.
+    /// Permission is denied.
     fn detach_loop(&self, node: &Path, backing: Identity) -> Result<(), HostError>;
 
     /// Kills a process and waits until it is gone. Does nothing if it has ended or its number was reused.
     ///
     /// # Errors
-    /// It is not permitted, or the process does not end.
+    /// Permission is denied, or the process does not end.
     fn kill(&self, process: ProcessId) -> Result<(), HostError>;
 
     /// Replaces the content of a file atomically: readers see the old or the new bytes. `aside` is a temporary

@@ -37,7 +37,7 @@ pub struct Tally {
     under_way: u32,
     /// Integral of the requests in flight over time, in nanoseconds, up to `looked`.
     area: u128,
-    /// The same integral after `until`, without an answer so far.
+    /// Integral after `until` of the requests without an answer, in nanoseconds.
     beyond: u128,
     looked: u64,
     pub cpu: u64,

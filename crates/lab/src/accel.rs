@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How the guest's instructions are executed.
+/// Method that executes the guest's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Accel {
@@ -37,7 +37,7 @@ impl Accel {
 /// The selected accelerator and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// What will be used.
+    /// Selected accelerator.
     pub accel: Accel,
     /// Reason why KVM is not used.
     pub why: Option<String>,

@@ -21,7 +21,7 @@ const OWN: [&str; 7] = [
 /// 2.38).
 const MAPPED: [&str; 3] = ["--user", "--map-root-user", "--map-auto"];
 
-/// How a build gets root privileges.
+/// Method by which a build gets root privileges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Builder {
     /// Assay runs as root.

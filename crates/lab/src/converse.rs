@@ -11,12 +11,12 @@ use std::time::Duration;
 
 /// A running program. Dropping [`Conversation::hears`] closes its input.
 pub struct Conversation<'scope> {
-    /// Its standard output. A read times out after a short while ([`ErrorKind::TimedOut`]) and can be
-    /// repeated.
+    /// Standard output of the program. A read times out after a short while ([`ErrorKind::TimedOut`]) and can
+    /// be repeated.
     pub says: Says,
-    /// Its standard input.
+    /// Standard input of the program.
     pub hears: Hears,
-    /// Waits for its end.
+    /// Waits for the end of the program.
     pub end: End<'scope>,
 }
 

@@ -19,7 +19,7 @@ impl Claims {
     /// the devices while the guest runs, even if assay ends.
     ///
     /// # Errors
-    /// It is not permitted, the device is or may be in use, or it is too small.
+    /// Permission is denied, a device is or may be in use, or a device is too small.
     pub(crate) fn take(options: &GuestOptions) -> Result<Self, LabError> {
         let mut claims = Vec::new();
         for disk in &options.disks {

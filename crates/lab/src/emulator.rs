@@ -4,7 +4,7 @@ use crate::error::LabError;
 use std::io::{Error, ErrorKind};
 use std::process::{Command, Stdio};
 
-/// Its program.
+/// Name of QEMU's program.
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
 /// Debian's package of it.
 pub(crate) const PACKAGE: &str = "qemu-system-x86";

@@ -152,7 +152,7 @@ pub enum LabError {
     Boot {
         /// Panic, timeout, or end of QEMU.
         why: String,
-        /// Last lines of its console.
+        /// Last lines of the guest's console.
         console: String,
     },
     /// The guest has ended.
@@ -160,7 +160,7 @@ pub enum LabError {
     Gone {
         /// Panic, out of memory, killed.
         why: String,
-        /// Last lines of its console.
+        /// Last lines of the guest's console.
         console: String,
     },
     /// The guest runs but does not answer.
@@ -170,7 +170,7 @@ pub enum LabError {
         after: Duration,
         /// Reason, as far as the console shows it.
         why: String,
-        /// Last lines of its console.
+        /// Last lines of the guest's console.
         console: String,
     },
     /// All channels are in use.
@@ -227,13 +227,13 @@ pub enum LabError {
     Tool {
         /// The program.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: Cause,
     },
     /// A disk is impossible.
     #[error("disk {name}: {source}")]
     Disk {
-        /// Its name.
+        /// Name of the disk.
         name: String,
         /// The reason and the way out.
         source: Cause,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// A saved snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestSnapshot {
-    /// Its name.
+    /// Name of the snapshot.
     pub tag: String,
     /// Time of the snapshot, in seconds since 1970.
     pub seconds: i64,
@@ -43,7 +43,7 @@ const SLICE: Duration = Duration::from_millis(200);
 const ROOT: &str = "root";
 
 impl Guest {
-    /// Saves a snapshot; its name has letters, digits, dashes.
+    /// Saves a snapshot; its name consists of letters, digits and dashes.
     ///
     /// # Errors
     /// The name is used, a disk is not qcow2, or QEMU refuses (as it does with NVMe disks).

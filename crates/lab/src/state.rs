@@ -28,7 +28,7 @@ const PART: &str = ".part-";
 /// Registry entry of a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestEntry {
-    /// Its name.
+    /// Name of the guest.
     pub name: String,
     /// The guest continues after its assay process ends.
     pub detached: bool,

@@ -28,7 +28,7 @@ const STEPS: [(&str, &str, f64); 5] = [
     ("Loading new zfs", "compiling ZFS", 200.0),
     ("I: running --customize-hook", "making the image", 43.0),
 ];
-/// Fraction of the time from which on the current speed is a useful predictor.
+/// Fraction of the usual build time that must have passed before the current speed is used for the estimate.
 const ENOUGH: f64 = 0.05;
 /// File next to the images with the duration of each step of the last build.
 const RECORD: &str = "build-times.json";

@@ -45,9 +45,9 @@ pub(crate) const INSTALL: [&[&str]; 2] = [
 /// Files that a program needs on another system.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Needs {
-    /// Its dynamic loader; `None` for a static program.
+    /// Dynamic loader of the program; `None` for a static program.
     loader: Option<PathBuf>,
-    /// Its libraries: requested name, and path.
+    /// Libraries of the program: requested name, and path.
     libraries: Vec<(OsString, PathBuf)>,
 }
 

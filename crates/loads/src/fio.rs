@@ -80,7 +80,7 @@ pub enum FioError {
     },
 }
 
-/// How a fio process ended.
+/// End of a fio process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FioEnd {
     /// Exited with this status (128 + signal if a signal ended it).
@@ -98,7 +98,7 @@ pub struct FioOutput {
     pub json: Vec<u8>,
     /// Standard error, at most 64 KiB.
     pub stderr: String,
-    /// How it ended.
+    /// End of the process.
     pub ended: FioEnd,
     /// Runtime.
     pub wall: Nanos,

@@ -33,7 +33,7 @@ impl fmt::Debug for Secret {
 /// Parameters of the load.
 #[derive(Clone, Debug)]
 pub struct ImapRequest {
-    /// `HOST:PORT`.
+    /// Address of the server as `HOST:PORT`.
     pub address: String,
     /// User name.
     pub user: String,

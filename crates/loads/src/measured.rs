@@ -73,7 +73,7 @@ pub enum LoadError {
     Request {
         /// The URL, address or argument.
         what: String,
-        /// What is wrong.
+        /// Description of the error.
         why: String,
     },
     /// No service listens at the address.

@@ -63,7 +63,7 @@ pub struct LoginFailure {
     pub part: LoginPart,
     /// Evidence.
     pub seen: String,
-    /// Fix, or next step.
+    /// Remedy, or next step of the diagnosis.
     pub then: String,
 }
 

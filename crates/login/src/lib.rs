@@ -74,7 +74,7 @@ impl LoginPart {
 pub struct PartTime {
     /// The part.
     pub part: LoginPart,
-    /// Its duration.
+    /// Duration of the part.
     pub took: Nanos,
 }
 
@@ -116,7 +116,7 @@ pub enum LoginError {
     Target {
         /// Target as the user wrote it.
         target: String,
-        /// What is wrong and how to correct it.
+        /// Error and remedy.
         why: String,
     },
     /// The program is missing, or does not start.

@@ -134,7 +134,7 @@ struct Watcher {
     ours: BTreeMap<u32, bool>,
     /// CPU time and queueing time of each process at the last look.
     times: BTreeMap<u32, (u64, u64)>,
-    /// What a sleeping process waits for, and when this was read.
+    /// For each sleeping process: the time of the last check, and the resource for which the process waited.
     waits: BTreeMap<u32, (Instant, Option<Activity>)>,
     sockets: Sockets,
     last: Instant,

@@ -12,7 +12,7 @@ pub const MOST_POINTS: usize = 64;
 /// wireless roaming for enterprise", HT203068).
 pub const WEAK: i32 = -70;
 
-/// What a device measured about its Wi-Fi connection.
+/// Measurements of a device about its Wi-Fi connection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Air {

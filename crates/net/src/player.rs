@@ -13,7 +13,7 @@ pub struct Film {
     pub until_us: u64,
 }
 
-/// What the viewer saw.
+/// Quality of the playback for the viewer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Played {
     /// Start of the film, in microseconds from the start of the run; `None` if it never started.

@@ -69,7 +69,7 @@ pub struct PersonOutcome {
     pub guard: Option<usize>,
 }
 
-/// Why a trial ended.
+/// Reason why a trial ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The judge reached a verdict, or all pairs were measured.

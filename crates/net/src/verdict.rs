@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
-    /// Nobody would complain.
+    /// Good quality; no user would complain.
     Good,
     /// Noticeable now and then.
     Tolerable,
@@ -30,9 +30,9 @@ pub enum Grade {
 pub struct Second {
     /// Number of the second, from 0.
     pub at: u32,
-    /// Valid events that were due in this second.
+    /// Number of valid events that were due in this second.
     pub due: u32,
-    /// Late, failed or lost events among them.
+    /// Number of these events that were late, failed or lost.
     pub over: u32,
     /// Longest duration in microseconds, of the events that finished.
     pub longest_us: u64,

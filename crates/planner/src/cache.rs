@@ -45,7 +45,7 @@ pub struct CacheQuestion {
 pub struct ArcCounters {
     /// Bytes in use.
     pub size: u64,
-    /// `c_max`.
+    /// Maximum size of the ARC in bytes (`c_max`).
     pub max: u64,
     /// Fraction of reads served from memory.
     pub hit_ratio: f64,

@@ -21,7 +21,7 @@ const STEPS: u64 = 48;
 /// A top-level vdev.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Vdev {
-    /// Its name.
+    /// Name of the vdev.
     pub name: String,
     /// Capacity in bytes.
     pub size: u64,
@@ -67,7 +67,7 @@ impl AllocationRules {
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Share")]
 pub struct VdevShare {
-    /// Its name.
+    /// Name of the vdev.
     pub name: String,
     /// Bytes written to the vdev.
     pub bytes: u64,

@@ -8,7 +8,7 @@ pub enum PlannerError {
     Size {
         /// The given text.
         input: String,
-        /// What is wrong and what is expected.
+        /// Error, and the expected input.
         reason: String,
     },
     /// The text is not a size.
@@ -19,7 +19,7 @@ pub enum PlannerError {
     Layout {
         /// The given text.
         spec: String,
-        /// What is wrong and what is expected.
+        /// Error, and the expected input.
         reason: String,
     },
     /// A number is out of range, or an option is missing or contradictory.
@@ -27,7 +27,7 @@ pub enum PlannerError {
     Value {
         /// Name of the option or quantity.
         what: String,
-        /// What is wrong and what is expected.
+        /// Error, and the expected input.
         reason: String,
     },
     /// A sum exceeds 64 bits or the limit of the file system.
@@ -45,7 +45,7 @@ pub enum PlannerError {
         source_name: String,
         /// Line number, from 1.
         line: usize,
-        /// What is wrong and what is expected.
+        /// Error, and the expected input.
         reason: String,
     },
     /// Clone records contradict each other.

@@ -33,7 +33,7 @@ pub struct Bundle {
 pub struct BundleMachine {
     /// 32 hexadecimal digits that only the owner can trace to the machine.
     pub id: String,
-    /// Its trials.
+    /// Trials of the machine.
     pub trials: Vec<BundleTrial>,
 }
 
@@ -56,7 +56,7 @@ pub struct BundleTrial {
     pub moderators: BTreeMap<Moderator, String>,
     /// Pairs in order.
     pub pairs: Vec<Pair>,
-    /// How the trial ended.
+    /// End of the trial.
     pub ended: TrialEnd,
     /// Verdict on its own pairs.
     pub verdict: Verdict,
@@ -106,7 +106,7 @@ pub enum Pair {
     Without(Without),
 }
 
-/// Why a pair has no effect.
+/// Reason why a pair has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Without {
@@ -118,7 +118,7 @@ pub enum Without {
     Void,
 }
 
-/// How a trial ended.
+/// End of a trial.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]

@@ -19,7 +19,7 @@ const WORD: usize = 64;
 pub struct BundleFault {
     /// Position in the bundle.
     pub at: String,
-    /// What is wrong.
+    /// Description of the error.
     pub what: &'static str,
 }
 

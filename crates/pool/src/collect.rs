@@ -16,7 +16,7 @@ pub struct Pool {
 /// A trial and its owner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
-    /// Its owner.
+    /// Owner of the trial.
     pub owner: String,
     /// The owner's machine.
     pub machine: String,

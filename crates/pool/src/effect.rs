@@ -19,9 +19,9 @@ const LEAST_VARIANCE: f64 = 1e-8;
 /// Combined result of a piece of advice, for one metric and one set of parameters.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Pooled {
-    /// Which advice.
+    /// Id of the advice.
     pub advice: String,
-    /// Its parameters.
+    /// Parameters of the advice.
     pub parameters: BTreeMap<String, String>,
     /// Metric of the verdict.
     #[schemars(with = "String")]
@@ -111,7 +111,7 @@ pub struct LeaveOut {
 pub struct MachineGroup {
     /// The moderator.
     pub moderator: Moderator,
-    /// Its value.
+    /// Value of the moderator.
     pub value: String,
     /// Number of owners.
     pub owners: usize,

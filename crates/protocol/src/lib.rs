@@ -193,7 +193,7 @@ pub enum AgentRequest {
     Data(Vec<u8>),
     /// Write numbered records in sequence and acknowledge each when it is durable.
     Log {
-        /// How durability is requested.
+        /// Method by which durability is requested.
         sync: Sync,
         /// Number of the first record.
         first: u64,

@@ -80,7 +80,7 @@ pub enum StoreError {
     Incomplete {
         /// The file, or the URL without its password.
         path: PathBuf,
-        /// What is missing.
+        /// Description of the missing part.
         reason: String,
         /// Way out.
         way_out: String,

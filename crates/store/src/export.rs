@@ -14,7 +14,7 @@ pub struct Export {
     pub schema: u32,
     /// The run.
     pub run: Run,
-    /// Its samples.
+    /// Samples of the run.
     pub samples: Vec<Sample>,
     /// Id of the machine, if known. The machine's name is not exported.
     #[serde(default)]

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 pub use connect::{is_url, shown};
 
-/// How long to wait for a restarting server.
+/// Time limit for a server that restarts.
 const LONGEST_RESTART: Duration = Duration::from_secs(30);
 
 /// An open database.

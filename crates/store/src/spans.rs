@@ -14,7 +14,7 @@ pub use listing::{Ask, Span};
 
 /// Default number of days for which ended rows are kept.
 pub const DAYS: u32 = 2 * 365;
-/// Marks a value that was unreadable from the first look on. No real value has this form.
+/// Marks a value that was unreadable at the first look and ever since. No real value has this form.
 pub(crate) const UNREAD: &str = "?";
 
 /// Kind of a row.
@@ -53,7 +53,7 @@ pub type Key = (About, String);
 pub enum SpanValue {
     /// Value as JSON.
     Value(String),
-    /// It could not be read.
+    /// The value could not be read.
     Unread,
 }
 

@@ -22,7 +22,7 @@ pub enum Kind {
 /// A column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// Name of the column.
     pub name: &'static str,
     /// Type of the values.
     pub kind: Kind,
@@ -35,7 +35,7 @@ pub struct Column {
 pub struct Table {
     /// Name; in PostgreSQL within the schema `assay`.
     pub name: &'static str,
-    /// Its columns in order.
+    /// Columns of the table in order.
     pub columns: &'static [Column],
     /// Column by which the table is divided into parts: a record or a machine.
     pub of: &'static str,

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Time limit of a guest's boot, long enough for an emulated guest on a busy machine.
 const BOOT_LIMIT: Duration = Duration::from_secs(900);
 
-/// Where and with what a study runs. Benches borrow the context for their lifetime.
+/// Machine, directories and journal session of a study. Benches borrow the context for their lifetime.
 pub struct BenchContext<'a> {
     /// Services that every measurement needs.
     pub env: Environment<'a>,
@@ -23,7 +23,7 @@ pub struct BenchContext<'a> {
     /// ZFS file system that the user named. If set, zvols and file systems are created below it on this
     /// machine, and no guest has a pool.
     pub on: Option<String>,
-    /// Directories on particular file systems, by the study's names for them.
+    /// Directories on particular file systems; the keys are the names that the study uses.
     pub dirs: BTreeMap<String, PathBuf>,
     /// Journal session in which objects are recorded before they are created.
     pub session: &'a ChangeSession,

@@ -24,7 +24,7 @@ pub struct NamedBench {
 /// Storage of the user that a bench can use in addition to the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserTarget {
-    /// Nothing else.
+    /// No other storage.
     Nothing,
     /// A ZFS file system ([`BenchContext::on`]). Then no guest image is needed.
     Dataset,

@@ -29,7 +29,7 @@ pub struct Task<'a> {
 pub struct StudyStep<'a> {
     /// Round, from 1.
     pub round: u32,
-    /// What is measured.
+    /// Configuration to measure.
     pub configuration: &'a Configuration,
     /// Figures that are measured together.
     pub figures: Vec<&'a Figure>,

@@ -18,7 +18,7 @@ pub enum AskedError {
     Load {
         /// The URL or file name.
         what: String,
-        /// What is wrong and how to correct it.
+        /// Error and remedy.
         why: String,
     },
     /// The server may not be loaded, or does not answer.

@@ -33,7 +33,7 @@ const EXCHANGES: usize = 8;
 const LEAD: Duration = Duration::from_millis(60);
 /// A generator is lost if it exceeds the time of its step by this long, or sends nothing for this long.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The same time limit while all generators stop.
+/// Time limit for messages while all generators stop.
 const TO_END: Duration = Duration::from_secs(10);
 /// Time limit for an answer with the clock.
 const CLOCK: Duration = Duration::from_secs(10);
@@ -52,7 +52,7 @@ pub enum GeneratorOrder {
     Step {
         /// This generator's part of the step.
         shape: Shape,
-        /// How to carry out the step.
+        /// Parameters of the step.
         manner: Manner,
         /// Start time by the generator's clock, in microseconds.
         at_us: i64,

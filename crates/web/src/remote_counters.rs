@@ -40,7 +40,7 @@ pub struct There {
     shared: Arc<Shared>,
 }
 
-/// Which remote processes are counted.
+/// Remote processes whose CPU time is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteCounted {
     /// The processes with these numbers and their descendants.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::thread;
 use std::time::Duration;
 
-/// Which numbers of connections are tried for the capacity.
+/// Numbers of connections to try in the search for the capacity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Search {

@@ -112,7 +112,7 @@ pub enum TargetError {
     Url {
         /// The given text.
         text: String,
-        /// What is wrong with the text.
+        /// Error in the text.
         why: &'static str,
     },
     /// The host name cannot be resolved.
@@ -134,7 +134,7 @@ pub enum TargetError {
     Tls {
         /// URL.
         url: String,
-        /// Why.
+        /// Reason.
         source: TlsError,
     },
     /// The request is invalid.
@@ -142,7 +142,7 @@ pub enum TargetError {
     Request {
         /// URL.
         url: String,
-        /// What is wrong with the request.
+        /// Error in the request.
         why: String,
     },
     /// The server does not answer.
@@ -183,7 +183,7 @@ pub enum TargetError {
     Nothing {
         /// URL.
         url: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// The server did not consent.
@@ -198,7 +198,7 @@ pub enum TargetError {
         address: SocketAddr,
         /// URL of the consent file.
         consent: String,
-        /// Why the file is not a consent.
+        /// Reason why the file is not a consent.
         why: String,
     },
 }

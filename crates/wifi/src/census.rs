@@ -9,7 +9,7 @@ use crate::ssid::Ssid;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How to recognise the networks of a make.
+/// A make, with the properties that identify its networks.
 struct Make {
     name: &'static str,
     /// Prefixes of network names. Four to eight letters or digits follow.

@@ -77,7 +77,7 @@ pub struct Bss {
     pub direct: bool,
     /// Vendor of the address, if the file contains it.
     pub vendor: Option<String>,
-    /// Half of an Enhanced Open pair: an open network and a hidden encrypted one.
+    /// The network belongs to an Enhanced Open pair, which is an open network and a hidden encrypted one.
     pub owe_transition: bool,
     /// The address was masked, so networks of one device cannot be recognised.
     pub masked: bool,
@@ -96,7 +96,7 @@ pub struct Lines {
     pub security: usize,
     /// Line of the original WPA element.
     pub first_wpa: usize,
-    /// Line of the ciphers, if TKIP is among them.
+    /// Line of the ciphers, if the ciphers include TKIP.
     pub tkip: usize,
     /// Line of the management frame protection.
     pub pmf: usize,
@@ -130,7 +130,7 @@ pub struct Wlan {
     pub transition: Option<bool>,
     /// Lowest rate in 2.4 GHz, in kbit/s; `None` if not configured.
     pub slowest: Option<u64>,
-    /// Half of an Enhanced Open pair: an open network and a hidden encrypted one.
+    /// The network belongs to an Enhanced Open pair, which is an open network and a hidden encrypted one.
     pub owe_transition: bool,
     /// Guest network with a login page.
     pub guest: bool,

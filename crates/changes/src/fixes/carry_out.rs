@@ -19,7 +19,7 @@ pub enum Confirmation {
     Refused,
 }
 
-/// What a caller provides to apply a change.
+/// Data and functions that a caller provides to apply a change.
 pub struct Wish<'a> {
     /// The machine.
     pub host: &'a dyn HostMut,

@@ -77,7 +77,7 @@ pub enum OutsideError {
     /// A file or directory cannot be used.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// Path of the file or directory.
         path: PathBuf,
         /// Error of the kernel.
         source: io::Error,

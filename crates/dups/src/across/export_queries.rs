@@ -43,7 +43,7 @@ pub struct CommonFiles {
     pub redundant_bytes: u64,
     /// Number of contents that at least two machines have.
     pub shared_groups: u64,
-    /// Bytes of one file per machine beyond the first machine, for these contents.
+    /// Bytes of these contents, counted once for each machine except the first.
     pub shared_bytes: u64,
     /// Number of repeated rows, because a file was given twice. Repeated rows count once.
     pub repeated_rows: u64,

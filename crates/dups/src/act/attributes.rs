@@ -19,7 +19,7 @@ pub struct Xattr {
     /// Name including its namespace.
     #[serde(with = "crate::name_json")]
     pub name: Vec<u8>,
-    /// Its value.
+    /// Value of the attribute.
     #[serde(with = "crate::name_json")]
     pub value: Vec<u8>,
 }

@@ -53,7 +53,7 @@ pub enum Moment {
     Done,
 }
 
-/// How to execute.
+/// Options of the execution.
 pub struct ActOptions<'a> {
     /// Act also if the file system grants no leases (NFS, files of other users). Then a program that has the
     /// file open could write to a file that is being removed.

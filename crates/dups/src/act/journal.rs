@@ -78,7 +78,7 @@ pub enum StepState {
 /// Data that restores a removed file from any copy of its content.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub struct RemovedFile {
-    /// Its content.
+    /// Content of the file.
     pub content: Content,
     /// Extended attributes and flags.
     pub attributes: Attributes,

@@ -23,7 +23,7 @@ pub(super) struct Obstacle {
     pub acted: Option<String>,
     /// Reason why the file cannot be kept as the copy.
     pub kept: Option<String>,
-    /// Its blocks are overwritten in place (`chattr +C`); determined only for sharing.
+    /// The file's blocks are overwritten in place (`chattr +C`); determined only for sharing.
     pub in_place: bool,
 }
 

@@ -33,7 +33,7 @@ pub enum UndoMoment {
     Restored,
 }
 
-/// How to undo.
+/// Options of the undo.
 pub struct UndoOptions<'a> {
     /// Make a separate copy for a name that cannot become a hard link again.
     pub despite_cost: bool,

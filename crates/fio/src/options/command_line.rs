@@ -75,7 +75,7 @@ pub struct Commands {
     pub others: Vec<Vec<String>>,
     /// Calls of fio that could not be parsed, with reasons.
     pub unread: Vec<OptionsError>,
-    /// Corrections, and parts that could not be followed.
+    /// Notes about corrections of the text, and about parts of the script that could not be evaluated.
     pub notes: Vec<String>,
     /// fio is called without a job, as in `fio --version`.
     pub without_job: bool,

@@ -3,14 +3,14 @@
 
 use super::shell::UNKNOWN;
 
-/// What a command runs.
+/// Program that a command runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Runs {
     /// A program: its words from its name on, and the variables that `env` sets.
     Program(Vec<String>, Vec<(String, String)>),
     /// Text for a shell, local or remote.
     Text(String),
-    /// Nothing relevant.
+    /// No relevant program.
     Nothing,
 }
 

@@ -15,7 +15,7 @@ const DISMISSED: u8 = b'.';
 /// Message: [`crate::remote::serve`] is alive.
 const GOES_ON: u8 = b'+';
 
-/// How long a killed process may keep its journal locked.
+/// Time limit for the release of the journal's lock after the process was killed.
 const LOCKS_GO: Duration = Duration::from_secs(15);
 
 /// A running watchdog. Dropping it without [`Guard::dismiss`] rolls everything back.

@@ -89,7 +89,7 @@ struct Verb {
     input: Option<Outbox>,
     /// Threads that forward the two outputs. They finish before the end of the verb is reported.
     pumps: Vec<std::thread::JoinHandle<()>>,
-    /// How and when the verb ended.
+    /// End of the verb: exit status and time.
     ended: Option<(ProgramEnd, Instant)>,
 }
 

@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd as _;
 /// Kernel's answer to a request for a lease (F_SETLEASE, fcntl(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lease {
-    /// Nobody else has the file open or mapped.
+    /// No other process has the file open or mapped.
     Alone,
     /// Another process has it open or mapped.
     Shared,

@@ -7,14 +7,14 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// How much output is kept, and what happens to leftover processes.
+/// Limits of the output, and the treatment of leftover processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
     /// Maximum bytes of standard output to keep.
     pub stdout: usize,
     /// Maximum bytes of standard error to keep.
     pub stderr: usize,
-    /// What happens to processes that remain in its group.
+    /// Treatment of processes that remain in the program's group.
     pub leftovers: Leftovers,
 }
 
@@ -30,11 +30,11 @@ pub enum Leftovers {
 /// Output and end of a program.
 #[derive(Debug)]
 pub struct Collected {
-    /// How it ended.
+    /// End of the program.
     pub ended: ProgramEnd,
-    /// When it ended.
+    /// Time of the end.
     pub at: Instant,
-    /// It was killed because `stop` returned true.
+    /// The program was killed because `stop` returned true.
     pub stopped: bool,
     /// An output exceeded its limit.
     pub overfull: bool,

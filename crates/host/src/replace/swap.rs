@@ -252,7 +252,7 @@ struct Lease {
 /// Kernel's answer to a request for a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Granted {
-    /// Nobody has the file open for writing. The lease is on this descriptor.
+    /// No process has the file open for writing. The lease is on this descriptor.
     Lease(RawFd),
     /// Somebody has the file open for writing.
     Writers,

@@ -27,7 +27,8 @@ pub const ALL: [&str; 13] = [
 const LATE_VOID: f64 = 0.50;
 /// Fraction of the median latency from which the median delay of the sends is visible in it.
 const LATE_MEDIAN: f64 = 0.05;
-/// The same for p99; it is higher because one pause of the machine affects both.
+/// Fraction of p99 from which the delay at p99 is visible in it; higher than for the median, because one
+/// pause of the machine affects both.
 const LATE_TAIL: f64 = 0.20;
 /// Busy fraction of a generator thread from which it may send late; the kernel uses the rest.
 const FULL: f64 = 0.90;

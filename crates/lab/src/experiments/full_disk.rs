@@ -31,7 +31,7 @@ use std::time::Duration;
 pub struct FullDiskTrial {
     /// Disks, written in turn. Their files are on the small file system.
     pub disks: Vec<Disk>,
-    /// How the guest requests durability.
+    /// Method by which the guest requests durability.
     pub sync: Sync,
     /// File system of the host.
     pub host: HostFs,
@@ -139,7 +139,7 @@ struct Shared {
     paused_at: AtomicU64,
 }
 
-/// What QEMU did.
+/// Events that QEMU reported.
 #[derive(Default)]
 struct Watched {
     pauses: u32,

@@ -31,13 +31,13 @@ use std::path::Path;
 pub struct PowerCutTrial {
     /// Disks, written in turn.
     pub disks: Vec<Disk>,
-    /// How the guest requests durability.
+    /// Method by which the guest requests durability.
     pub sync: Sync,
     /// Number of acknowledgements to wait for on each disk.
     pub records: u64,
     /// Number of power cuts, evenly distributed over the acknowledgements.
     pub cuts: u64,
-    /// What remains of unflushed writes.
+    /// Rule for unflushed writes at a power cut.
     pub unflushed: Unflushed,
     /// Seed of the records' content and of the unflushed writes.
     pub seed: u64,
@@ -46,7 +46,7 @@ pub struct PowerCutTrial {
 /// Outcome for one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PowerCutOutcome {
-    /// Its name.
+    /// Name of the disk.
     pub disk: String,
     /// Format, bus, cache mode and I/O method.
     pub what: String,

@@ -29,10 +29,10 @@ pub struct LoggedRequest {
     pub end: u64,
 }
 
-/// What a power cut leaves of cached writes: any part of them may have reached the disk, in any order.
+/// Rule for cached writes at a power cut: any part of them may have reached the disk, in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unflushed {
-    /// Nothing: the worst case for acknowledged data.
+    /// No cached write remains: the worst case for acknowledged data.
     #[default]
     Lost,
     /// A random subset of the writes: the worst case for software that relies on an order without requesting

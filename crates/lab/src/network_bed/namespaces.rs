@@ -37,7 +37,7 @@ pub enum BedError {
     Command {
         /// Command line.
         command: String,
-        /// Its message.
+        /// Error message of the command.
         complaint: String,
     },
     /// The parameters are invalid.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Maximum time in nanoseconds that an idle link may catch up, because timers may be this late.
 pub const AHEAD: u64 = 1_000_000;
 
-/// When a link may send next, and the rest of a packet to send.
+/// Time at which a link may send next, and the rest of a packet to send.
 #[derive(Debug)]
 pub enum LinkPace {
     /// Constant rate.
@@ -63,7 +63,7 @@ impl LinkPace {
         }
     }
 
-    /// Nothing waits, so unused capacity until now is lost.
+    /// Records that the queue is empty. Capacity that was not used until `now` is lost.
     pub fn idle(&mut self, now: u64) {
         let Self::Recorded {
             trace,

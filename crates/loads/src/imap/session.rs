@@ -54,7 +54,7 @@ impl ImapSession {
     }
 }
 
-/// Why a login ended early.
+/// Reason why a login ended early.
 enum Stop {
     Cancelled,
     Late,

@@ -11,20 +11,20 @@ use std::path::PathBuf;
 pub struct Astray {
     /// Original path.
     pub path: PathBuf,
-    /// What happened to it.
+    /// Result for the file.
     pub end: MovedFileEnd,
 }
 
-/// What happened to a moved scratch file.
+/// Result for a moved scratch file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MovedFileEnd {
-    /// Its name was removed; nothing remains.
+    /// The file's name was removed; nothing remains.
     Unlinked,
-    /// It had another name in the same directory and was removed.
+    /// The file had another name in the same directory and was removed.
     Renamed(PathBuf),
-    /// It has a name elsewhere. It was truncated, so that it uses no space.
+    /// The file has a name in another directory. It was truncated, so that it uses no space.
     Elsewhere(Option<PathBuf>),
-    /// It still exists, for this reason.
+    /// The file still exists, because of this error.
     Failed(HostError),
 }
 

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub struct Swept {
     /// The scratch file.
     pub path: PathBuf,
-    /// Why it could not be removed.
+    /// Reason why the file could not be removed.
     pub error: Option<String>,
 }
 

@@ -79,7 +79,7 @@ impl Process {
 /// Numbers of system calls that wait for descriptors, and the argument with the number of descriptors.
 #[cfg(target_arch = "x86_64")]
 const WAITS: [(u32, usize); 4] = [(23, 0), (270, 0), (7, 1), (271, 1)];
-/// The same for newer architectures, which share a table of system calls: pselect6 and ppoll.
+/// Numbers of such calls on newer architectures, which share a table of system calls: pselect6 and ppoll.
 #[cfg(not(target_arch = "x86_64"))]
 const WAITS: [(u32, usize); 2] = [(72, 0), (73, 1)];
 

@@ -31,14 +31,15 @@ const SERVICES: [&str; 13] = [
 /// Minimum interval between two lookups of Unix socket paths.
 const PATHS_EVERY: Duration = Duration::from_millis(200);
 
-/// How to recognise the connection of the login itself, which is not a request to another service.
+/// Identification of the connection of the login itself, which is not a request to another service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Own {
-    /// The local port is the server's; the server starts a process for each connection.
+    /// Port of the server on this machine; the server starts a process for each connection.
     Local(u16),
-    /// The local port is the server's; the server's processes communicate with each other.
+    /// Port of the server on this machine; the server has several processes, which communicate with each
+    /// other.
     Many(u16),
-    /// The remote port is the server's.
+    /// Port of a server on another machine.
     Remote(u16),
 }
 

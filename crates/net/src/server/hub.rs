@@ -25,11 +25,11 @@ pub const MOST_CLIENTS: usize = 1000;
 const SILENT: i64 = 5_000_000;
 /// Silence after which a client counts as gone during a run. On a full link a poll may take seconds.
 const GONE: i64 = 30_000_000;
-/// The same limit after the end of a run, when the link is free.
+/// Silence after which a client counts as gone after the end of a run, when the link is free.
 const GONE_AFTER: i64 = 10_000_000;
 /// Silence after which a client is forgotten.
 const FORGOTTEN: i64 = 120_000_000;
-/// Time from the order to the start. Every client polls several times in it.
+/// Time from the order to the start of a run. Every client polls several times before the start.
 const LEAD: i64 = 3_000_000;
 /// Time after the end in which records may still arrive.
 const COLLECT: i64 = 60_000_000;

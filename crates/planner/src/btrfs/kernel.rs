@@ -9,7 +9,7 @@ use super::sort::heapsort;
 use super::space::{Chunk, Holds, STRIPE_LEN, State};
 
 const GIB: u64 = 1 << 30;
-/// `BTRFS_MAX_DATA_CHUNK_SIZE`.
+/// Maximum bytes of a data chunk (`BTRFS_MAX_DATA_CHUNK_SIZE`).
 const MAX_DATA_CHUNK: u64 = 10 * GIB;
 
 /// A device that can take part in the next chunk.

@@ -11,11 +11,11 @@ use crate::error::PlannerError;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-/// `BTRFS_MKFS_SYSTEM_GROUP_SIZE`.
+/// Size of the first system chunk in bytes (`BTRFS_MKFS_SYSTEM_GROUP_SIZE`).
 const SYSTEM_GROUP: u64 = 4 * MIB;
 /// Size in bytes of a temporary chunk, which has no profile.
 const TEMPORARY: u64 = 8 * MIB;
-/// `BTRFS_MAX_DEVS_SYS_CHUNK`.
+/// Maximum devices of a system chunk (`BTRFS_MAX_DEVS_SYS_CHUNK`).
 const MAX_DEVS_SYSTEM: u64 = 58;
 
 /// Refuses devices that mkfs refuses: the temporary chunks and one real chunk of each kind must fit

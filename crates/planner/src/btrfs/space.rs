@@ -4,7 +4,7 @@ use super::{kernel, mkfs, profile::Profile};
 use crate::error::PlannerError;
 use serde::Serialize;
 
-/// `BTRFS_STRIPE_LEN`.
+/// Bytes of a stripe (`BTRFS_STRIPE_LEN`).
 pub(super) const STRIPE_LEN: u64 = 64 << 10;
 /// `BTRFS_DEVICE_RANGE_RESERVED`: the first MiB of a device contains no chunk.
 pub(super) const RESERVED: u64 = 1 << 20;
@@ -209,7 +209,7 @@ impl State {
 /// Usage of one device of a full file system, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct DeviceUse {
-    /// Its size.
+    /// Size of the device in bytes.
     pub size: u64,
     /// Bytes in data chunks.
     pub data: u64,

@@ -23,7 +23,7 @@ pub struct Recorded {
 /// Known growth of the data.
 #[derive(Clone, Debug)]
 pub enum Grown {
-    /// Nothing.
+    /// No history is known.
     Unknown,
     /// Lines with a date and a size.
     History(Recorded),

@@ -40,11 +40,11 @@ pub struct Graph {
     names: HashMap<String, usize>,
 }
 
-/// What else `zfs destroy` may destroy.
+/// Option of `zfs destroy` that decides which other objects it may destroy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Recursion {
-    /// Nothing else: plain `destroy`.
+    /// No other object: plain `destroy`.
     None,
     /// `-r`: child datasets and snapshots.
     Children,

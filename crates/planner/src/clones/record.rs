@@ -20,9 +20,9 @@ pub struct Record {
     pub written: Option<u64>,
     /// `origin`: the snapshot it was cloned from.
     pub origin: Option<String>,
-    /// `usedbysnapshots`.
+    /// Bytes used by snapshots (`usedbysnapshots`).
     pub by_snapshots: Option<u64>,
-    /// `usedbydataset`.
+    /// Bytes used by the dataset itself (`usedbydataset`).
     pub by_dataset: Option<u64>,
     /// `createtxg`: determines the order of snapshots.
     pub createtxg: Option<u64>,

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// A clone and its relation to its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CloneReport {
-    /// Its name.
+    /// Name of the clone.
     pub name: String,
     /// Origin snapshot.
     pub origin: String,
@@ -54,9 +54,9 @@ pub struct CopyOut {
 /// A snapshot that cannot be destroyed because it has clones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct HostageReport {
-    /// Its name.
+    /// Name of the snapshot.
     pub snapshot: String,
-    /// Its direct clones.
+    /// Direct clones of the snapshot.
     pub clones: Vec<String>,
     /// Bytes that only this snapshot references; they cannot be freed.
     pub hostage: u64,

@@ -4,7 +4,7 @@ use super::HOURS_A_YEAR;
 use crate::error::PlannerError;
 use serde::Serialize;
 
-/// Limits of the model, for every output of its figures.
+/// Text about the limits of the model, which accompanies every output of the model's figures.
 pub const CANNOT_TELL: &str = "The model knows disks that fail at a constant rate, rebuild times \
 and unreadable sectors. It does not know your hand on the wrong cable, a firmware that fails a \
 whole batch at once, a power supply, a fire, theft, a bug in the file system, or the years after \

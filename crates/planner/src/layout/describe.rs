@@ -66,7 +66,7 @@ impl LayoutPlan {
 /// A way to extend a layout.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Growth {
-    /// What to do.
+    /// Steps to extend the layout, as text.
     pub action: String,
     /// Number of disks to buy.
     pub disks: u64,
@@ -76,7 +76,7 @@ pub struct Growth {
     /// parity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holds: Option<u64>,
-    /// The same after all existing data was rewritten.
+    /// For a wider raidz vdev: additional bytes after all existing data was rewritten.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holds_rewritten: Option<u64>,
 }
@@ -139,11 +139,11 @@ impl Ownership {
 /// Costs of a layout over the years, in the currency of the disks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Costs {
-    /// Purchase of all disks.
+    /// Cost of purchasing all disks.
     pub purchase: f64,
-    /// Replacement of failed disks.
+    /// Cost of replacing failed disks.
     pub replaced: f64,
-    /// Electricity of the disks, which run all the time.
+    /// Cost of electricity; the disks run all the time.
     pub power: f64,
     /// Sum of all costs.
     pub total: f64,
@@ -199,7 +199,7 @@ pub struct LayoutPlan {
     pub survives: u64,
     /// Number of failed disks that the layout survives in the best case.
     pub survives_at_best: u64,
-    /// Which further failure is fatal, and its probability.
+    /// Description of the fatal further failure, with its probability.
     pub unlucky: String,
     /// Fraction of the sets of `survives + 1` failed disks that lose data.
     pub unlucky_share: f64,

@@ -31,7 +31,7 @@ pub enum Class {
 /// A top-level vdev and the sizes of its disks in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct PoolVdev {
-    /// What it is for.
+    /// Allocation class of the vdev.
     pub class: Class,
     /// Redundancy of the vdev.
     pub kind: VdevKind,
@@ -42,7 +42,7 @@ pub struct PoolVdev {
 /// A planned pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Pool {
-    /// Its top-level vdevs.
+    /// Top-level vdevs of the pool.
     pub vdevs: Vec<PoolVdev>,
     /// log₂ of the sector size, 9 to 16.
     pub ashift: u32,
@@ -55,7 +55,7 @@ pub struct Pool {
 pub struct VdevCapacity {
     /// Layout in the syntax of `zpool create`.
     pub layout: String,
-    /// What it is for.
+    /// Allocation class of the vdev.
     pub class: Class,
     /// Metaslabs of the vdev.
     #[serde(flatten)]

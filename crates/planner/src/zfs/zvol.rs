@@ -40,7 +40,7 @@ pub fn zvol_refreservation(
     u64::try_from(scaled + indirect * 2 * (128 << 10)).unwrap_or(u64::MAX)
 }
 
-/// `sizeof (blkptr_t)` (spa.h).
+/// Bytes of a block pointer, `sizeof (blkptr_t)` (spa.h).
 const POINTER: u64 = 128;
 /// Block pointers in an indirect block of 128 KiB, the default (`DN_MAX_INDBLKSHIFT` 17, dnode.h).
 const POINTERS: u64 = 1024;

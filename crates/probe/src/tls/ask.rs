@@ -7,7 +7,7 @@ use crate::error::ProbeError;
 use crate::starttls::Starttls;
 use crate::visit::{Connection, Visit};
 
-/// Where and how to open a TLS connection.
+/// Address and parameters of a TLS connection.
 #[derive(Debug)]
 pub(crate) struct Door<'v> {
     pub visit: &'v Visit,

@@ -22,7 +22,7 @@ pub enum VersionState {
     Unknown,
 }
 
-/// Who chooses among the suites that both sides support.
+/// Side that chooses among the suites that both sides support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Order")]

@@ -24,7 +24,7 @@ const MIGRATIONS: [&str; 6] = [
 ];
 /// Time limit for another process that creates a store, until its file is not empty.
 const MAKING: Duration = Duration::from_secs(2);
-/// How long a process waits for another writer.
+/// Time limit for another writer.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Opens the database and creates it if necessary.

@@ -69,7 +69,7 @@ enum Of {
     Together,
     /// `used` of the origin after a promotion, as predicted by `assay plan clones`.
     PlannedUsedOrigin,
-    /// `used` of the clone after a promotion, as predicted.
+    /// Predicted `used` of the clone after a promotion.
     PlannedUsedClone,
     /// 1 if `zfs destroy` refuses the snapshot.
     SnapshotRefused,

@@ -22,7 +22,7 @@ struct Pool {
     /// The last disk is added after the others were filled.
     #[serde(default)]
     added: bool,
-    /// `zio_dva_throttle_enabled`.
+    /// Value of the module parameter `zio_dva_throttle_enabled`.
     #[serde(default = "default_true")]
     throttle: bool,
 }
@@ -42,7 +42,7 @@ struct Wanted {
 enum Of {
     /// Percentage of the bytes that the last vdev received.
     Share,
-    /// The same percentage as predicted by `assay plan distribute`.
+    /// Percentage for the last vdev that `assay plan distribute` predicts.
     Planned,
     /// Bytes per second until all data is on the disks.
     Rate,

@@ -57,7 +57,7 @@ impl Pool {
         }
     }
 
-    /// Returns ZFS's word for its fast disk.
+    /// Returns the vdev class of the fast disk as `zpool create` names it; `None` without a fast disk.
     fn role(self) -> Option<&'static str> {
         match self {
             Self::Plain => None,

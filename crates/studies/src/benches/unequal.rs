@@ -41,7 +41,7 @@ struct Wanted {
 enum Of {
     /// Usable space as a percentage of all disks.
     Stored,
-    /// The same percentage as predicted by `assay plan capacity`.
+    /// Usable space as a percentage of all disks that `assay plan capacity` predicts.
     Planned,
     /// Difference between the fullest and the emptiest disk of a half-full array, in percentage points.
     Unevenness,

@@ -19,9 +19,9 @@ const NOT_LINKED: &str = "it is no longer a name of the copy that stayed";
 const CHANGED: &str =
     "the copy that stayed has been changed since; there is nothing to restore from";
 
-/// What has to be done to restore a name.
+/// Action that restores a name.
 pub(super) enum Need {
-    /// Nothing: the name is already restored.
+    /// No action: the name is already restored.
     Nothing(OwnedFd),
     /// Restore from a file with the content.
     Content {
@@ -37,7 +37,7 @@ pub(super) enum Need {
 /// A moved file at its current place.
 pub(super) struct Moved {
     pub folder: OwnedFd,
-    /// Its name in that folder.
+    /// Name of the file in that folder.
     pub name: Vec<u8>,
     pub fd: OwnedFd,
     pub inode: names::Inode,

@@ -27,9 +27,9 @@ pub(super) struct Simple {
     pub words: Vec<Word>,
     /// File of the output, and whether it is appended.
     pub output: Option<(Word, bool)>,
-    /// Its here-document, and whether variables are expanded.
+    /// Here-document of the command, and whether variables in it are expanded.
     pub here: Option<(String, bool)>,
-    /// Its output is piped to the next command.
+    /// Whether the command's output is piped to the next command.
     pub piped: bool,
 }
 

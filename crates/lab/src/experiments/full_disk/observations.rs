@@ -41,11 +41,11 @@ impl RefusedWrite {
 /// Outcome for one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullDiskOutcome {
-    /// Its name.
+    /// Name of the disk.
     pub disk: String,
     /// Format, bus, cache mode and I/O method.
     pub what: String,
-    /// How the guest requested durability.
+    /// Method by which the guest requested durability.
     pub sync: Sync,
     /// Free bytes on the host at the start of the writing.
     pub free: u64,
@@ -53,7 +53,7 @@ pub struct FullDiskOutcome {
     pub before: u64,
     /// Number of pauses.
     pub pauses: u32,
-    /// QEMU's events.
+    /// Writes that QEMU reported as refused.
     pub events: Vec<RefusedWrite>,
     /// Error of the guest's writer: number (0 if unknown) and text.
     pub error: Option<(i32, String)>,

@@ -19,7 +19,7 @@ const BLOCK: u64 = 4096;
 /// A disk of an array.
 #[derive(Clone, Debug)]
 struct Member {
-    /// `/dev/loop7`.
+    /// Path of the loop device, such as `/dev/loop7`.
     device: String,
     size: u64,
     made: MadeId,

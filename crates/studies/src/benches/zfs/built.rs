@@ -87,7 +87,7 @@ impl Built {
     }
 }
 
-/// How to remove a layer.
+/// Data to remove a layer.
 #[derive(Debug)]
 pub(super) enum Undo {
     /// By a command in a guest.

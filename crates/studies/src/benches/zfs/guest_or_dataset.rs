@@ -1,4 +1,4 @@
-//! Where layers are created and measured: in a throwaway guest, or below a dataset that the user named.
+//! Place where layers are created and measured: a throwaway guest, or a dataset that the user named.
 
 use super::build::{LIMIT, POOL};
 use crate::fio::{TARGET, Work};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Time limit for udev in an emulated guest on a busy machine.
 const UDEV_NOTICES_WITHIN: Duration = Duration::from_secs(90);
 
-/// Where layers are created.
+/// Place where layers are created.
 pub(super) enum Ground<'a> {
     /// A guest with its own pool.
     Guest(Box<Guest>),

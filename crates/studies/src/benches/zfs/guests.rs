@@ -32,7 +32,7 @@ const LIFE: Duration = Duration::from_secs(48 * 3600);
 pub(super) struct Guests {
     /// BIOS disk number of each configuration.
     drives: BTreeMap<String, u8>,
-    /// What runs the guest's instructions.
+    /// Accelerator that runs the guest's instructions.
     pub accel: Accel,
     /// Serial line to the program.
     line: String,

@@ -16,7 +16,7 @@ pub(super) fn pool_disks(pool: &Pool) -> Vec<Disk> {
     data.chain(log).chain(cache).collect()
 }
 
-/// Creates the pool, and what the tests of a full pool need.
+/// Creates the pool, and the datasets and files for the tests of a full pool.
 ///
 /// # Errors
 /// ZFS refuses.

@@ -36,7 +36,7 @@ pub(super) struct Pool {
     /// `mirror`, `raidz1`, …; empty for a stripe.
     #[serde(default)]
     pub layout: String,
-    /// How many disks.
+    /// Number of disks.
     pub disks: u32,
     /// Size of each.
     pub size: Bytes,
