@@ -12,6 +12,7 @@
 //! | Postfix | none; master.cf is in the same directory as main.cf | the last | in the service's `-o`, then in main.cf |
 //! | Samba | `include`, one file, in its place | the last | in its share, then in `[global]` |
 //! | sysctl.d, systemd | directories of drop-ins | the last | in its section only |
+//!
 //! The module of each program names its sources. Defaults of the programs are not included: a key without a
 //! line has no setting.
 //!

@@ -22,14 +22,15 @@
 //! - its whole head: `location /api`, `service auth`, `Match User bob`; for `ini` the name;
 //! - a setting inside: `server[server_name=example.org]`, `passdb[driver=pam]`;
 //! - its number among the blocks with that name, from 1: `server[2]`.
+//!
 //! Several matches are an error that lists the lines. Blocks that the program merges (`ini` sections,
 //! Dovecot's blocks with a name) count as one.
 //!
 //! # Whole blocks and includes, Dovecot only
 //! The keys `passdb[driver=pam]` and `!include auth-system.conf.ext` are switches: their value is `on`, or
 //! `off` if every line is commented out. `set` adds `#` before each line, or removes it. The key
-//! `passdb[driver]` is an order: its value lists the `driver` of all blocks, `pam sql`; setting it to `sql
-//! pam` exchanges the blocks.
+//! `passdb[driver]` is an order: its value lists the `driver` of all blocks, `pam sql`; setting it to
+//! `sql pam` exchanges the blocks.
 
 mod edit;
 pub mod effective;
@@ -53,7 +54,7 @@ pub use setting_at_line::{SettingAtLine, setting_at_line};
 pub struct FoundSetting {
     /// Value of the setting.
     pub value: String,
-    /// Number of its first line, from 1.
+    /// Number of the first line of the setting, from 1.
     pub line: usize,
     /// Includes at this level whose files would take precedence over this line if they contain the key: those
     /// before it in `ssh`, those after it in Postfix, Dovecot and similar languages. Empty in nginx, where a

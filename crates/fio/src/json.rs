@@ -35,7 +35,7 @@ pub struct FioDocument {
     pub timestamp_ms: Option<i64>,
     /// Maximum `elapsed` of a job: seconds since fio started, including earlier stages; 0 if missing.
     pub elapsed_s: u64,
-    /// `global options`.
+    /// The `global options` of the document.
     pub global_options: BTreeMap<String, String>,
     /// One entry per job, or per group with group_reporting.
     pub jobs: Vec<Worker>,

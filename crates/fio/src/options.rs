@@ -168,7 +168,7 @@ pub struct JobOptions {
     pub iodepth: u64,
     /// `direct`, or the opposite of `buffered`.
     pub direct: bool,
-    /// `sync`.
+    /// Value of `sync`.
     pub sync: SyncOption,
     /// `fsync`: flush after this many writes; 0 = never.
     pub fsync: u64,
@@ -182,9 +182,9 @@ pub struct JobOptions {
     pub numjobs: u64,
     /// `size`, else `filesize`, if given in bytes.
     pub size: Option<Bytes>,
-    /// `runtime`.
+    /// Value of `runtime`.
     pub runtime: Option<Nanos>,
-    /// `ramp_time`.
+    /// Value of `ramp_time`.
     pub ramp: Option<Nanos>,
     /// Options with an unknown value, by fio's main name; `given` does not contain them.
     pub unknown: BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! Reads and runs programs on this machine.
+//! Access to this machine: reads files and runs commands.
 
 use crate::error::HostError;
 use crate::{

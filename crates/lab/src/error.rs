@@ -235,7 +235,7 @@ pub enum LabError {
     Disk {
         /// Name of the disk.
         name: String,
-        /// The reason and the way out.
+        /// Reason and remedy.
         source: Cause,
     },
 }

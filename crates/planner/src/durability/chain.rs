@@ -28,7 +28,8 @@ pub struct Assumptions {
 }
 
 impl Default for Assumptions {
-    /// Returns 1.5 % per year, one day until the replacement, 24 h rebuild, 1 bit in 10¹⁵, factor 3.
+    /// Returns the default values: failure rate 1.5 % per year, replacement after one day, rebuild in 24 h,
+    /// one unreadable bit in 10¹⁵, factor 3.
     fn default() -> Self {
         Self {
             afr: 0.015,

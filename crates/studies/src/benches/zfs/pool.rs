@@ -16,7 +16,7 @@ pub(super) fn pool_disks(pool: &Pool) -> Vec<Disk> {
     data.chain(log).chain(cache).collect()
 }
 
-/// Creates the pool, and the datasets and files for the tests of a full pool.
+/// Creates the pool and two datasets for the tests of a full pool, and loads the module nbd.
 ///
 /// # Errors
 /// ZFS refuses.
