@@ -11,12 +11,12 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// A check of a machine.
+/// One check of a machine in the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Time of the check, by the local clock.
     pub at: Timestamp,
-    /// BLAKE3 hash of the bundle, which is its name.
+    /// BLAKE3 hash of the bundle; also the bundle's file name.
     pub bundle: String,
     /// Version of assay that judged the bundle.
     pub assay: String,

@@ -218,7 +218,7 @@ impl Round<'_> {
         }
     }
 
-    /// Returns a time below `most` derived from the seed (splitmix64).
+    /// Returns a pseudorandom time below `most`, derived from the seed and `number` (splitmix64).
     fn instant(&self, number: u64, most: Duration) -> Duration {
         let mut x = self
             .seed

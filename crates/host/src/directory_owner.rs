@@ -16,9 +16,9 @@ const MOST_LINKS: usize = 40;
 
 /// A remaining step of a path.
 enum Step {
-    /// Up to the parent.
+    /// Change to the parent directory.
     Up,
-    /// Down to a name; true if the user wrote it, false if it comes from a link.
+    /// Change to the entry with this name; true if the user wrote the name, false if it comes from a link.
     Down(OsString, bool),
 }
 

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 /// never above.
 pub struct Recording<'a> {
     inner: &'a dyn Host,
-    /// Path through a descriptor, which stays valid after a rename.
+    /// Directory of the recording, as a path through a file descriptor, which stays valid after a rename.
     dir: PathBuf,
     _held: Directory,
     state: Mutex<State>,

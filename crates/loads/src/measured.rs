@@ -105,7 +105,7 @@ pub enum LoadError {
     WrongAnswer {
         /// The operation.
         what: String,
-        /// The answer.
+        /// Description of the answer.
         why: String,
     },
     /// The server refused the login.

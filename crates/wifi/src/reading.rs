@@ -106,7 +106,7 @@ pub struct Lines {
     pub width: usize,
     /// Line of the basic rates.
     pub rates: usize,
-    /// Line that hides the name.
+    /// Line from which follows that the name is hidden.
     pub hidden: usize,
     /// Line of the roaming protocols.
     pub roaming: usize,

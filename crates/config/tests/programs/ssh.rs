@@ -541,7 +541,7 @@ fn includes_of_sshd_that_do_not_end() {
         return;
     };
     assert!(theirs.is_none());
-    // Up to the maximum depth and one more.
+    // Exactly the maximum depth.
     for depth in 0..=17 {
         let text = format!("Include {}/{}\n", dir.path().display(), depth + 1);
         let text = if depth == 16 {

@@ -109,7 +109,8 @@ fn attack_names_that_lead_out_and_things_that_are_no_files() {
     insta::assert_snapshot!(error.to_string(), @"/loop: too many levels of symbolic links");
 }
 
-/// Two hundred files, each below two thousand directories, had 5 KB packed and half a gigabyte in memory.
+/// Two hundred files, each below two thousand nested directories: such a bundle has 5 KB and once used half a
+/// gigabyte of memory.
 #[test]
 fn attack_few_files_in_many_directories() {
     let deep = |count: usize, dir: &str, times: usize| {

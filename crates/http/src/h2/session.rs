@@ -113,7 +113,7 @@ impl Stream {
 struct Data {
     head: Head,
     left: usize,
-    /// Length of the padding at its end, once known.
+    /// Length of the padding at the end of the frame, once known.
     padding: Option<usize>,
 }
 

@@ -4,7 +4,7 @@ use crate::error::{ProbeError, shown};
 use serde::Serialize;
 use tls_parser::{TlsExtension, TlsMessageHandshake};
 
-/// Last message to read.
+/// Message after which reading ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// The ServerHello.
